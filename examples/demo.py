@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import parquet_variant as pv
-from parquet_variant.shredding.explain import explain
+from parquet_variant.inference.explain import explain
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "examples" / "usgs_earthquakes.ndjson"

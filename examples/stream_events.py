@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import parquet_variant as pv
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.drift import find_drift
+from parquet_variant.inference.drift import find_drift
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 
 def messages(spark: Any, logs: str) -> Any:

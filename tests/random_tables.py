@@ -8,7 +8,7 @@ import decimal
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from parquet_variant.parquet.pages.file_writer import PageFileWriter
+from parquet_variant.files.parquet.pages.file_writer import PageFileWriter
 
 CODECS = ["zstd", "snappy", "gzip", "brotli", "lz4", "none"]
 

@@ -21,9 +21,9 @@ import pyarrow as pa
 
 import parquet_variant as pv
 from benchmarks.data import scratch
-from parquet_variant.delta import z85
-from parquet_variant.delta.statistics.variant_stats import encode_bounds
 from parquet_variant.path import VariantPath
+from parquet_variant.tables.delta import z85
+from parquet_variant.tables.delta.statistics.variant_stats import encode_bounds
 
 _ROWS = 100
 _COMMITS = 10

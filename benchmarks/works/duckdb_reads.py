@@ -17,9 +17,9 @@ from typing import Any
 import parquet_variant as pv
 from benchmarks.data import ROOT, data_sets, scratch
 from benchmarks.peers import duckdb
+from parquet_variant.inference.policies.auto import AutoPolicy
+from parquet_variant.inference.policies.column_types import has_scalar_column
 from parquet_variant.path import WILDCARD
-from parquet_variant.shredding.policies.auto import AutoPolicy
-from parquet_variant.shredding.policies.column_types import has_scalar_column
 
 _THREADS, _PATHS, _JSONBENCH_ROWS = 2, 10, 100_000
 _OPTIONS: dict[str, dict[str, Any]] = {

@@ -24,8 +24,8 @@ from benchmarks.data import ROOT, DataSet, data_sets, scratch
 from benchmarks.harness import OURS
 from benchmarks.heterogeneous import HETEROGENEOUS
 from benchmarks.peers import duckdb, spark
+from parquet_variant.inference.profile import Profile
 from parquet_variant.path import VariantPath
-from parquet_variant.shredding.profile import Profile
 
 _TOP = 10
 _DUCKDB_MEMORY, _DUCKDB_SECONDS = "3GB", 180

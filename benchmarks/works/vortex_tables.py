@@ -22,7 +22,7 @@ import pyarrow as pa
 import parquet_variant as pv
 from benchmarks.data import DataSet, data_sets, scratch
 from benchmarks.files import schema_of
-from parquet_variant.parquet.format.footer_cache import SETTLED_NS
+from parquet_variant.files.parquet.format.footer_cache import SETTLED_NS
 
 Columns = dict[str, tuple[str, str]]
 

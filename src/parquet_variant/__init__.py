@@ -7,12 +7,12 @@ longer than pyarrow's. Leaves everything else to the packages below.
 from __future__ import annotations
 
 from parquet_variant._version import __version__ as __version__
-from parquet_variant.lazy_names import lazy_names, register_methods
+from parquet_variant.support.lazy_names import lazy_names, register_methods
 
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
-    "array.variant_array": "VariantArray",
-    "compatibility.run": "compat",
+    "arrays.variant_array": "VariantArray",
+    "quality.compatibility.run": "compat",
     "contracts.contract": "Contract",
     "contracts.path_rules": "PathRules",
     "encoding.variant": "Variant",
@@ -21,56 +21,54 @@ _NAMES = {
         "PathError PredicateError SchemaError TableError VariantError VariantFileError"
     ),
     "explorer.explore": "explore",
-    "functions.cast_to_variant": "cast_to_variant",
-    "functions.equals": "equals try_equals",
-    "functions.get_variant_element": "VariantScalar get_variant_element get_variant_scalar",
-    "functions.is_variant_null": "is_variant_null try_is_variant_null",
-    "functions.parse_json": "parse_json try_parse_json",
-    "functions.python_objects": "from_python to_python try_from_python try_to_python",
-    "functions.schema_of_variant": (
+    "ops.cast_to_variant": "cast_to_variant",
+    "ops.equals": "equals try_equals",
+    "ops.get_variant_element": "VariantScalar get_variant_element get_variant_scalar",
+    "ops.is_variant_null": "is_variant_null try_is_variant_null",
+    "ops.parse_json": "parse_json try_parse_json",
+    "ops.python_objects": "from_python to_python try_from_python try_to_python",
+    "ops.schema_of_variant": (
         "schema_of_variant schema_of_variant_agg try_schema_of_variant try_schema_of_variant_agg"
     ),
-    "functions.shred_variant": "infer_shredding_schema shred_variant unshred_variant",
-    "functions.to_json": "to_json try_to_json",
-    "functions.validate": "validate",
-    "functions.value_edits": (
+    "ops.shred_variant": "infer_shredding_schema shred_variant unshred_variant",
+    "ops.to_json": "to_json try_to_json",
+    "ops.validate": "validate",
+    "ops.value_edits": (
         "strip_nulls try_strip_nulls try_variant_array_append try_variant_delete try_variant_insert "
         "try_variant_normalize try_variant_set variant_array_append variant_delete variant_insert "
         "variant_normalize variant_set"
     ),
-    "functions.variant_explode": (
-        "try_variant_explode try_variant_explode_outer variant_explode variant_explode_outer"
-    ),
-    "functions.variant_get": "try_variant_get variant_get",
-    "functions.variant_type": "try_variant_type variant_type",
+    "ops.variant_explode": ("try_variant_explode try_variant_explode_outer variant_explode variant_explode_outer"),
+    "ops.variant_get": "try_variant_get variant_get",
+    "ops.variant_type": "try_variant_type variant_type",
     "ingestion.ingest": "infer ingest profile read_json",
     "ingestion.result": "IngestResult",
     "machine_code.entry_points": "warmup",
     "path": "VariantPath",
-    "publishing.publish": "publish",
-    "publishing.result": "PublishResult",
+    "tables.publishing.publish": "publish",
+    "tables.publishing.result": "PublishResult",
     "quality.check": "check",
     "quality.contract": "contract",
     "quality.diff": "DataDiff diff",
-    "schema.shredding_schema": "ShreddingSchema",
-    "shredding.policies.auto": "AutoPolicy",
-    "shredding.policies.explicit": "ExplicitPolicy",
-    "shredding.policies.hints": "HintsPolicy",
-    "shredding.policies.spark": "SparkPolicy",
-    "shredding.policies.tiles": "TilesPolicy",
-    "shredding.policies.workload": "WorkloadPolicy",
-    "shredding.profile": "Profile",
+    "layouts.shredding_schema": "ShreddingSchema",
+    "inference.policies.auto": "AutoPolicy",
+    "inference.policies.explicit": "ExplicitPolicy",
+    "inference.policies.hints": "HintsPolicy",
+    "inference.policies.spark": "SparkPolicy",
+    "inference.policies.tiles": "TilesPolicy",
+    "inference.policies.workload": "WorkloadPolicy",
+    "inference.profile": "Profile",
     "sql_query.sql": "sql",
     "sql_query.sql_view": "sql_view",
     "sql_query.typed_view": "TypedView typed",
     "types": "VariantType",
     # Public packages.
-    "delta": "delta",
-    "iceberg": "iceberg",
-    "parquet": "parquet",
+    "tables.delta": "delta",
+    "tables.iceberg": "iceberg",
+    "files.parquet": "parquet",
     "spark": "spark",
     "testing": "testing",
-    "vortex": "vortex",
+    "files.vortex": "vortex",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names
@@ -86,11 +84,11 @@ register_methods(
         "Contract.to_json_schema": "contracts.json_schema:to_json_schema",
         "Contract.from_odcs": "contracts.odcs:from_odcs",
         "Contract.to_odcs": "contracts.odcs:to_odcs",
-        "VariantArray.field": "functions.variant_get:field_by_name",
+        "VariantArray.field": "ops.variant_get:field_by_name",
         "VariantArray.from_pandas": "interop.pandas:from_pandas",
         "VariantArray.to_duckdb": "interop.duckdb:to_duckdb",
         "VariantArray.to_pandas": "interop.pandas:to_pandas",
         "VariantArray.to_polars": "interop.polars:to_polars",
-        "VariantArray.to_pylist": "array.tapes:python_objects",
+        "VariantArray.to_pylist": "arrays.tapes:python_objects",
     }
 )

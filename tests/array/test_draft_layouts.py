@@ -11,22 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant import testing
-from parquet_variant.array.draft_columns import (
+from parquet_variant.arrays.draft_columns import (
     draft_object_of_final,
     draft_paths_of_final,
     final_of_draft_object,
     final_of_draft_paths,
 )
-from parquet_variant.array.final_columns import shredded_final
-from parquet_variant.array.remapping import Undecided
-from parquet_variant.array.storages import shredded_storage, unshredded_storage
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.final_columns import shredded_final
+from parquet_variant.arrays.remapping import Undecided
+from parquet_variant.arrays.storages import shredded_storage, unshredded_storage
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError, MalformedVariantError
-from parquet_variant.layouts import storages as reference
-from parquet_variant.layouts.storages import array_of_rows
-from parquet_variant.schema.draft_storages import paths_storage_type
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.draft_storages import paths_storage_type
+from parquet_variant.layouts.reference import storages as reference
+from parquet_variant.layouts.reference.storages import array_of_rows
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from shredded_corpus import MISSING, READABLE, path
 
 DRAFTS = ("draft-paths", "draft-object")

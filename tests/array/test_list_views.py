@@ -56,7 +56,7 @@ def _aliased(rows: int, text: bytes, kind: pa.DataType) -> pa.Array:
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
 def test_texts_that_views_share_count_once_for_each_row(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
     """pyarrow's cast to 32-bit offsets wraps around: 3,000 views of one megabyte are three gigabytes."""
-    monkeypatch.setattr("parquet_variant.array.capsules.MAX_OFFSET", 20_000)
+    monkeypatch.setattr("parquet_variant.arrays.capsules.MAX_OFFSET", 20_000)
     fields = [pa.array([b"\x01\0\0"] * 50), pa.nulls(50, pa.binary()), _aliased(50, b"text" * 200, kind)]
     array = pv.VariantArray(pa.StructArray.from_arrays(fields, ["metadata", "value", "typed_value"]))
     assert array.storage.type.field("typed_value").type in (pa.large_string(), pa.large_binary())

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.array.storages import shredded_storage, unshredded_storage
-from parquet_variant.choices import Layout
-from parquet_variant.schema.layout import detect_layout
+from parquet_variant.arrays.storages import shredded_storage, unshredded_storage
+from parquet_variant.layouts.layout import detect_layout
+from parquet_variant.support.choices import Layout
 
 VALUES = ['{"a": 1, "b": [true, "x"]}', '{"a": "n/a"}', None, "null", "[]", "7"]
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant import testing
-from parquet_variant.compute.extract_path import columns_of_path, extract_path
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.layouts import final
-from parquet_variant.layouts.storages import rows_of_array
+from parquet_variant.layouts.reference import final
+from parquet_variant.layouts.reference.storages import rows_of_array
+from parquet_variant.ops.columns.extract_path import columns_of_path, extract_path
 
 PATHS = ["$", "$.a", "$.a.b", "$.b[0]", "$.b[*]", "$.c", "$[*].a", "$[0]"]
 
@@ -111,7 +111,7 @@ def test_a_path_gives_the_same_result_each_time_it_is_read_from_an_array() -> No
 
 
 def test_a_residual_costs_only_its_own_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    from parquet_variant.compute import value_positions
+    from parquet_variant.ops.columns import value_positions
 
     rows: list[Any] = [{"a": number} for number in range(1000)]
     rows[500] = {"a": "500"}

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 import parquet_variant as pv
-from parquet_variant.functions.validate import sound_rows
-from parquet_variant.shredding.profile import Profile
+from parquet_variant.inference.profile import Profile
+from parquet_variant.ops.validate import sound_rows
 
 _PAGE = mmap.PAGESIZE
 _PROT_NONE = 0

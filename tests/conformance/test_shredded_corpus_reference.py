@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from parquet_variant.errors import ConflictError, SchemaError, VariantError
-from parquet_variant.layouts import draft_object, draft_paths, final
-from parquet_variant.layouts.storages import array_of_rows, rows_of_array
-from parquet_variant.schema.draft_storages import object_storage_type, paths_storage_type
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.draft_storages import object_storage_type, paths_storage_type
+from parquet_variant.layouts.reference import draft_object, draft_paths, final
+from parquet_variant.layouts.reference.storages import array_of_rows, rows_of_array
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from shredded_corpus import CASES, CONTRADICTORY, MISSING, READABLE, REASONS, REFUSED, Case, expected, path
 
 pytestmark = pytest.mark.skipif(not CASES, reason=MISSING)

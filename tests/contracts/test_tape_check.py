@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.array.tapes import array_tapes
+from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.contracts.report import ContractCounts
 from parquet_variant.contracts.rule_tables import RuleTables
 from parquet_variant.contracts.tape_check import check_tape

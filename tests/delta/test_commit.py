@@ -18,7 +18,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import TableError
-from parquet_variant.parquet.writing.writer import VariantWriter
+from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.tables.storage import LocalStorage
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.maintenance import erase as erase_module
+from parquet_variant.tables.delta.maintenance import erase as erase_module
 
 _SECRET = "zebra-7421"
 _OTHER = "apple-1234"

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.log.cleanup import clean_log
 from parquet_variant.errors import TableError
+from parquet_variant.tables.delta.log.cleanup import clean_log
 from parquet_variant.tables.storage import open_storage
 
 VARIANT = '{"type":"struct","fields":[{"name":"w","type":"variant"}]}'

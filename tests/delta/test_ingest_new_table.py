@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.log.snapshot import load_snapshot
 from parquet_variant.errors import VariantError
 from parquet_variant.ingestion.destinations.delta import DeltaDestination
+from parquet_variant.tables.delta.log.snapshot import load_snapshot
 from parquet_variant.tables.storage import open_storage
 
 

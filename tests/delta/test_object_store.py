@@ -64,8 +64,8 @@ def test_a_large_commit_is_read_in_ranges(options: dict[str, Any], monkeypatch: 
     pv.delta.append(table, rows(2, 3), storage_options=options)
     pv.delta.append(table, rows(4, 5), storage_options=options)
     whole = pv.delta.snapshot(table, storage_options=options).files
-    monkeypatch.setattr("parquet_variant.delta.log.replay.PART_BYTES", size)
-    monkeypatch.setattr("parquet_variant.delta.log.replay.READERS", 2)
+    monkeypatch.setattr("parquet_variant.tables.delta.log.replay.PART_BYTES", size)
+    monkeypatch.setattr("parquet_variant.tables.delta.log.replay.READERS", 2)
     assert pv.delta.snapshot(table, storage_options=options).files.to_pylist() == whole.to_pylist()
 
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.errors import TableError
+from parquet_variant.tables.delta.protocol.actions import Metadata, Protocol
 
 
 def rows(*numbers: int) -> dict[str, Any]:

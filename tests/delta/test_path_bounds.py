@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.path import VariantPath
-from parquet_variant.shredding.statistics import (
+from parquet_variant.inference.statistics import (
     array_statistics,
     lower_text,
     residual_objects,
@@ -20,6 +19,7 @@ from parquet_variant.shredding.statistics import (
     uniform_schema,
     upper_text,
 )
+from parquet_variant.path import VariantPath
 
 LOW, HIGH = Decimal("-2.25"), Decimal("1.50")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\ud7ff\U0010ffff"), max_size=8)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.protocol.actions import Add
+from parquet_variant.tables.delta.protocol.actions import Add
 
 Change = Callable[[str], object]
 _CHANGES: dict[str, Change] = {

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.protocol.schema_merging import is_widening
 from parquet_variant.errors import TableError
+from parquet_variant.tables.delta.protocol.schema_merging import is_widening
 
 NUMBERS = pa.schema([("n", pa.int64())])
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta import z85
 from parquet_variant.errors import TableError
+from parquet_variant.tables.delta import z85
 
 
 def test_typed_paths_ordinary_and_partition_columns(make_table: Callable[..., Path]) -> None:
@@ -319,8 +319,8 @@ def test_reader_features_that_are_not_supported_are_refused_by_name(
 def test_every_file_is_opened_once(
     make_table: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, columns: dict[str, Any]
 ) -> None:
-    from parquet_variant.delta.reading import scan as over_tables
-    from parquet_variant.parquet.scanning import scan as over_files
+    from parquet_variant.files.parquet.scanning import scan as over_files
+    from parquet_variant.tables.delta.reading import scan as over_tables
 
     table = make_table(5, 5, partition_by=["p"])
     pv.delta.set_properties(table, {"delta.enableDeletionVectors": True})

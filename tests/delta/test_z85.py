@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant.delta import z85
 from parquet_variant.errors import TableError
+from parquet_variant.tables.delta import z85
 
 
 def test_vector_of_the_specification() -> None:

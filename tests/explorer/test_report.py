@@ -13,7 +13,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.explorer.footers import read_footers
-from parquet_variant.parquet.format.files import locate
+from parquet_variant.files.parquet.format.files import locate
 
 
 def _paths(document: dict[str, Any]) -> dict[str, dict[str, Any]]:

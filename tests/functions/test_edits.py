@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.encoding.edits import Edit, EditKind, apply_edit, canonical
-from parquet_variant.functions.editing import NO_VALUE, apply_edits
+from parquet_variant.ops.editing import NO_VALUE, apply_edits
 from parquet_variant.testing import mutated_variants, shredding_schemas, variants
 
 WITHOUT_PATH = (EditKind.NORMALIZE, EditKind.STRIP_NULLS, EditKind.STRIP_FIELDS)
@@ -242,7 +242,7 @@ def test_storages_of_other_arrow_types() -> None:
 
 
 def test_a_column_that_is_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parquet_variant.compute.node_tables.CHUNK_BYTES", 1)
+    monkeypatch.setattr("parquet_variant.ops.columns.node_tables.CHUNK_BYTES", 1)
     rows = pv.parse_json(['{"a":1}', None, "[1]", '{"b":2}', "5"])
     assert pv.try_variant_set(rows, "$.a", pa.array([7, 8, 9, 10, 11])).to_pylist() == [
         {"a": 7},

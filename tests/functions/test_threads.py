@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.compute import in_slices
+from parquet_variant.ops.columns import in_slices
 
 ROWS = 3000
 SCHEMA = "a bigint, b struct<c: string>, l array<bigint>"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import find_faults
-from parquet_variant.functions.validate import sound_rows
-from parquet_variant.layouts import storages
+from parquet_variant.layouts.reference import storages
+from parquet_variant.ops.validate import sound_rows
 from parquet_variant.testing import mutated_variants, variants
 
 CORPUS = Path(__file__).parent.parent / "data" / "malformed"

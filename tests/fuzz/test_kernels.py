@@ -21,11 +21,11 @@ from parquet_variant.encoding.header import array_bytes, read_container, value_s
 from parquet_variant.encoding.json_reader import parse_json as parse_one
 from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.validate import find_faults
-from parquet_variant.functions.editing import apply_edits
-from parquet_variant.layouts import storages as reference
-from parquet_variant.layouts.storages import rows_of_array
-from parquet_variant.layouts.trees import bytes_of, check_disjoint
-from parquet_variant.shredding.profile import Profile
+from parquet_variant.inference.profile import Profile
+from parquet_variant.layouts.reference import storages as reference
+from parquet_variant.layouts.reference.storages import rows_of_array
+from parquet_variant.layouts.reference.trees import bytes_of, check_disjoint
+from parquet_variant.ops.editing import apply_edits
 
 SCHEMAS = [
     "struct<a bigint, b string>",

@@ -90,7 +90,7 @@ def test_pruned_equals_unpruned(kind: str, tmp_path: Path, monkeypatch: pytest.M
                     pv.delta.write(folder, rows, mode="append")
                 else:
                     monkeypatch.setattr(
-                        "parquet_variant.vortex.logical.range_statistics.RANGE_ROWS", source.randrange(1, 9)
+                        "parquet_variant.files.vortex.logical.range_statistics.RANGE_ROWS", source.randrange(1, 9)
                     )
                     layout = source.choice(["variant", "struct", "columnar"])
                     typed = None if layout == "columnar" else schema

@@ -13,11 +13,11 @@ import parquet_variant as pv
 from fuzz.samples import damaged_bytes, damaged_text
 from fuzz.seeds import random_source, tries
 from parquet_variant.cli.app import main
-from parquet_variant.compute.target_type import as_target
-from parquet_variant.delta.z85 import decode, encode
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.columns.target_type import as_target
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.sql_expression import TableColumns, read_expression
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.tables.delta.z85 import decode, encode
 
 
 def _sql(text: str) -> Any:

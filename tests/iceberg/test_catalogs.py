@@ -15,8 +15,8 @@ from tests.iceberg.rest_server import State, rest_catalog
 
 import parquet_variant as pv
 from parquet_variant.errors import IcebergError, TableError
-from parquet_variant.iceberg.catalogs.opening import load_table, open_catalog
-from parquet_variant.iceberg.metadata.updates import assert_uuid, change_of, set_properties
+from parquet_variant.tables.iceberg.catalogs.opening import load_table, open_catalog
+from parquet_variant.tables.iceberg.metadata.updates import assert_uuid, change_of, set_properties
 
 pytest.importorskip("pyiceberg")
 

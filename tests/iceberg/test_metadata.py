@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import IcebergError, VariantError
-from parquet_variant.iceberg.metadata.avro_files import read_avro, write_avro
-from parquet_variant.iceberg.metadata.manifest_lists import read_manifest_list, write_manifest_list
-from parquet_variant.iceberg.metadata.manifests import (
+from parquet_variant.tables.iceberg.metadata.avro_files import read_avro, write_avro
+from parquet_variant.tables.iceberg.metadata.manifest_lists import read_manifest_list, write_manifest_list
+from parquet_variant.tables.iceberg.metadata.manifests import (
     Content,
     DataFile,
     ManifestEntry,
@@ -24,10 +24,10 @@ from parquet_variant.iceberg.metadata.manifests import (
     read_manifest,
     write_manifest,
 )
-from parquet_variant.iceberg.metadata.partitioning import SortOrder, sort_order_of, spec_of
-from parquet_variant.iceberg.metadata.schema import Schema, schema_of_arrow
-from parquet_variant.iceberg.metadata.table_metadata import Reference, TableMetadata, new_metadata, zipped
-from parquet_variant.iceberg.metadata.updates import (
+from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder, sort_order_of, spec_of
+from parquet_variant.tables.iceberg.metadata.schema import Schema, schema_of_arrow
+from parquet_variant.tables.iceberg.metadata.table_metadata import Reference, TableMetadata, new_metadata, zipped
+from parquet_variant.tables.iceberg.metadata.updates import (
     apply_change,
     assert_ref,
     change_of,

@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from chosen_steps import chosen_steps
 from parquet_variant.errors import IcebergError, TableError, VariantError
-from parquet_variant.iceberg.changes import changeable
-from parquet_variant.iceberg.metadata.manifests import Content, DataFile
-from parquet_variant.iceberg.metadata.puffin import read_footer
-from parquet_variant.iceberg.reading.deletes import PATH_ID, POSITION_ID
-from parquet_variant.iceberg.reading.planning import plan_files
-from parquet_variant.iceberg.writing.commit import commit_snapshot
-from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.tables.iceberg.changes import changeable
+from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile
+from parquet_variant.tables.iceberg.metadata.puffin import read_footer
+from parquet_variant.tables.iceberg.reading.deletes import PATH_ID, POSITION_ID
+from parquet_variant.tables.iceberg.reading.planning import plan_files
+from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
+from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.tables.path_bounds import bounds_from_bytes
 
 
@@ -112,7 +112,7 @@ def test_every_shredded_file_has_a_bound(tmp_path: Path) -> None:
 def test_files_have_field_ids_on_the_variant_and_none_inside(tmp_path: Path) -> None:
     pv.iceberg.write(tmp_path, {**events(range(3)), "l": [[1], [], None], "s": [{"a": 1}] * 3})
     (file,) = plan_files(pv.iceberg.snapshot(tmp_path)).files
-    from parquet_variant.parquet.format.files import ParquetSource, open_file
+    from parquet_variant.files.parquet.format.files import ParquetSource, open_file
 
     filesystem, path = pv.iceberg.snapshot(tmp_path).table.files.filesystem(file.path)
     with open_file(ParquetSource(path, filesystem, file.size)) as opened:

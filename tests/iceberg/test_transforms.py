@@ -13,9 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.iceberg.metadata.transforms import Transform, hash_values
-from parquet_variant.iceberg.metadata.types import PrimitiveType, arrow_type
-from parquet_variant.iceberg.metadata.values import arrow_array, from_bytes, from_json, raw_values, to_bytes, to_json
+from parquet_variant.tables.iceberg.metadata.transforms import Transform, hash_values
+from parquet_variant.tables.iceberg.metadata.types import PrimitiveType, arrow_type
+from parquet_variant.tables.iceberg.metadata.values import (
+    arrow_array,
+    from_bytes,
+    from_json,
+    raw_values,
+    to_bytes,
+    to_json,
+)
 
 MOMENT = datetime(2017, 11, 16, 22, 31, 8)
 

@@ -97,7 +97,7 @@ def test_other_engines_see_the_same_partitions(source, tmp_path):
     ],
 )
 def test_a_filter_opens_only_the_partitions_that_it_allows(source, tmp_path, where, numbers, files, monkeypatch):
-    from parquet_variant.parquet.scanning import scan as scanning
+    from parquet_variant.files.parquet.scanning import scan as scanning
 
     dest = tmp_path / "table"
     pv.ingest(source, dest, partition_by=_BY)

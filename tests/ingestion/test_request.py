@@ -11,9 +11,9 @@ from typing import get_type_hints
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.files.parquet.writing.options import WriterOptions
+from parquet_variant.files.vortex.files.writer import write as write_vortex
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, TextOptions
-from parquet_variant.parquet.writing.options import WriterOptions
-from parquet_variant.vortex.files.writer import write as write_vortex
 
 ROWS = '{"a": 1, "b": "x"}\n{"a": 2}\n'
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.array.chunked_array import ChunkedVariantArray, variant_table
+from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.errors import SchemaError
 from parquet_variant.testing import variants
 
@@ -211,7 +211,7 @@ def test_duckdb_takes_and_gives():
 
 DAFT = """
 import daft, pyarrow as pa, parquet_variant as pv
-from parquet_variant.array.chunked_array import variant_table
+from parquet_variant.arrays.chunked_array import variant_table
 array = pv.parse_json(['{"a": 1}', None, "null", '{"b": [1]}'])
 shredded = pv.shred_variant(array, pv.ShreddingSchema.from_ddl("a bigint"))
 exports = hasattr(daft.DataFrame, "__arrow_c_stream__")
@@ -260,7 +260,7 @@ def run_alone(script: str) -> None:
 def test_a_registered_extension_type_does_no_harm(tmp_path):
     run_alone(f"""
     import pyarrow as pa, pyarrow.parquet as pq, parquet_variant as pv
-    from parquet_variant.array.chunked_array import ChunkedVariantArray, variant_table
+    from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_table
 
     class Variant(pa.ExtensionType):
         def __init__(self, storage):

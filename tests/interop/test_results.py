@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.array.chunked_array import ChunkedVariantArray
+from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 
 pytest.importorskip("polars", reason="polars is not installed")
 pytest.importorskip("pandas", reason="pandas is not installed")

@@ -96,7 +96,7 @@ print(statuses(1, lambda: __import__(name)))
 
 def test_a_child_computes_a_cached_property_that_another_thread_computes() -> None:
     script = """
-from parquet_variant.fork_safety import cached_property
+from parquet_variant.support.fork_safety import cached_property
 
 begun, end = threading.Event(), threading.Event()
 
@@ -121,7 +121,7 @@ end.set()
 
 def test_a_fork_waits_for_a_lock_that_it_must_hold() -> None:
     script = """
-from parquet_variant.fork_safety import hold_during_fork
+from parquet_variant.support.fork_safety import hold_during_fork
 
 lock, taken = threading.RLock(), threading.Event()
 hold_during_fork(lock)
@@ -143,7 +143,7 @@ print(statuses(1, take), lock.acquire(blocking=False))
 
 def test_threads_that_compute_a_cached_property_together_get_one_object() -> None:
     script = """
-from parquet_variant.fork_safety import cached_property
+from parquet_variant.support.fork_safety import cached_property
 
 barrier = threading.Barrier(2)
 

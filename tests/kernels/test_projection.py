@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant.array.variant_array import VariantArray, trusted_array
+from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.projection import project
 from parquet_variant.path import WILDCARD, VariantPath

@@ -14,8 +14,10 @@ from parquet_variant import testing
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import KEY, walk
-from parquet_variant.layouts import draft_object, draft_paths, final
-from parquet_variant.layouts.storages import (
+from parquet_variant.layouts.draft_storages import paths_storage_type
+from parquet_variant.layouts.layout import detect_layout
+from parquet_variant.layouts.reference import draft_object, draft_paths, final
+from parquet_variant.layouts.reference.storages import (
     array_of_rows,
     rows_of_array,
     shredded_storage,
@@ -23,9 +25,7 @@ from parquet_variant.layouts.storages import (
     unshredded_storage,
     variants_of_storage,
 )
-from parquet_variant.schema.draft_storages import paths_storage_type
-from parquet_variant.schema.layout import detect_layout
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType
 
 LAYOUTS = ("unshredded", "final", "draft-paths", "draft-object")

@@ -11,10 +11,15 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from parquet_variant.support.lazy_names import PACKAGES
+
 SOURCES = Path(__file__).resolve().parents[2] / "src"
-PACKAGES = (
+STUBBED = (
     "parquet_variant",
-    *(f"parquet_variant.{name}" for name in ("delta", "iceberg", "parquet", "spark", "vortex")),
+    *(
+        f"parquet_variant.{name}"
+        for name in ("tables.delta", "tables.iceberg", "files.parquet", "spark", "files.vortex")
+    ),
 )
 _HEADER = "# Generated from the table in __init__.py: change that, then run make snapshots.\n"
 
@@ -30,7 +35,8 @@ def stub_lines(package: str) -> list[str]:
     lines = []
     for owner, names in vars(module)["_NAMES"].items():
         for name in names.split():
-            package_of_name = "parquet_variant" if owner == name else f"parquet_variant.{owner}"
+            parent, _, module_name = f"parquet_variant.{owner}".rpartition(".")
+            package_of_name = parent if owner in PACKAGES and module_name == name else f"parquet_variant.{owner}"
             lines.append(f"from {package_of_name} import {name} as {name}")
     if hasattr(module, "__version__"):
         lines.append("from parquet_variant._version import __version__ as __version__")
@@ -39,8 +45,8 @@ def stub_lines(package: str) -> list[str]:
 
 def update() -> None:
     """Write all stubs."""
-    paths = [stub_path(package) for package in PACKAGES]
-    for package, path in zip(PACKAGES, paths, strict=True):
+    paths = [stub_path(package) for package in STUBBED]
+    for package, path in zip(STUBBED, paths, strict=True):
         path.write_text(_HEADER + "\n".join(stub_lines(package)) + "\n", "utf-8")
     for command in (["format", "--quiet"], ["check", "--quiet", "--fix"], ["format", "--quiet"]):
         subprocess.run([sys.executable, "-m", "ruff", *command, *paths], check=True)

@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     ("module", "line", "contract"),
     [
-        ("path.py", "from parquet_variant.parquet import sources", "Layers point one way"),
-        ("schema/spellings.py", "import pyspark", "Only the Spark layer and the layers above it know PySpark"),
+        ("path.py", "from parquet_variant.files.parquet import sources", "Layers point one way"),
+        ("layouts/spellings.py", "import pyspark", "Only the Spark layer and the layers above it know PySpark"),
     ],
 )
 def test_an_upward_import_breaks_the_contract(tmp_path: Path, module: str, line: str, contract: str) -> None:

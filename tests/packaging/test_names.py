@@ -11,8 +11,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import build
+from parquet_variant.files.parquet.writing.options import WriterOptions
 from parquet_variant.ingestion.request import IngestOptions
-from parquet_variant.parquet.writing.options import WriterOptions
 
 ROOMS = ("parquet", "delta", "vortex", "spark")
 # Keywords that have another name, and where the word means something else.

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from parquet_variant.delta.protocol.schema import parse_schema
 from parquet_variant.errors import TableError
+from parquet_variant.tables.delta.protocol.schema import parse_schema
 from parquet_variant.tables.rules import Rules
 
 ROWS = pa.table(

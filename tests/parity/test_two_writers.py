@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant import testing
-from parquet_variant.parquet.pages.file_writer import PageFileWriter
+from parquet_variant.files.parquet.pages.file_writer import PageFileWriter
 from random_tables import PRIMITIVES, tables
 
 CODECS = ["zstd", "snappy", "gzip", "lz4", "none"]

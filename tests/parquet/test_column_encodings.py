@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet.writing.encodings import choose_encodings, known_encodings
+from parquet_variant.files.parquet.writing.encodings import choose_encodings, known_encodings
 
 
 def table():

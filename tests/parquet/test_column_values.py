@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet.format.columns import choose_column
-from parquet_variant.parquet.format.files import locate, open_file
-from parquet_variant.parquet.format.thrift import zigzag
-from parquet_variant.parquet.reading import column_values as column_values_module
-from parquet_variant.parquet.reading.column_values import column_values, without_dictionary
+from parquet_variant.files.parquet.format.columns import choose_column
+from parquet_variant.files.parquet.format.files import locate, open_file
+from parquet_variant.files.parquet.format.thrift import zigzag
+from parquet_variant.files.parquet.reading import column_values as column_values_module
+from parquet_variant.files.parquet.reading.column_values import column_values, without_dictionary
 
 ROWS = 9000
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())

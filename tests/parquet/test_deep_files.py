@@ -13,7 +13,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
-from parquet_variant.schema.parquet_reader import MAX_SCHEMA_DEPTH
+from parquet_variant.layouts.parquet_reader import MAX_SCHEMA_DEPTH
 
 # Levels of nesting, each deeper than the 100 levels of a schema that pyarrow 26 reads by default.
 LEVELS = {"objects": [49, 199], "arrays": [33, 199], "both": [20, 100]}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.format.footer import annotate_footer, footer_bytes, parse_schema, patch_tail
-from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value, struct_fields
+from parquet_variant.files.parquet.format.footer import annotate_footer, footer_bytes, parse_schema, patch_tail
+from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value, struct_fields
 
 NAMES = st.sampled_from(["v", "w", "x.y", "é", "element", "list"])
 STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])

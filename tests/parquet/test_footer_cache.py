@@ -13,8 +13,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import KernelsError
-from parquet_variant.parquet.format import files, footer_cache
-from parquet_variant.parquet.format.files import locate, open_file
+from parquet_variant.files.parquet.format import files, footer_cache
+from parquet_variant.files.parquet.format.files import locate, open_file
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_process_that_has_read_a_file_ends_well(tmp_path, threads):
     code = (
         f"import pyarrow as pa; pa.set_cpu_count({threads})\n"
         "import parquet_variant as pv\n"
-        "from parquet_variant.parquet.format import footer_cache; footer_cache.SETTLED_NS = 0\n"
+        "from parquet_variant.files.parquet.format import footer_cache; footer_cache.SETTLED_NS = 0\n"
         f"for _ in range(4): pv.parquet.extract({str(path)!r}, {{'a': '$.a:bigint', 'b': '$.b:string'}})\n"
         "assert footer_cache.FOOTERS.files"
     )

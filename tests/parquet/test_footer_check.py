@@ -13,8 +13,8 @@ import pytest
 from pyarrow.parquet.encryption import CryptoFactory, EncryptionConfiguration, KmsClient, KmsConnectionConfig
 
 import parquet_variant as pv
-from parquet_variant.parquet.format.footer import check_chunks, footer_bytes, parse_schema
-from parquet_variant.parquet.format.thrift import LIST, find_field, list_items, struct_fields, zigzag
+from parquet_variant.files.parquet.format.footer import check_chunks, footer_bytes, parse_schema
+from parquet_variant.files.parquet.format.thrift import LIST, find_field, list_items, struct_fields, zigzag
 
 
 def footer_of(path: Path, table: pa.Table) -> bytes:

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet.writing.conform import conform_table
-from parquet_variant.parquet.writing.patch import plan_patch, plan_path_patch
+from parquet_variant.files.parquet.writing.conform import conform_table
+from parquet_variant.files.parquet.writing.patch import plan_patch, plan_path_patch
 
 SCHEMA = pv.ShreddingSchema.from_ddl("struct<a int, t string, list array<int>, o struct<x double>>")
 

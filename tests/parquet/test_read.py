@@ -8,7 +8,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
-from parquet_variant.parquet.format.files import locate, open_file
+from parquet_variant.files.parquet.format.files import locate, open_file
 
 
 def array(*values):

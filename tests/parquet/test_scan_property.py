@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.functions.variant_get import try_variant_get
+from parquet_variant.ops.variant_get import try_variant_get
 from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, bind, columns_of, evaluate, is_in
 
 D = Decimal

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.parquet.format.footer import footer_bytes, parse_schema
-from parquet_variant.parquet.format.page_places import leaf_pages, row_groups
-from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
-from parquet_variant.parquet.operations.shrink import plan_shrink
-from parquet_variant.parquet.reading.page_rows import rows_of_pages
+from parquet_variant.files.parquet.format.footer import footer_bytes, parse_schema
+from parquet_variant.files.parquet.format.page_places import leaf_pages, row_groups
+from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
+from parquet_variant.files.parquet.operations.shrink import plan_shrink
+from parquet_variant.files.parquet.reading.page_rows import rows_of_pages
 from random_tables import CODECS, tables, write_in_batches
 
 

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet.format.columns import choose_column
-from parquet_variant.parquet.format.files import locate, open_file
-from parquet_variant.parquet.reading import column_values
-from parquet_variant.parquet.reading.column_values import value_spans
+from parquet_variant.files.parquet.format.columns import choose_column
+from parquet_variant.files.parquet.format.files import locate, open_file
+from parquet_variant.files.parquet.reading import column_values
+from parquet_variant.files.parquet.reading.column_values import value_spans
 
 COLUMNS = {"a": "$.a:bigint", "b": "$.b.c:string", "d": "$.b.d[0]:double", "e": "$.b.d[*]:string", "none": "$.x:int"}
 CODECS = ["none", "snappy", "gzip", "brotli", "zstd"]

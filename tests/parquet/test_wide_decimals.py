@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.format.footer import MAGIC, footer_bytes, parse_schema, schema_elements
-from parquet_variant.parquet.format.thrift import BINARY, I32, STRUCT, encode_struct
+from parquet_variant.files.parquet.format.footer import MAGIC, footer_bytes, parse_schema, schema_elements
+from parquet_variant.files.parquet.format.thrift import BINARY, I32, STRUCT, encode_struct
 
 VARIANT_ROWS = ['{"d": 1.25, "l": [3.50, "x"]}', '{"d": -0.01}', "null", '{"d": "text"}']
 

@@ -15,8 +15,8 @@ from pyarrow import fs
 import parquet_variant as pv
 from parquet_variant import testing
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.parquet.format.statistics import NO_NAN_KEY
-from parquet_variant.parquet.writing.writer import VariantWriter
+from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY
+from parquet_variant.files.parquet.writing.writer import VariantWriter
 
 
 def array(*values):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from parquet_variant import testing
 from parquet_variant.errors import SchemaError
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 DDL = ShreddingSchema.from_ddl
 PRIMITIVE = ShreddingSchema.primitive

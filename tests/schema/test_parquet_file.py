@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.storages import array_of_rows, storage_type_of
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.reference.storages import array_of_rows, storage_type_of
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 DDL = ShreddingSchema.from_ddl
 SCHEMA = DDL("a bigint, t array<struct<u: uuid, n: timestamp_nanos>>, v variant")

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet.format.footer import parse_schema
-from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
+from parquet_variant.files.parquet.format.footer import parse_schema
+from parquet_variant.layouts.path_steps import ArrowGroup, Step, walk_path
 
 DDL = "a bigint, o struct<f: string, l: array<struct<x: double>>>, l array<bigint>"
 PATHS = {

@@ -8,9 +8,9 @@ from hypothesis import given
 
 from parquet_variant import testing
 from parquet_variant.errors import SchemaError
-from parquet_variant.schema.draft_storages import object_storage_type, paths_storage_type, tree_of_object
-from parquet_variant.schema.layout import detect_layout
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.draft_storages import object_storage_type, paths_storage_type, tree_of_object
+from parquet_variant.layouts.layout import detect_layout
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 DDL = ShreddingSchema.from_ddl
 BINARY = pa.binary()

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.schema.depth_limits import MAX_FILE_DEPTH, MAX_PHYSICAL_DEPTH
-from parquet_variant.shredding.infer import infer
-from parquet_variant.shredding.policies.auto import AutoPolicy
-from parquet_variant.shredding.policies.explicit import ExplicitPolicy
-from parquet_variant.shredding.policies.hints import HintsPolicy
-from parquet_variant.shredding.policies.spark import SparkPolicy
-from parquet_variant.shredding.policies.tiles import TilesPolicy
-from parquet_variant.shredding.policies.workload import WorkloadPolicy
+from parquet_variant.inference.infer import infer
+from parquet_variant.inference.policies.auto import AutoPolicy
+from parquet_variant.inference.policies.explicit import ExplicitPolicy
+from parquet_variant.inference.policies.hints import HintsPolicy
+from parquet_variant.inference.policies.spark import SparkPolicy
+from parquet_variant.inference.policies.tiles import TilesPolicy
+from parquet_variant.inference.policies.workload import WorkloadPolicy
+from parquet_variant.layouts.depth_limits import MAX_FILE_DEPTH, MAX_PHYSICAL_DEPTH
 
 
 def comments(depth: int, row: int) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def test_explicit_schemas_that_are_deeper_are_refused_wherever_one_is_taken(tmp_
 
 def existing_deep_column(texts: list[str], depth: int) -> pv.VariantArray:
     """Shred deeper than the limit, as files of earlier versions and of other writers are."""
-    from parquet_variant.array.final_columns import shredded_final
+    from parquet_variant.arrays.final_columns import shredded_final
 
     return pv.VariantArray(shredded_final(pv.parse_json(texts).storage, deep_schema(depth)))
 

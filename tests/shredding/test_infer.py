@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.shredding.drift import find_drift
-from parquet_variant.shredding.estimate import compare, predict
-from parquet_variant.shredding.explain import explain, explain_diff, explain_json
-from parquet_variant.shredding.infer import infer
-from parquet_variant.shredding.policies.auto import AutoPolicy
-from parquet_variant.shredding.policies.spark import SparkPolicy
-from parquet_variant.shredding.profile import Profile
-from parquet_variant.shredding.slow_paths import slow_paths
+from parquet_variant.inference.drift import find_drift
+from parquet_variant.inference.estimate import compare, predict
+from parquet_variant.inference.explain import explain, explain_diff, explain_json
+from parquet_variant.inference.infer import infer
+from parquet_variant.inference.policies.auto import AutoPolicy
+from parquet_variant.inference.policies.spark import SparkPolicy
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.slow_paths import slow_paths
 
 DATA = ("gharchive.ndjson.zst", "windows_events.ndjson.zst", "cve_v5.ndjson.zst", "usgs_earthquakes.ndjson")
 
@@ -147,8 +147,8 @@ class TestManyPaths:
 import resource, sys
 import numpy as np
 from parquet_variant.kernels.shredding.json_batch import parse_text
-from parquet_variant.shredding.profile import Profile
-from parquet_variant.shredding.infer import infer
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.infer import infer
 
 def profile(text):
     data = np.frombuffer(text.encode(), np.uint8)

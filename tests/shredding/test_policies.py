@@ -10,19 +10,19 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import PathError, SchemaError, VariantError
+from parquet_variant.inference.costs import typed_count, typed_share
+from parquet_variant.inference.infer import POLICIES, infer, policy_named
+from parquet_variant.inference.policies.auto import AutoPolicy
+from parquet_variant.inference.policies.column_types import best_column
+from parquet_variant.inference.policies.decision import InferenceResult, schema_of_leaves
+from parquet_variant.inference.policies.explicit import ExplicitPolicy
+from parquet_variant.inference.policies.hints import HintsPolicy
+from parquet_variant.inference.policies.maps import MapRules, map_reason
+from parquet_variant.inference.policies.spark import SparkPolicy
+from parquet_variant.inference.policies.tiles import TilesPolicy
+from parquet_variant.inference.policies.workload import WorkloadPolicy
+from parquet_variant.inference.profile import Profile
 from parquet_variant.path import VariantPath
-from parquet_variant.shredding.costs import typed_count, typed_share
-from parquet_variant.shredding.infer import POLICIES, infer, policy_named
-from parquet_variant.shredding.policies.auto import AutoPolicy
-from parquet_variant.shredding.policies.column_types import best_column
-from parquet_variant.shredding.policies.decision import InferenceResult, schema_of_leaves
-from parquet_variant.shredding.policies.explicit import ExplicitPolicy
-from parquet_variant.shredding.policies.hints import HintsPolicy
-from parquet_variant.shredding.policies.maps import MapRules, map_reason
-from parquet_variant.shredding.policies.spark import SparkPolicy
-from parquet_variant.shredding.policies.tiles import TilesPolicy
-from parquet_variant.shredding.policies.workload import WorkloadPolicy
-from parquet_variant.shredding.profile import Profile
 
 
 def rows(*values: object) -> pv.VariantArray:

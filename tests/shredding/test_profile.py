@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
+from parquet_variant.inference import profile_merge
+from parquet_variant.inference.infer import infer
+from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.shredding.json_batch import parse_text
 from parquet_variant.kernels.tapes import profile as kernel
-from parquet_variant.shredding import profile_merge
-from parquet_variant.shredding.infer import infer
-from parquet_variant.shredding.profile import Profile
 from parquet_variant.types import VariantType
 
 

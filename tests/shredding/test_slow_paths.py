@@ -9,10 +9,10 @@ import uuid
 import pyarrow as pa
 
 import parquet_variant as pv
-from parquet_variant.shredding.explain import explain, explain_json
-from parquet_variant.shredding.infer import infer
-from parquet_variant.shredding.policies.auto import AutoPolicy
-from parquet_variant.shredding.slow_paths import slow_paths
+from parquet_variant.inference.explain import explain, explain_json
+from parquet_variant.inference.infer import infer
+from parquet_variant.inference.policies.auto import AutoPolicy
+from parquet_variant.inference.slow_paths import slow_paths
 
 
 def result_of(rare: str, policy: AutoPolicy | None = None, common: str = '{"n": 1, "o": {"a": 1}}'):

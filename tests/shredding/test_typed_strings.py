@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.shredding.typed_strings import suggest_types
+from parquet_variant.inference.typed_strings import suggest_types
 
 KINDS = ("date", "timestamp", "timestamp_ntz", "uuid", "binary")
 DIGITS = st.text("0123456789-: .+TZabf=", max_size=32)

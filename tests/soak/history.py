@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import parquet_variant as pv
-from parquet_variant.delta.log.segment import commit_path
+from parquet_variant.tables.delta.log.segment import commit_path
 from parquet_variant.tables.storage import open_storage
 from soak.on_table import arrow_columns, plain, rows_of
 from soak.plain_model import Model, Operation, new_rows

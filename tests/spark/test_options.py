@@ -7,7 +7,7 @@ import json
 import pytest
 
 from parquet_variant.errors import PathError, VariantError
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantError
-from parquet_variant.shredding.infer import infer
-from parquet_variant.shredding.profile import Profile
+from parquet_variant.inference.infer import infer
+from parquet_variant.inference.profile import Profile
 
 
 def _texts() -> list[str | None]:

@@ -17,7 +17,7 @@ import duckdb
 import parquet_variant as pv
 from parquet_variant.cli.app import main
 from parquet_variant.errors import VariantError
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.sql_query.typed_view import typed_paths
 
 ROWS = [

@@ -20,8 +20,8 @@ pytest.importorskip("duckdb", reason="DuckDB is not installed")
 
 import parquet_variant as pv
 from parquet_variant import Variant
-from parquet_variant.compute.sort_keys import number_key, sort_key
 from parquet_variant.errors import VariantError
+from parquet_variant.ops.columns.sort_keys import number_key, sort_key
 
 numbers = st.one_of(
     st.integers(-(10**37), 10**37),

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
-from parquet_variant.vortex.columnar.storage import from_storage, to_storage, whole_rows
+from parquet_variant.files.vortex.columnar.columnar_variant import ColumnarVariant
+from parquet_variant.files.vortex.columnar.storage import from_storage, to_storage, whole_rows
 
 MIXED = [1, 300, 2**40, True, None, "x", 1.5, [1, "x"], {"b": 1}, []]
 

@@ -10,8 +10,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
-from parquet_variant.vortex.files.library import vortex_errors
-from parquet_variant.vortex.files.trailer import BLOCK_BYTES
+from parquet_variant.files.vortex.files.library import vortex_errors
+from parquet_variant.files.vortex.files.trailer import BLOCK_BYTES
 
 pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
 

@@ -10,7 +10,7 @@ import pytest
 import parquet_variant as pv
 
 pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
-from parquet_variant.vortex.files.trailer import CheckedSource
+from parquet_variant.files.vortex.files.trailer import CheckedSource
 
 ROWS = 4000
 SCHEMA = "a string, b string, o struct<n: bigint, p: string>"

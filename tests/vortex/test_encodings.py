@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.errors import CastError, MalformedVariantError, SchemaError, VariantError
+from parquet_variant.files.vortex import (
+    ENCODINGS,
+    ColumnarVariant,
+    answers,
+    encode,
+    get_variant_element,
+    get_variant_scalar,
+)
 from parquet_variant.testing import mutated_variants, shredding_schemas, variants
-from parquet_variant.vortex import ENCODINGS, ColumnarVariant, answers, encode, get_variant_element, get_variant_scalar
 
 TARGETS = [
     "boolean", "tinyint", "bigint", "decimal(38,2)", "float", "double", "string", "binary", "date", "timestamp",

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.capsules import plain_metadata
+from parquet_variant.arrays.capsules import plain_metadata
 from parquet_variant.cli.app import main
 from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.testing import shredding_schemas, variants
 
 # Not `vortex` alone: these tests' own directory has that name.
@@ -225,7 +225,7 @@ def test_empty_and_all_null_columns(tmp_path):
 
 
 def test_a_file_that_lost_something_is_not_made(tmp_path, monkeypatch):
-    module = import_module("parquet_variant.vortex.files.writer")
+    module = import_module("parquet_variant.files.vortex.files.writer")
 
     written = module.stored_column
 
@@ -248,7 +248,7 @@ def test_a_file_that_lost_something_is_not_made(tmp_path, monkeypatch):
 
 
 def test_falls_back_to_the_layout_that_holds_the_column(tmp_path, monkeypatch):
-    module = import_module("parquet_variant.vortex.files.writer")
+    module = import_module("parquet_variant.files.vortex.files.writer")
     compare = module.first_difference
 
     def no_typed(given, found):

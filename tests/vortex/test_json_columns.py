@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, SchemaError, VariantError
+from parquet_variant.files.vortex import ENCODINGS, compress_json, decompress_json, encoding_of
 from parquet_variant.testing import json_texts
-from parquet_variant.vortex import ENCODINGS, compress_json, decompress_json, encoding_of
 
 TEXTS = [f'{{"id": {n}, "tags": ["a", {n}], "price": {n}.50}}' for n in range(200)] + [None, "null", "[]"]
 
@@ -51,7 +51,7 @@ def test_every_encoding(encoding):
 def test_a_schema_or_a_policy_decides():
     schema = pv.ShreddingSchema.from_ddl("price double")
     assert compress_json(TEXTS, schema).schema == schema
-    from parquet_variant.shredding.policies.auto import AutoPolicy
+    from parquet_variant.inference.policies.auto import AutoPolicy
 
     assert compress_json(TEXTS, AutoPolicy(max_columns=1)).schema.to_ddl() == "id bigint"
 

@@ -79,7 +79,7 @@ def test_a_kill_at_any_step_leaves_the_old_file_or_the_new(tmp_path, mortal, is_
 _DIES = """
 import os, sys
 import parquet_variant as pv
-from parquet_variant.vortex.files import writer
+from parquet_variant.files.vortex.files import writer
 
 writer.append_trailer = lambda *_: os._exit(9)
 pv.vortex.write(sys.argv[1], pv.parse_json(["1"]))

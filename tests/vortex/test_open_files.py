@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.vortex.files.trailer import CheckedSource
+from parquet_variant.files.vortex.files.trailer import CheckedSource
 
 pytest.importorskip("vortex")
 
@@ -39,7 +39,7 @@ def answers(path):
 
 @pytest.mark.parametrize("options", [{"schema": "a bigint, b string"}, {"layout": "columnar"}, {"layout": "variant"}])
 def test_a_file_that_stays_as_it_was_is_read_once(tmp_path, monkeypatch, reads, options):
-    monkeypatch.setattr("parquet_variant.parquet.format.footer_cache.SETTLED_NS", 0)
+    monkeypatch.setattr("parquet_variant.files.parquet.format.footer_cache.SETTLED_NS", 0)
     path = settled(tmp_path / "a.vortex", ROWS, **options)
     assert answers(path) == list(range(3000))
     assert reads
@@ -49,7 +49,7 @@ def test_a_file_that_stays_as_it_was_is_read_once(tmp_path, monkeypatch, reads, 
 
 
 def test_a_file_that_was_written_again_is_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("parquet_variant.parquet.format.footer_cache.SETTLED_NS", 0)
+    monkeypatch.setattr("parquet_variant.files.parquet.format.footer_cache.SETTLED_NS", 0)
     for day in range(1, 20):
         path = settled(tmp_path / "a.vortex", [f'{{"a": {day}}}'], day, schema="a bigint")
         assert answers(path) == [day]

@@ -11,7 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import main
-from parquet_variant.publishing import vortex_source
+from parquet_variant.tables.publishing import vortex_source
 
 vortex = pytest.importorskip("vortex", reason="vortex-data is not installed")
 

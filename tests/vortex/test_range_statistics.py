@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
+from parquet_variant.files.vortex import RangeStatistics, collect_statistics, encode, get_variant_element
 from parquet_variant.query.predicate import Compare, bind, evaluate
 from parquet_variant.testing import variants
-from parquet_variant.vortex import RangeStatistics, collect_statistics, encode, get_variant_element
 
 ROWS = [
     *(f'{{"id": {n}, "o": {{"f": {n}.5}}}}' for n in range(10)),
@@ -134,7 +134,7 @@ def test_the_variant_layout_skips_ranges_of_values_in_bytes(schema, tmp_path):
 
 
 def test_many_paths_have_statistics_of_the_frequent_ones():
-    from parquet_variant.vortex.logical import range_statistics
+    from parquet_variant.files.vortex.logical import range_statistics
 
     rows = [f'{{"id": {n}, "k{n}": 1}}' for n in range(range_statistics.MAX_DESCRIBED_PATHS + 10)]
     described = range_statistics.with_columns_to_describe(pv.parse_json(rows))

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from parquet_variant.cli.failure import DATA_PROBLEM, INTERRUPTED, USAGE_PROBLEM, report_failure
-from parquet_variant.lazy_names import optional_libraries
+from parquet_variant.support.lazy_names import optional_libraries
 
 # In the order of the help: writing, reading, maintenance of files, maintenance of Delta tables.
 COMMANDS = (

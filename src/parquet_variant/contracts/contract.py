@@ -13,8 +13,8 @@ from typing import Any
 
 from parquet_variant.contracts.path_rules import ANY, PathRules, bad_contract
 from parquet_variant.errors import VariantError, check_names
-from parquet_variant.lazy_names import registered_method
 from parquet_variant.path import WILDCARD, VariantPath, outer_paths
+from parquet_variant.support.lazy_names import registered_method
 
 
 @dataclass(frozen=True, slots=True, repr=False)

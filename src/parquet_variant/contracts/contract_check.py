@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, get_args
 
-from parquet_variant.choices import OnViolation
 from parquet_variant.contracts.contract import Contract
 from parquet_variant.contracts.report import ContractCounts, ContractReport
 from parquet_variant.contracts.rule_tables import RuleTables
 from parquet_variant.contracts.tape_check import check_tape
 from parquet_variant.errors import ContractError, VariantError, check_choice
 from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.support.choices import OnViolation
 
 # Violations that the message of an error names.
 _NAMED = 5

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import VariantError, check_choice, choice_of
 from parquet_variant.kernels.arrow_buffers import from_bytes
 from parquet_variant.kernels.tapes.string_forms import FORM
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
 
 Bound: TypeAlias = int | Decimal | dt.date | dt.datetime

@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.tapes import scalar_objects
+from parquet_variant.arrays.tapes import scalar_objects
 from parquet_variant.contracts.path_rules import RULES, PathRules, scalar_key
 from parquet_variant.contracts.report import ContractCounts, Example, RuleCount, ShownText
 from parquet_variant.contracts.rule_tables import RuleTables, choices_of
-from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, filled_binary, from_bytes, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.kinds import KIND
@@ -29,6 +27,8 @@ from parquet_variant.kernels.tapes.check import FORBIDDEN, RESULT, check_nodes
 from parquet_variant.kernels.tapes.profile import KINDS
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.path import VariantPath
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.fork_safety import cached_property
 
 _NONE = -1
 # Result of the kernel -> number of the rule in RULES.

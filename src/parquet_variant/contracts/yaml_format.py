@@ -13,8 +13,8 @@ from typing import Any
 from parquet_variant.contracts.contract import Contract, check_place, checked_path, rules_of
 from parquet_variant.contracts.path_rules import PathRules, bad_contract
 from parquet_variant.errors import VariantError, choice_of
-from parquet_variant.lazy_names import optional_libraries
 from parquet_variant.path import VariantPath
+from parquet_variant.support.lazy_names import optional_libraries
 
 VERSION = 1
 _KEYS = ("version", "name", "description", "paths")

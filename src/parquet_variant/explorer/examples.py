@@ -1,6 +1,6 @@
 """Examples of the values in some rows: the first distinct ones of every type at every path, as short JSON.
 
-Owns how many rows are searched, and the length of an example. Leaves decoding rows to `array.tapes`.
+Owns how many rows are searched, and the length of an example. Leaves decoding rows to `arrays.tapes`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from parquet_variant.array.tapes import array_tapes
-from parquet_variant.array.variant_array import VariantArray, trusted_array
-from parquet_variant.functions.to_json import to_json
+from parquet_variant.arrays.tapes import array_tapes
+from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
+from parquet_variant.ops.to_json import to_json
 from parquet_variant.path import WILDCARD, Segment
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 

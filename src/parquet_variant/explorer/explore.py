@@ -19,7 +19,7 @@ from parquet_variant.explorer.page import page, page_frame
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sources import report_of
 from parquet_variant.io.atomic_file import atomic_file
-from parquet_variant.lazy_names import optional_libraries
+from parquet_variant.support.lazy_names import optional_libraries
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """The footers of Parquet files as tables of the page: bytes, nulls and bounds by leaf column and row group.
 
 Owns the tables from which the page computes what a query reads, and the limit on their size. Leaves the meaning of
-statistics to `parquet.format.statistics`, and the leaves of a path to the page, which follows `parquet.scanning`.
+statistics to `files.parquet.format.statistics`, and the leaves of a path to the page, which follows
+`files.parquet.scanning`.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.parquet.format.columns import VariantColumn, choose_column
-from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
-from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.statistics import leaf_statistics
-from parquet_variant.parquet.report_text import counted
-from parquet_variant.parquet.scanning.groups import shredded_groups
-from parquet_variant.parquet.scanning.projection import only_nulls
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.statistics import leaf_statistics
+from parquet_variant.files.parquet.report_text import counted
+from parquet_variant.files.parquet.scanning.groups import shredded_groups
+from parquet_variant.files.parquet.scanning.projection import only_nulls
+from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.path import WILDCARD, VariantPath, outer_paths
-from parquet_variant.shredding.leaf_statistics import LeafStatistics
+from parquet_variant.support import arrow_compute as pc
 
 # Largest number of leaf columns times row groups: a page of 3 MB, read in a second.
 _MAX_CHUNKS = 200_000

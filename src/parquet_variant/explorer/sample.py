@@ -14,24 +14,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.parts import nested_array
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.parts import nested_array
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.explorer.examples import examples_of
-from parquet_variant.functions.parse_json import try_parse_json
-from parquet_variant.functions.to_json import to_json
-from parquet_variant.functions.value_edits import variant_normalize
-from parquet_variant.parquet.format.columns import VariantColumn, choose_column
-from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
-from parquet_variant.parquet.operations.inspect import inspect
-from parquet_variant.parquet.writing.write import write
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.files.parquet.operations.inspect import inspect
+from parquet_variant.files.parquet.writing.write import write
+from parquet_variant.inference.policies.auto import AutoPolicy
+from parquet_variant.inference.policies.column_types import best_column
+from parquet_variant.inference.policies.decision import InferenceResult
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile_path import PathProfile
+from parquet_variant.inference.slow_paths import slow_paths
+from parquet_variant.layouts.parquet_reader import open_parquet
+from parquet_variant.ops.parse_json import try_parse_json
+from parquet_variant.ops.to_json import to_json
+from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.path import Segment, VariantPath
-from parquet_variant.schema.parquet_reader import open_parquet
-from parquet_variant.shredding.policies.auto import AutoPolicy
-from parquet_variant.shredding.policies.column_types import best_column
-from parquet_variant.shredding.policies.decision import InferenceResult
-from parquet_variant.shredding.profile import Profile
-from parquet_variant.shredding.profile_path import PathProfile
-from parquet_variant.shredding.slow_paths import slow_paths
 
 _ROWS = 20_000
 _BYTES = 8 << 20

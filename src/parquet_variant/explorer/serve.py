@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.parts import one_chunk
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError
 from parquet_variant.explorer.explore import Exploration
 from parquet_variant.explorer.page import page

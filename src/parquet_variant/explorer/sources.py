@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.explorer.footers import Footers, read_footers
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sample import json_rows, parquet_rows, sample_of
+from parquet_variant.files.parquet.format.columns import choose_column
+from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.io.filesystems import path_text
-from parquet_variant.parquet.format.columns import choose_column
-from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.path import VariantPath
 from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
 
@@ -68,9 +68,9 @@ def _all_rows(footers: Footers) -> int:
 
 
 def _of_delta(path: str, column: str | None, version: int | None) -> ExploreReport:
-    from parquet_variant.delta.data.paths import relative_path
-    from parquet_variant.delta.log.history import history
-    from parquet_variant.delta.log.snapshot import snapshot
+    from parquet_variant.tables.delta.data.paths import relative_path
+    from parquet_variant.tables.delta.log.history import history
+    from parquet_variant.tables.delta.log.snapshot import snapshot
 
     table = snapshot(path, version=version)
     sources = []
@@ -101,9 +101,9 @@ def _version(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_iceberg(path: str, column: str | None, version: int | None, catalog: Any) -> ExploreReport:
-    from parquet_variant.iceberg.reading.history import history
-    from parquet_variant.iceberg.reading.planning import plan_files
-    from parquet_variant.iceberg.reading.snapshot import snapshot
+    from parquet_variant.tables.iceberg.reading.history import history
+    from parquet_variant.tables.iceberg.reading.planning import plan_files
+    from parquet_variant.tables.iceberg.reading.snapshot import snapshot
 
     current = snapshot(path, catalog=catalog, snapshot_id=version)
     sources = []
@@ -127,10 +127,10 @@ def _of_iceberg(path: str, column: str | None, version: int | None, catalog: Any
 
 
 def _of_vortex(path: str, column: str | None) -> ExploreReport:
-    from parquet_variant.vortex.files.library import open_file as open_vortex
-    from parquet_variant.vortex.files.paths import vortex_files
-    from parquet_variant.vortex.files.reader import choose_path_column
-    from parquet_variant.vortex.scanning.file_scans import scan_files
+    from parquet_variant.files.vortex.files.library import open_file as open_vortex
+    from parquet_variant.files.vortex.files.paths import vortex_files
+    from parquet_variant.files.vortex.files.reader import choose_path_column
+    from parquet_variant.files.vortex.scanning.file_scans import scan_files
 
     files = vortex_files(path)
     name = choose_path_column(open_vortex(files[0]), column)

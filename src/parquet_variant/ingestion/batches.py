@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.parts import binary_parts
-from parquet_variant.array.tapes import array_tapes
-from parquet_variant.array.variant_array import VariantArray, trusted_array
+from parquet_variant.arrays.parts import binary_parts
+from parquet_variant.arrays.tapes import array_tapes
+from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.contracts.report import ContractCounts
 from parquet_variant.errors import ContractError, JsonError, VariantError
+from parquet_variant.inference.profile import StringCounts
 from parquet_variant.ingestion.bad_records import BadRecord
 from parquet_variant.ingestion.formats.json_splitters import WHITESPACE
 from parquet_variant.ingestion.formats.wrapped import values_at
@@ -35,7 +36,6 @@ from parquet_variant.ingestion.sources.sampling import BLOCK_BYTES, in_sample, s
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
-from parquet_variant.shredding.profile import StringCounts
 
 Result = TypeVar("Result")
 # The assumed text size of a table row, by which rows are sampled.

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import VariantFileError
+from parquet_variant.support import arrow_compute as pc
 
 _INTEGER = r"^-?(0|[1-9][0-9]*)$"
 _DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.path import VariantPath
-from parquet_variant.shredding.profile import Profile
-from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import VariantType
 
 # The rows of a document are in an array if it has at least this many elements per document.

@@ -11,10 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.choices import InputFormat, OutputFormat
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.errors import check_choice, check_names
+from parquet_variant.files.parquet.format.files import locate
+from parquet_variant.files.parquet.reading.read import profile_column
+from parquet_variant.inference.infer import infer as infer_from_profile
+from parquet_variant.inference.policies.decision import InferenceResult
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.typed_strings import schema_and_types
 from parquet_variant.ingestion.job import IngestJob, profile_sources
 from parquet_variant.ingestion.json_files import JsonFiles
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextKeywords, TextOptions
@@ -24,14 +29,9 @@ from parquet_variant.ingestion.task import profile_splits
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.parallel import thread_count
-from parquet_variant.keywords import with_keywords
-from parquet_variant.parquet.format.files import locate
-from parquet_variant.parquet.reading.read import profile_column
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.infer import infer as infer_from_profile
-from parquet_variant.shredding.policies.decision import InferenceResult
-from parquet_variant.shredding.profile import Profile
-from parquet_variant.shredding.typed_strings import schema_and_types
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.choices import InputFormat, OutputFormat
+from parquet_variant.support.keywords import with_keywords
 
 
 @with_keywords(IngestOptions, IngestRequest, TextOptions, ContractCheck)

@@ -19,9 +19,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.contracts.report import ContractReport
 from parquet_variant.errors import VariantError, VariantFileError, without_secrets
+from parquet_variant.files.parquet.writing.conform import conform_table
+from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, known_encodings
+from parquet_variant.files.parquet.writing.options import WriterOptions
+from parquet_variant.files.parquet.writing.schema_trial import compared_with_unshredded
+from parquet_variant.inference.infer import costs_of, infer
+from parquet_variant.inference.policies.auto import AutoPolicy
+from parquet_variant.inference.policies.decision import InferenceResult
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profiled_data import ProfiledData
+from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.ingestion.destination import Destination
 from parquet_variant.ingestion.destinations.registry import open_destination
 from parquet_variant.ingestion.hints import root_hints
@@ -51,17 +61,7 @@ from parquet_variant.ingestion.task import (
     read_arrays,
 )
 from parquet_variant.io.engine import Engine
-from parquet_variant.parquet.writing.conform import conform_table
-from parquet_variant.parquet.writing.encodings import ColumnEncodings, known_encodings
-from parquet_variant.parquet.writing.options import WriterOptions
-from parquet_variant.parquet.writing.schema_trial import compared_with_unshredded
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.infer import costs_of, infer
-from parquet_variant.shredding.policies.auto import AutoPolicy
-from parquet_variant.shredding.policies.decision import InferenceResult
-from parquet_variant.shredding.profile import Profile
-from parquet_variant.shredding.profiled_data import ProfiledData
-from parquet_variant.shredding.typed_strings import TypedStrings
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 _MAX_SPLIT_BYTES = 128 << 20
 _MIN_SPLIT_BYTES = 4 << 20

@@ -15,8 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.parts import columns_of, one_chunk, with_columns
+from parquet_variant.arrays.parts import columns_of, one_chunk, with_columns
 from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.ingestion.csv_types import TypesOfStrings, with_types
@@ -25,6 +24,7 @@ from parquet_variant.ingestion.sources.input_files import InputFile, find_input_
 from parquet_variant.ingestion.sources.splits import Split, TablePart
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
+from parquet_variant.support import arrow_compute as pc
 
 _BATCH_ROWS = 1 << 16
 _PARQUET, _ARROW_FILE, _ARROW_STREAM, _VORTEX = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"VTXF"
@@ -70,7 +70,7 @@ def plan_table_splits(tables: Iterable[InputFile], split_bytes: int) -> list[Spl
     splits: list[Split] = []
     for table in tables:
         if has_delta_log(table.name):
-            from parquet_variant.delta import snapshot
+            from parquet_variant.tables.delta import snapshot
 
             current = snapshot(table.name)
             sizes = current.files.column("size").to_pylist()
@@ -194,8 +194,8 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
     if part is not None and part.rows is not None:
         yield part.rows
     elif part is not None:
-        from parquet_variant.delta import snapshot
-        from parquet_variant.delta.reading.read import iter_files
+        from parquet_variant.tables.delta import snapshot
+        from parquet_variant.tables.delta.reading.read import iter_files
 
         current = snapshot(split.file.name, version=part.version)
         yield from (table for _, table in iter_files(current, current.schema, current.files.slice(part.number, 1)))
@@ -205,7 +205,7 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
             if head.startswith(_ARROW_FILE):
                 yield from _arrow_file_tables(split.file)
             elif head.startswith(_VORTEX):
-                from parquet_variant.vortex.files.reader import iter_tables
+                from parquet_variant.files.vortex.files.reader import iter_tables
 
                 yield from iter_tables(split.file.name.removeprefix("file://"))
             elif head.startswith(_ARROW_STREAM):
@@ -216,9 +216,9 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
 
 def _parquet_tables(split: Split) -> Iterator[tuple[int, pa.Table]]:
     """Yield the row groups that begin in the bytes of the split."""
-    from parquet_variant.parquet.format.files import locate, open_file
-    from parquet_variant.parquet.format.page_places import chunk_start_of
-    from parquet_variant.parquet.reading.read_table import partitioned_table
+    from parquet_variant.files.parquet.format.files import locate, open_file
+    from parquet_variant.files.parquet.format.page_places import chunk_start_of
+    from parquet_variant.files.parquet.reading.read_table import partitioned_table
 
     start, end = split.byte_range or (0, None)
     (source,) = locate(split.file.name)

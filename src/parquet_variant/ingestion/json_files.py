@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from parquet_variant.array.variant_array import VariantArray, trusted_array
+from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.batches import ChunkResult, Pass, steps
 from parquet_variant.ingestion.request import Sources, TextOptions
@@ -22,8 +22,8 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.projection import project
 from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 Result = TypeVar("Result")
 Used = TypeVar("Used")

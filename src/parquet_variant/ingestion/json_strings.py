@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parquet_variant.array.variant_array import VariantArray, trusted_array
+from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import JsonError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.memory import address_of, copy_spans
@@ -38,12 +38,12 @@ class ParsedStrings:
 def parse_strings(tape: Tape, path: VariantPath, options: JsonOptions) -> ParsedStrings:
     """Parse the strings at a path of some rows; other values at the path are kept.
 
-    >>> from parquet_variant.array.tapes import array_tapes
+    >>> from parquet_variant.arrays.tapes import array_tapes
     >>> rows = VariantArray.from_pylist([{"p": '{"a": 1}'}, {"p": 2}, {}])
     >>> parse_strings(next(array_tapes(rows, 0)), VariantPath.parse("$.p"), JsonOptions()).array.to_pylist()
     [{'p': {'a': 1}}, {'p': 2}, {}]
     """
-    from parquet_variant.functions.value_edits import variant_set
+    from parquet_variant.ops.value_edits import variant_set
 
     number = tape.find_path(path.segments)
     if number is None:

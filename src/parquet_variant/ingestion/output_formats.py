@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from parquet_variant.choices import OutputFormat
 from parquet_variant.errors import bad_option
-from parquet_variant.parquet.writing.options import WriterOptions
+from parquet_variant.files.parquet.writing.options import WriterOptions
+from parquet_variant.support.choices import OutputFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def _check_table_files(options: Mapping[str, Any]) -> None:
 
 def _check_vortex(options: Mapping[str, Any]) -> None:
     # Deferred, because loading the Vortex writer takes longer than checking the options of the other formats.
-    from parquet_variant.vortex.files.writer import check_options
+    from parquet_variant.files.vortex.files.writer import check_options
 
     check_options(**options)
 

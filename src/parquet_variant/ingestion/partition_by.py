@@ -1,7 +1,7 @@
 """`PartitionBy`: partition columns that are extracted from JSON paths.
 
 This module parses the option (``day=$.ts:date``), extracts the columns, and splits rows by partition.
-`delta.data.partitions` names the directories, and the destinations write the files.
+`tables.delta.data.partitions` names the directories, and the destinations write the files.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError, bad_option, strings_of
+from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.io.hive import partition_texts
-from parquet_variant.parquet.format.files import locate
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.tables.partitions import split_by_partition
@@ -90,7 +90,7 @@ class PartitionBy:
 
         Raises `CastError` for a value that cannot be cast to the type of a derived column.
         """
-        from parquet_variant.functions.variant_get import try_variant_get, variant_get
+        from parquet_variant.ops.variant_get import try_variant_get, variant_get
 
         extract = variant_get if self.is_derived else try_variant_get
         return {column.name: extract(array, column.path or VariantPath(), column.type) for column in self.columns}

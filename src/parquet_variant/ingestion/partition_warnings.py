@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.decompression import COMPRESSION_RATIO
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import first_rows
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 MANY_PARTITIONS = 1000
 # The sample: the first lines of some splits, which are spread over the input.

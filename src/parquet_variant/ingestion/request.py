@@ -13,16 +13,6 @@ from typing import Any, TypeAlias, TypedDict, Unpack, get_args
 
 import pyarrow as pa
 
-from parquet_variant.choices import (
-    Effort,
-    InputFormat,
-    Mode,
-    OnError,
-    OnInexact,
-    OnViolation,
-    OutputFormat,
-    VortexLayout,
-)
 from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.errors import (
     VariantError,
@@ -34,6 +24,13 @@ from parquet_variant.errors import (
     check_number,
     strings_of,
 )
+from parquet_variant.files.parquet.format.bloom import check_bloom_paths
+from parquet_variant.files.parquet.writing.options import Writer
+from parquet_variant.inference.infer import policy_named
+from parquet_variant.inference.policies.auto import AutoPolicy
+from parquet_variant.inference.policies.column_types import is_unreadable_by_spark
+from parquet_variant.inference.policies.decision import Policy
+from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
 from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
@@ -42,15 +39,18 @@ from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.filesystems import path_text, path_texts
 from parquet_variant.io.staging import check_mode
 from parquet_variant.kernels.shredding.json_batch import JsonOptions
-from parquet_variant.parquet.format.bloom import check_bloom_paths
-from parquet_variant.parquet.writing.options import Writer
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.infer import policy_named
-from parquet_variant.shredding.policies.auto import AutoPolicy
-from parquet_variant.shredding.policies.column_types import is_unreadable_by_spark
-from parquet_variant.shredding.policies.decision import Policy
-from parquet_variant.shredding.typed_strings import StringTypes, schema_and_types
+from parquet_variant.support.choices import (
+    Effort,
+    InputFormat,
+    Mode,
+    OnError,
+    OnInexact,
+    OnViolation,
+    OutputFormat,
+    VortexLayout,
+)
 
 # Paths, or rows in memory together with `json_column`.
 Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any"

@@ -8,10 +8,10 @@ from typing import Any
 
 from parquet_variant.contracts.report import ContractReport
 from parquet_variant.errors import without_secrets
-from parquet_variant.parquet.report_text import counted
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.policies.decision import InferenceResult
-from parquet_variant.shredding.typed_strings import TypedStrings
+from parquet_variant.files.parquet.report_text import counted
+from parquet_variant.inference.policies.decision import InferenceResult
+from parquet_variant.inference.typed_strings import TypedStrings
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 _NOTED_PATHS = 3  # The other paths share a line.
 

@@ -16,9 +16,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray, trusted_array
+from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.contracts.report import ContractCounts
-from parquet_variant.fork_safety import cached_property
+from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
+from parquet_variant.inference.profile import Profile, StringCounts
+from parquet_variant.inference.typed_strings import StringTypes
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.inexact import InexactNumbers
 from parquet_variant.ingestion.option_paths import SeenPaths
@@ -30,11 +32,9 @@ from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
-from parquet_variant.parquet.writing.encodings import ColumnEncodings
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.profile import Profile, StringCounts
-from parquet_variant.shredding.typed_strings import StringTypes
+from parquet_variant.support.fork_safety import cached_property
 
 # Variants as the shredding kernel returns them, or combined into an array.
 Shredded: TypeAlias = ShreddedRows | VariantArray

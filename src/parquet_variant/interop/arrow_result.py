@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import is_variant_field
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.lazy_names import optional_libraries
+from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.support.lazy_names import optional_libraries
 
 
 class ArrowResult(ABC):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from parquet_variant.array.chunked_array import variant_table
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.chunked_array import variant_table
+from parquet_variant.arrays.variant_array import VariantArray
 
 
 def to_duckdb(array: VariantArray, connection: Any, name: str, column: str = "v") -> Any:

@@ -1,7 +1,7 @@
 """Rows of Arrow tables as JSON, Variants and JSON text (``arrow.json``) included.
 
 Owns JSON objects per row, and the Python objects of columns with Variants inside. Leaves values that Python cannot hold
-to `display`, and the JSON of Variants to `functions.to_json`.
+to `display`, and the JSON of Variants to `ops.to_json`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.functions.cast_to_variant import cast_to_variant
-from parquet_variant.functions.parse_json import parse_json
-from parquet_variant.functions.to_json import to_json
 from parquet_variant.interop import display
+from parquet_variant.ops.cast_to_variant import cast_to_variant
+from parquet_variant.ops.parse_json import parse_json
+from parquet_variant.ops.to_json import to_json
 
 
 def json_rows(table: pa.Table) -> Iterator[str]:

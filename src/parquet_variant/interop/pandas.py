@@ -14,15 +14,15 @@ import pandas as pd
 import pyarrow as pa
 from pandas.api.extensions import ExtensionArray, ExtensionDtype, register_extension_dtype, register_series_accessor
 
-from parquet_variant.array.chunked_array import variant_table
-from parquet_variant.array.variant_array import VariantArray, is_one_value, refuse_one_value
+from parquet_variant.arrays.chunked_array import variant_table
+from parquet_variant.arrays.variant_array import VariantArray, is_one_value, refuse_one_value
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, check_choice
-from parquet_variant.functions.python_objects import from_python
-from parquet_variant.functions.schema_of_variant import schema_of_variant_agg
-from parquet_variant.functions.to_json import to_json
-from parquet_variant.functions.variant_get import try_variant_get, variant_get
-from parquet_variant.functions.variant_type import variant_type
+from parquet_variant.ops.python_objects import from_python
+from parquet_variant.ops.schema_of_variant import schema_of_variant_agg
+from parquet_variant.ops.to_json import to_json
+from parquet_variant.ops.variant_get import try_variant_get, variant_get
+from parquet_variant.ops.variant_type import variant_type
 
 
 @register_extension_dtype

@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.compute.target_type import as_target, result_type, value_target
-from parquet_variant.functions.to_json import to_json
-from parquet_variant.functions.variant_get import try_variant_get, variant_get
-from parquet_variant.functions.variant_type import variant_type
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.ops.columns.target_type import as_target, result_type, value_target
+from parquet_variant.ops.to_json import to_json
+from parquet_variant.ops.variant_get import try_variant_get, variant_get
+from parquet_variant.ops.variant_type import variant_type
 from parquet_variant.path import VariantPath
 
 

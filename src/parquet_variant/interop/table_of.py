@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import (
+from parquet_variant.arrays.capsules import (
     EXTENSION_METADATA,
     is_marked_by_spark,
     is_storage,
@@ -20,8 +20,8 @@ from parquet_variant.array.capsules import (
     with_extension,
     with_metadata,
 )
-from parquet_variant.array.chunked_array import ChunkedVariantArray, variant_table
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_table
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import chunks_in_form, in_form, plain_form, without_null_entries
 from parquet_variant.errors import SchemaError, VariantFileError
 

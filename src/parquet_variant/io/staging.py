@@ -17,7 +17,6 @@ from typing import get_args
 
 import pyarrow.fs as pafs
 
-from parquet_variant.choices import FileMode, Mode
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io.commit_journal import (
     COMMITTED,
@@ -39,6 +38,7 @@ from parquet_variant.io.filesystems import (
     write_errors,
 )
 from parquet_variant.io.temporaries import JobOwner, is_dead
+from parquet_variant.support.choices import FileMode, Mode
 
 # Spark, pyarrow and our own scan ignore names that begin with an underscore.
 BAD_RECORDS = "_bad_records"

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.fork_safety import in_forked_child
 from parquet_variant.kernels.c_memory import HEADER_BYTES, free, malloc, prefer_huge_pages
 from parquet_variant.machine_code.interpreting.registered_memory import MEMORY, OWNED_BLOCKS, is_checking
+from parquet_variant.support.fork_safety import in_forked_child
 
 _MAX_BLOCKS = 16
 # Smaller blocks are left to the C library: in the pool they would take the places of large ones.

@@ -20,8 +20,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.fork_safety import cached_property, hold_during_fork
 from parquet_variant.machine_code.levels import levels_here
+from parquet_variant.support.fork_safety import cached_property, hold_during_fork
 
 if TYPE_CHECKING:
     from parquet_variant.machine_code.functions import Kernel

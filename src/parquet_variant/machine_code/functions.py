@@ -14,8 +14,8 @@ from functools import update_wrapper
 from importlib import import_module
 from typing import Any
 
-from parquet_variant.fork_safety import cached_property
 from parquet_variant.machine_code.signatures import Signature, packer, unpacker
+from parquet_variant.support.fork_safety import cached_property
 
 # Returns the Numba type of a kernel, helper or intrinsic.
 NumbaType = Callable[[Any], Any]

@@ -14,30 +14,30 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.parts import nested_array, one_chunk
-from parquet_variant.array.tapes import array_tapes
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.parts import nested_array, one_chunk
+from parquet_variant.arrays.tapes import array_tapes
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.contracts.contract import Contract
 from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.contracts.report import ContractCounts, ContractReport, Example, RuleCount
 from parquet_variant.contracts.rule_tables import RuleTables
 from parquet_variant.errors import check_count
-from parquet_variant.functions.cast_to_variant import cast_to_variant
+from parquet_variant.files.parquet.format.columns import choose_column, find_variants
+from parquet_variant.files.parquet.format.files import ParquetSource, open_file
+from parquet_variant.files.parquet.format.footer_cache import without_views
+from parquet_variant.files.parquet.format.pyarrow_limits import with_wide_decimals
+from parquet_variant.files.parquet.reading.read import row_group_arrays
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.tapes.tape import Tape
-from parquet_variant.parquet.format.columns import choose_column, find_variants
-from parquet_variant.parquet.format.files import ParquetSource, open_file
-from parquet_variant.parquet.format.footer_cache import without_views
-from parquet_variant.parquet.format.pyarrow_limits import with_wide_decimals
-from parquet_variant.parquet.reading.read import row_group_arrays
+from parquet_variant.ops.cast_to_variant import cast_to_variant
 from parquet_variant.path import VariantPath
 from parquet_variant.quality.footer_proof import FooterProof
 from parquet_variant.quality.footers import FileFacts, file_facts, read_footer
 from parquet_variant.quality.residuals import read_leaves
 from parquet_variant.quality.sources import DataSet, RowBatch, open_data
+from parquet_variant.support import arrow_compute as pc
 
 # Ways to decide a rule, the cheapest first.
 _FOOTERS, _COLUMNS, _VALUES = "footers", "columns", "values"

@@ -14,18 +14,18 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.choices import ContractLevel
 from parquet_variant.contracts.contract import Contract
 from parquet_variant.contracts.path_rules import FORMATS, PathRules
 from parquet_variant.errors import check_choice
-from parquet_variant.functions.variant_get import try_variant_get
+from parquet_variant.inference.profile import Profile
+from parquet_variant.ops.variant_get import try_variant_get
 from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.quality.check import check
 from parquet_variant.quality.sources import open_data
 from parquet_variant.quality.summaries import PathSummary, Summary, summarize
 from parquet_variant.quality.value_figures import type_name
-from parquet_variant.shredding.profile import Profile
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.choices import ContractLevel
 from parquet_variant.types import VariantType
 
 # Objects with more fields than this, which most of them do not have, are maps: their fields have no rules.

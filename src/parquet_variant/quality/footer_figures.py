@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from parquet_variant.parquet.format.statistics import leaf_type
+from parquet_variant.files.parquet.format.statistics import leaf_type
+from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual, file_facts, open_paths, read_footer
 from parquet_variant.quality.residuals import (
@@ -25,7 +26,6 @@ from parquet_variant.quality.residuals import (
 from parquet_variant.quality.sampling import evenly
 from parquet_variant.quality.sources import DataSet, has_column
 from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures, add_all, type_name
-from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.types import TYPE_OF_ARROW, VariantType
 
 # Footers of more files are not read: their number is then estimated from these.

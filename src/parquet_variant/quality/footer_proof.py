@@ -18,8 +18,8 @@ import pyarrow as pa
 from parquet_variant.contracts.contract import Contract
 from parquet_variant.contracts.path_rules import TYPES, PathRules, order_of, scalar_key
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
-from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.statistics import NO_NAN_KEY, leaf_type
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, leaf_type
 from parquet_variant.path import WILDCARD, VariantPath, is_within
 from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual
 from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ARROW, VariantType, of_arrow

@@ -15,18 +15,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.format.columns import VariantColumn, choose_column
-from parquet_variant.parquet.format.field_numbers import METADATA
-from parquet_variant.parquet.format.files import ParquetSource
-from parquet_variant.parquet.format.footer import MAGIC, TAIL, SchemaNode, check_chunks, footer_bytes, parse_schema
-from parquet_variant.parquet.format.page_places import row_groups
-from parquet_variant.parquet.format.pyarrow_limits import footer_for_pyarrow
-from parquet_variant.parquet.format.statistics import footer_metadata, leaf_statistics
-from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, ThriftField, find_field, read_value
-from parquet_variant.parquet.scanning.groups import ShreddedGroup, shredded_groups
-from parquet_variant.parquet.scanning.projection import only_nulls
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.files.parquet.format.field_numbers import METADATA
+from parquet_variant.files.parquet.format.files import ParquetSource
+from parquet_variant.files.parquet.format.footer import (
+    MAGIC,
+    TAIL,
+    SchemaNode,
+    check_chunks,
+    footer_bytes,
+    parse_schema,
+)
+from parquet_variant.files.parquet.format.page_places import row_groups
+from parquet_variant.files.parquet.format.pyarrow_limits import footer_for_pyarrow
+from parquet_variant.files.parquet.format.statistics import footer_metadata, leaf_statistics
+from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, ThriftField, find_field, read_value
+from parquet_variant.files.parquet.scanning.groups import ShreddedGroup, shredded_groups
+from parquet_variant.files.parquet.scanning.projection import only_nulls
+from parquet_variant.inference.leaf_statistics import LeafStatistics, merge_statistics
 from parquet_variant.path import VariantPath
-from parquet_variant.shredding.leaf_statistics import LeafStatistics, merge_statistics
 
 # Fields of ColumnMetaData and SizeStatistics.
 _SIZE_STATISTICS = 16

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.parts import nested_array
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.parts import nested_array
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.footer_cache import Handle, Reader
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.footer_cache import Handle, Reader
 from parquet_variant.path import VariantPath
 from parquet_variant.quality.footers import FileFacts, FileFooter, open_paths
+from parquet_variant.support import arrow_compute as pc
 
 # Names of the levels of a list in the schema of a file.
 _LIST_LEVELS = 2

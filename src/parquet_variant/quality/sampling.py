@@ -15,19 +15,19 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.array.parts import nested_array
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.parts import nested_array
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.footer_cache import without_views
-from parquet_variant.parquet.format.page_places import chunk_start_of
-from parquet_variant.parquet.format.pyarrow_limits import with_wide_decimals
-from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.footer_cache import without_views
+from parquet_variant.files.parquet.format.page_places import chunk_start_of
+from parquet_variant.files.parquet.format.pyarrow_limits import with_wide_decimals
+from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
+from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.path import VariantPath, outer_paths
 from parquet_variant.quality.footers import FileFacts, Residual
 from parquet_variant.quality.residuals import CountedHandle
 from parquet_variant.quality.sources import DataSet, RowBatch
-from parquet_variant.schema.parquet_reader import open_parquet
 
 Item = TypeVar("Item")
 # Rows that are sampled at most, and the row groups that they come from.

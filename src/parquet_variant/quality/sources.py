@@ -12,10 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from parquet_variant.array.capsules import named_variants
-from parquet_variant.array.chunked_array import ChunkedVariantArray
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.capsules import named_variants
+from parquet_variant.arrays.chunked_array import ChunkedVariantArray
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, check_names, without_secrets
+from parquet_variant.files.parquet.format.columns import choose_column, find_variants
+from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.reading.read import row_group_arrays
 from parquet_variant.ingestion.json_column import find_tables
 from parquet_variant.ingestion.request import TextKeywords, TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
@@ -24,10 +28,6 @@ from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.hive import Partition
-from parquet_variant.parquet.format.columns import choose_column, find_variants
-from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
-from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.reading.read import row_group_arrays
 from parquet_variant.quality.footers import read_footer
 from parquet_variant.quality.table_sources import TableRows, delta_rows, iceberg_rows
 from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, is_vortex, refuse_versions
@@ -288,10 +288,10 @@ def _json_batches(files: Sequence[InputFile], text: TextOptions) -> Iterator[Row
 
 
 def _of_vortex(name: str, path: str, column: str | None) -> DataSet:
-    from parquet_variant.vortex.files.library import open_file as open_vortex
-    from parquet_variant.vortex.files.paths import vortex_files
-    from parquet_variant.vortex.files.reader import choose_path_column
-    from parquet_variant.vortex.scanning.file_scans import scan_files
+    from parquet_variant.files.vortex.files.library import open_file as open_vortex
+    from parquet_variant.files.vortex.files.paths import vortex_files
+    from parquet_variant.files.vortex.files.reader import choose_path_column
+    from parquet_variant.files.vortex.scanning.file_scans import scan_files
 
     files = vortex_files(path)
     variant = choose_path_column(open_vortex(files[0]), column)
@@ -301,7 +301,7 @@ def _of_vortex(name: str, path: str, column: str | None) -> DataSet:
 
 
 def _vortex_batches(files: Sequence[str], column: str) -> Iterator[RowBatch]:
-    from parquet_variant.vortex.scanning.file_scans import scan_files
+    from parquet_variant.files.vortex.scanning.file_scans import scan_files
 
     for file in files:
         first_row = 0

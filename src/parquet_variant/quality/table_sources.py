@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.parts import nested_array
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.parts import nested_array
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.io.hive import Partition
-from parquet_variant.parquet.format.files import ParquetSource
 
 _EPOCH = date(1970, 1, 1)
 
@@ -64,11 +64,11 @@ class TableRows:
 
 def delta_rows(table: Any, column: str | None, version: int | None, timestamp: Any) -> TableRows:
     """Return the rows of a Delta table. Raises `DeltaError` and `TableError` as `pv.delta.snapshot` does."""
-    from parquet_variant.delta.data.file_partitions import partition_column
-    from parquet_variant.delta.data.paths import relative_path
-    from parquet_variant.delta.log.file_actions import iter_adds
-    from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-    from parquet_variant.delta.reading.read import PLACES
+    from parquet_variant.tables.delta.data.file_partitions import partition_column
+    from parquet_variant.tables.delta.data.paths import relative_path
+    from parquet_variant.tables.delta.log.file_actions import iter_adds
+    from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
+    from parquet_variant.tables.delta.reading.read import PLACES
     from parquet_variant.tables.scanning.scan_columns import variant_place
 
     current = table if isinstance(table, Snapshot) else snapshot(table, version=version, timestamp=timestamp)
@@ -93,7 +93,7 @@ def delta_rows(table: Any, column: str | None, version: int | None, timestamp: A
 
 
 def _read_delta(current: Any, place: Sequence[str], file: TableFileRows) -> VariantArray:
-    from parquet_variant.delta.reading.read import read_file, selected_schema
+    from parquet_variant.tables.delta.reading.read import read_file, selected_schema
 
     rows = read_file(current, selected_schema(current, [place[0]]), file.described)
     return _variants_of(rows, place)
@@ -112,9 +112,9 @@ def _name_of(table: Any, location: str) -> str:
 
 def iceberg_rows(table: Any, column: str | None, version: int | None, timestamp: Any, catalog: Any) -> TableRows:
     """Return the rows of an Iceberg table. Raises `IcebergError` as `pv.iceberg.snapshot` does."""
-    from parquet_variant.iceberg.metadata.table_schema import shared_schema
-    from parquet_variant.iceberg.reading.planning import plan_files
-    from parquet_variant.iceberg.reading.snapshot import snapshot
+    from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+    from parquet_variant.tables.iceberg.reading.planning import plan_files
+    from parquet_variant.tables.iceberg.reading.snapshot import snapshot
     from parquet_variant.tables.scanning.scan_columns import variant_place
 
     current = snapshot(table, catalog=catalog, snapshot_id=version, timestamp=timestamp)
@@ -141,7 +141,7 @@ def _names_of(current: Any, name: str) -> set[str]:
 
 
 def _read_iceberg(current: Any, place: Sequence[str], file: TableFileRows) -> VariantArray:
-    from parquet_variant.iceberg.reading.data_files import read_file
+    from parquet_variant.tables.iceberg.reading.data_files import read_file
 
     rows = read_file(current, file.described, current.schema.select([place[0]]).struct)
     return _variants_of(rows, place)
@@ -149,7 +149,7 @@ def _read_iceberg(current: Any, place: Sequence[str], file: TableFileRows) -> Va
 
 def _iceberg_partition(current: Any, file: Any) -> Partition:
     """Return the partition of a data file, under the names of the partition fields and of identity sources."""
-    from parquet_variant.iceberg.metadata.partitioning import result_types
+    from parquet_variant.tables.iceberg.metadata.partitioning import result_types
 
     spec = current.metadata.specs[file.spec_id]
     types = result_types(spec, current.metadata.schemas_newest_first)

@@ -1,6 +1,6 @@
 """Figures of values by path that a `Profile` does not have (ranges of numbers and times), and both together.
 
-Owns the names of types in summaries and the ranges of a tape. Leaves counting to `shredding.profile`.
+Owns the names of types in summaries and the ranges of a tape. Leaves counting to `inference.profile`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.array.tapes import array_tapes
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.tapes import array_tapes
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.path import WILDCARD, Segment, VariantPath
-from parquet_variant.shredding.profile import Profile
-from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import DECIMAL_IDS, DECIMAL_TYPES, INTEGERS, PrimitiveId, VariantType
 
 # The smallest and the largest value.

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError
-from parquet_variant.fork_safety import in_forked_child
 from parquet_variant.io.parallel import thread_count
-from parquet_variant.lazy_names import optional_libraries
+from parquet_variant.support.fork_safety import in_forked_child
+from parquet_variant.support.lazy_names import optional_libraries
 
 _INSTANCES: dict[tuple[int, int], Any] = {}  # by process id (a forked process cannot use its parent's) and threads
 _LOCK = threading.Lock()

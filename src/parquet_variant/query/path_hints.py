@@ -1,6 +1,6 @@
 """Hints for paths that no row has: "did you mean …?".
 
-Owns which keys are missing. Leaves similar keys to `schema.similar_paths`, and the keys of a table to its readers; a
+Owns which keys are missing. Leaves similar keys to `layouts.similar_paths`, and the keys of a table to its readers; a
 column whose keys are unknown gets no hints.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.path import VariantPath
 from parquet_variant.query.null_rejection import rejects_nulls
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression
-from parquet_variant.schema.similar_paths import missing_path_hint
 
 KeysOf = Callable[[str], "frozenset[str] | None"]
 

@@ -18,10 +18,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.support import arrow_compute as pc
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">="]
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from parquet_variant.array.parts import empty_table
+from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import VariantFileError
 from parquet_variant.interop.arrow_result import ArrowResult
 from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of

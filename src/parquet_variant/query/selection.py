@@ -1,6 +1,6 @@
 """Output columns: each is a typed path into a Variant, or an ordinary column.
 
-Owns the ways to write them. Leaves which columns of a file they need to `parquet.scanning.projection`.
+Owns the ways to write them. Leaves which columns of a file they need to `files.parquet.scanning.projection`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import field as dataclasses_field
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.compute.target_type import as_target, result_type, value_target
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, check_column_name, strings_of
+from parquet_variant.ops.columns.target_type import as_target, result_type, value_target
 from parquet_variant.path import AnyPath, VariantPath
 
 

@@ -14,10 +14,10 @@ from sqlglot import exp, parser
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, UnsupportedError
 
-from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantError
 from parquet_variant.query.duckdb_dialect import ForDuckDB
 from parquet_variant.query.predicate import check_like
+from parquet_variant.support.choices import SqlEngine
 
 _MAX_LENGTH = 1 << 20
 _MAX_DEPTH = 400

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.choices import SqlEngine
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Selected
@@ -22,6 +21,7 @@ from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, writt
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.support.choices import SqlEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ VARIANT_FUNCTIONS = {"is_variant_null": pa.bool_(), "schema_of_variant": pa.stri
 
 
 def _apply_function(name: str, storage: pa.Array) -> pa.Array:
-    from parquet_variant.functions.is_variant_null import is_variant_null
-    from parquet_variant.functions.schema_of_variant import schema_of_variant
-    from parquet_variant.functions.to_json import to_json
+    from parquet_variant.ops.is_variant_null import is_variant_null
+    from parquet_variant.ops.schema_of_variant import schema_of_variant
+    from parquet_variant.ops.to_json import to_json
 
     functions: dict[str, Any] = {
         "is_variant_null": is_variant_null, "schema_of_variant": schema_of_variant, "to_json": to_json

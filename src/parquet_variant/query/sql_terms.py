@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.choices import SqlEngine
-from parquet_variant.compute.target_type import wildcard_count
+from parquet_variant.ops.columns.target_type import wildcard_count
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.query.path_dialect import key_in_brackets, steps_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError, to_sql, written
 from parquet_variant.query.sql_types import sql_type, sql_type_named
+from parquet_variant.support.choices import SqlEngine
 
 _GETTERS = {"variant_get": False, "try_variant_get": True}
 

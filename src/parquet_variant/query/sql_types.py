@@ -1,7 +1,7 @@
 """The types that SQL casts a Variant to: Spark's names, and the usual names of SQL as in DuckDB.
 
 Owns the Arrow type of each name. Leaves the type names of the other surfaces to
-`compute.target_type`.
+`ops.columns.target_type`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.choices import SqlEngine
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.layouts.primitive_types import ddl_name
 from parquet_variant.path import quote_name
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
-from parquet_variant.schema.primitive_types import ddl_name
+from parquet_variant.support.choices import SqlEngine
 
 _T = exp.DataType.Type
 _ARROW: dict[Any, pa.DataType] = {

@@ -6,7 +6,7 @@ loaded on first use.
 
 from __future__ import annotations
 
-from parquet_variant.lazy_names import lazy_names
+from parquet_variant.support.lazy_names import lazy_names
 
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import in_form, struct_like
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.schema.storage_shape import is_list
+from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.support import arrow_compute as pc
 
 SPARK_VARIANT = pa.struct(
     [

@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StringType, StructType, VariantType
 
-from parquet_variant.array.parts import one_chunk
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import JsonError, VariantError
-from parquet_variant.functions.parse_json import parse_json
-from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.parse_json import parse_json
+from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant
 
 # Spark sends 10,000 rows at a time. Larger batches share dictionaries and amortize the set-up of the kernels.

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantError
-from parquet_variant.parquet.format.columns import choose_column
-from parquet_variant.parquet.format.files import OpenFile, locate, open_file
-from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.statistics import leaf_statistics, leaf_type
-from parquet_variant.parquet.scanning.projection import columns_of_path
+from parquet_variant.files.parquet.format.columns import choose_column
+from parquet_variant.files.parquet.format.files import OpenFile, locate, open_file
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.statistics import leaf_statistics, leaf_type
+from parquet_variant.files.parquet.scanning.projection import columns_of_path
+from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.path import backquoted
 from parquet_variant.query.selection import Selected, read_selection
-from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
-from parquet_variant.fork_safety import cached_property
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_terms import VariantTerm
+from parquet_variant.support.fork_safety import cached_property
 
 if TYPE_CHECKING:
-    from parquet_variant.parquet.format.files import ParquetSource
+    from parquet_variant.files.parquet.format.files import ParquetSource
 
 
 class Batches(Protocol):
@@ -82,7 +82,7 @@ def values_at(
     column: pa.Array, path: VariantPath, request: NeededColumn | VariantTerm, options: ScanOptions
 ) -> pa.Array:
     """Return the values at a path of a column of Variants, cast to the requested type; Variants without one."""
-    from parquet_variant.compute.extract_path import extract_path, extract_variant
+    from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 
     storage = VariantArray(column).storage
     if request.output is None:
@@ -107,7 +107,7 @@ class FileRows:
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the rows in batches."""
-        from parquet_variant.parquet.format.files import open_file
+        from parquet_variant.files.parquet.format.files import open_file
 
         for source in self.sources:
             with open_file(source) as file:

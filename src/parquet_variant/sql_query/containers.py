@@ -1,6 +1,6 @@
 """Keys and sizes of the arrays and objects in a column, as functions of local SQL return them.
 
-Owns the results for values that are not containers. Leaves reading the bytes to `compute.value_positions`.
+Owns the results for values that are not containers. Leaves reading the bytes to `ops.columns.value_positions`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.compute.value_positions import ValuePositions
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.operations import get
+from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.types import BasicType
 
 

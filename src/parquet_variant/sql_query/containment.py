@@ -1,7 +1,7 @@
 """`variant_contains`: whether a value has another one in it, as in DuckDB.
 
 Owns the meaning, for one value, and the search in a column for needles that repeat. Leaves equality to
-`compute.sort_keys`.
+`ops.columns.sort_keys`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.compute.sort_keys import sort_key, sort_keys
-from parquet_variant.compute.value_positions import ValuePositions
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
+from parquet_variant.ops.columns.sort_keys import sort_key, sort_keys
+from parquet_variant.ops.columns.value_positions import ValuePositions
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import EXACT_NUMERIC, TYPE_OF_ID, VariantType
 
 _CONTAINERS = (VariantType.OBJECT, VariantType.ARRAY)

@@ -12,14 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.fork_safety import cached_property
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.ingestion.json_files import JsonFiles
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.sql_query.batches import ArrowScan, ScanOptions
 from parquet_variant.sql_query.values_in_memory import ValuesInMemory
+from parquet_variant.support.fork_safety import cached_property
 
 COLUMN = "v"
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from parquet_variant.array.parts import one_chunk
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError
 from parquet_variant.interop.display import display_texts
 from parquet_variant.interop.json_rows import holds_variants, is_variant, json_rows, nested_texts
@@ -139,7 +139,7 @@ def _joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def _write_parquet(staged: Path, parts: Iterator[pa.Table]) -> None:
     first = next(parts)
     if any(map(holds_variants, first.schema)):
-        from parquet_variant.parquet import VariantWriter
+        from parquet_variant.files.parquet import VariantWriter
 
         with VariantWriter(staged) as variants:
             for part in chain([first], parts):

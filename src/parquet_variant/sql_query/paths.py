@@ -47,7 +47,7 @@ def _is_source(path: Any, format: str) -> bool:
 
     if str(path).endswith(ICEBERG_METADATA) or not (has_delta_log(path) and has_iceberg_metadata(path)):
         return True
-    from parquet_variant.publishing.marks import table_format
+    from parquet_variant.tables.publishing.marks import table_format
 
     return table_format(path) == format
 
@@ -71,7 +71,7 @@ def is_vortex(path: Any) -> bool:
     """
     if _is_parquet(path):
         return False
-    from parquet_variant.vortex.files.paths import vortex_files
+    from parquet_variant.files.vortex.files.paths import vortex_files
 
     return bool(vortex_files(os.fspath(path)))
 

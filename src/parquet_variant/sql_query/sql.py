@@ -18,11 +18,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.parts import empty_table
-from parquet_variant.choices import Errors, SqlEngine
+from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import VariantFileError, check_choice
+from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.parallel import thread_count
-from parquet_variant.parquet.format.footer_cache import state_of
 from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.path_hints import missing_path_hints, paths_in
@@ -37,6 +36,7 @@ from parquet_variant.sql_query.rewriting.query import Rewritten, rewrite
 from parquet_variant.sql_query.rewriting.scopes import TableUse, check_distinct, unique_names
 from parquet_variant.sql_query.streams import Stream, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
+from parquet_variant.support.choices import Errors, SqlEngine
 
 _BATCH_ROWS = 1 << 17
 # Arrow types that DuckDB cannot read.

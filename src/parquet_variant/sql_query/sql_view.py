@@ -12,16 +12,16 @@ from typing import Any, get_args
 
 from sqlglot import exp
 
-from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.filesystems import path_text
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath, quote_name
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 from parquet_variant.sql_query.typed_view import typed_paths
+from parquet_variant.support.choices import SqlEngine
 from parquet_variant.tables.expressions import quoted
 
 
@@ -143,7 +143,7 @@ def _check_columns(selected: Sequence[Selected], table: BoundTable, path: str | 
 
 def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> list[tuple[str, str, int]]:
     """Return the paths with values that differ from a shredded path only in letter case: path, shredded path, count."""
-    from parquet_variant.parquet.scanning.path_facts import keys_of_files
+    from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
     from parquet_variant.sql_query.sql import sql
 
     keys = keys_of_files(table.parquet_files(), variant)
@@ -175,11 +175,11 @@ def _subscripts(path: VariantPath) -> str:
 def _shredding(path: str, variant: str) -> ShreddingSchema | None:
     """Return the shredding schema of the first file; None if a table has no files."""
     if is_delta(path):
-        from parquet_variant.delta.reading.read import data_files
+        from parquet_variant.tables.delta.reading.read import data_files
 
         files = data_files(path)
         return ShreddingSchema.from_parquet(files[0], variant) if files else None
-    from parquet_variant.parquet.format.files import locate
+    from parquet_variant.files.parquet.format.files import locate
 
     return ShreddingSchema.from_parquet(locate(path)[0].path, variant)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.parts import one_chunk
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.encoding.cast.forms import with_fields
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.batches import Batches, ScanOptions, values_at

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import is_variant_field, named_variants
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.capsules import is_variant_field, named_variants
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.functions.variant_explode import variant_explode
 from parquet_variant.interop.table_of import table_of
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, bind, joined
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
 from parquet_variant.sql_query.kinds import Kind, is_variant, only_variants
 from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, is_vortex, read_csv, refuse_versions
 from parquet_variant.sql_query.values_in_memory import ValuesInMemory
 
 if TYPE_CHECKING:
-    from parquet_variant.delta.log.snapshot import Snapshot
-    from parquet_variant.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
-    from parquet_variant.parquet.format.files import ParquetSource
+    from parquet_variant.files.parquet.format.files import ParquetSource
     from parquet_variant.sql_query.json_table import JsonTable
+    from parquet_variant.tables.delta.log.snapshot import Snapshot
+    from parquet_variant.tables.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
 
 
 _INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are inferred.
@@ -92,7 +92,7 @@ class BoundTable:
         `nulls`: whether values may also be Variant null, which the typed column has as NULL. Without them, values of
           files are not inspected.
         """
-        from parquet_variant.parquet.scanning.path_facts import common_type
+        from parquet_variant.files.parquet.scanning.path_facts import common_type
 
         place = self._stored_place(name, path)
         if place is None:
@@ -155,7 +155,7 @@ class BoundTable:
 
         The path is relative to the Variant column.
         """
-        from parquet_variant.parquet.scanning.path_facts import leaf_of_elements
+        from parquet_variant.files.parquet.scanning.path_facts import leaf_of_elements
 
         place = self._stored_place(name, path)
         if place is None:
@@ -178,7 +178,7 @@ class BoundTable:
 
     def keys(self, variant: str) -> frozenset[str] | None:
         """Return every key of the objects in a Variant column; None if they are unknown without reading values."""
-        from parquet_variant.parquet.scanning.path_facts import keys_of_files
+        from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
 
         derived = self.derived.get(variant)
         try:
@@ -199,8 +199,8 @@ class BoundTable:
         return reduce(ShreddingSchema.merge, shredded) if shredded else self._inferred_schema(variant)
 
     def _inferred_schema(self, variant: str) -> ShreddingSchema:
-        from parquet_variant.functions.shred_variant import infer_shredding_schema
-        from parquet_variant.shredding.policies.auto import AutoPolicy
+        from parquet_variant.inference.policies.auto import AutoPolicy
+        from parquet_variant.ops.shred_variant import infer_shredding_schema
 
         plan = self.scan({"v": self.needs(variant, VariantPath())}, None, ScanOptions())
         rows = next(iter(plan.batches()), None)
@@ -280,11 +280,11 @@ def bind_table(source: Any, name: str, *, version: int | None = None, timestamp:
 def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> BoundTable:
     single = source if isinstance(source, (str, os.PathLike)) else None
     if single is not None and is_delta(single):
-        from parquet_variant.delta import snapshot
+        from parquet_variant.tables.delta import snapshot
 
         return _delta_table(snapshot(single, version=version, timestamp=timestamp), name)
     if single is not None and is_iceberg(single):
-        from parquet_variant.iceberg import snapshot as iceberg_snapshot
+        from parquet_variant.tables.iceberg import snapshot as iceberg_snapshot
 
         return _iceberg_table(iceberg_snapshot(single, snapshot_id=version, timestamp=timestamp), name)
     refuse_versions(source, version, timestamp)
@@ -298,9 +298,9 @@ def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> Bou
 
 
 def _parquet_table(source: Any, name: str) -> BoundTable:
-    from parquet_variant.parquet.format.columns import find_variants
-    from parquet_variant.parquet.format.files import locate, open_file
-    from parquet_variant.parquet.scanning.scan import with_types
+    from parquet_variant.files.parquet.format.columns import find_variants
+    from parquet_variant.files.parquet.format.files import locate, open_file
+    from parquet_variant.files.parquet.scanning.scan import with_types
 
     sources = tuple(locate(source))
     with open_file(sources[0]) as file:
@@ -323,8 +323,8 @@ def _scan_parquet(
     predicate: Predicate | None,
     options: ScanOptions,
 ) -> Batches:
-    from parquet_variant.parquet.scanning.bounds import BoundsScan
-    from parquet_variant.parquet.scanning.scan import Scan
+    from parquet_variant.files.parquet.scanning.bounds import BoundsScan
+    from parquet_variant.files.parquet.scanning.scan import Scan
 
     def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
         named = {name: replace(column.select, name=name) for name, column in group.items()}
@@ -348,8 +348,8 @@ def _scan_parquet(
 
 
 def _delta_table(current: Snapshot, name: str) -> BoundTable:
-    from parquet_variant.delta import scan
-    from parquet_variant.delta.reading.read import parquet_files
+    from parquet_variant.tables.delta import scan
+    from parquet_variant.tables.delta.reading.read import parquet_files
     from parquet_variant.tables.expressions import columns_of_table
 
     columns, order = columns_of_table(current.schema), tuple(column.name for column in current.schema.fields)
@@ -358,10 +358,10 @@ def _delta_table(current: Snapshot, name: str) -> BoundTable:
 
 
 def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
-    from parquet_variant.iceberg import scan
-    from parquet_variant.iceberg.metadata.table_schema import shared_schema
-    from parquet_variant.iceberg.reading.planning import parquet_files
     from parquet_variant.tables.expressions import columns_of_table
+    from parquet_variant.tables.iceberg import scan
+    from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+    from parquet_variant.tables.iceberg.reading.planning import parquet_files
 
     schema = shared_schema(current.schema)
     columns, order = columns_of_table(schema), tuple(f.name for f in schema.fields)
@@ -370,9 +370,9 @@ def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
 
 
 def _vortex_table(path: str, name: str) -> BoundTable:
-    from parquet_variant.vortex import scan_files
-    from parquet_variant.vortex.files.library import open_file
-    from parquet_variant.vortex.files.paths import vortex_files
+    from parquet_variant.files.vortex import scan_files
+    from parquet_variant.files.vortex.files.library import open_file
+    from parquet_variant.files.vortex.files.paths import vortex_files
 
     file = open_file(vortex_files(path)[0])
     variants = [*file.layouts, *file.json_columns]

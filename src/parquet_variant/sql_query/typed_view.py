@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.interop.arrow_result import ArrowResult
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.sql_query.batches import ScanOptions
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 

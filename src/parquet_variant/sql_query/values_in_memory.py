@@ -1,6 +1,6 @@
 """Facts about the Variants of an Arrow table: the keys of its objects, and the only type of the values at a path.
 
-Owns conclusions from values in memory. Leaves those from footers to `parquet.scanning.path_facts`.
+Owns conclusions from values in memory. Leaves those from footers to `files.parquet.scanning.path_facts`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.field_names import keys_of_storage
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.compute.extract_path import extract_variant
-from parquet_variant.compute.value_positions import ValuePositions
-from parquet_variant.functions.variant_type import variant_type
+from parquet_variant.arrays.field_names import keys_of_storage
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.inference.policies.column_types import best_column
+from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.operations import get
+from parquet_variant.ops.columns.extract_path import extract_variant
+from parquet_variant.ops.columns.value_positions import ValuePositions
+from parquet_variant.ops.variant_type import variant_type
 from parquet_variant.path import VariantPath
-from parquet_variant.shredding.policies.column_types import best_column
-from parquet_variant.shredding.profile import Profile
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ID, TYPES, PrimitiveId, VariantType
 
 _NOT_TYPED = (VariantType.NULL, VariantType.ARRAY, VariantType.OBJECT)

@@ -12,16 +12,16 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.array.parts import empty_table
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.parts import empty_table
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import cast_values, in_form, struct_like
 from parquet_variant.errors import TableError
-from parquet_variant.parquet.pages.file_schema import FIELD_ID
-from parquet_variant.parquet.writing.conform import conform
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.schema.storage_shape import is_list
+from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.files.parquet.writing.conform import conform
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.schema import (
     VARIANT,
     VOID,

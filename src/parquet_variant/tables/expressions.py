@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.capsules import is_variant_field
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError
-from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.ops.variant_get import try_variant_get
 from parquet_variant.path import VariantPath
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.schema import VARIANT, StructType, arrow_type, reachable_variants
 
 

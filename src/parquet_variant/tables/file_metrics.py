@@ -1,7 +1,7 @@
 """Metrics of a data file: counts of nulls and bounds of its columns, and bounds of the paths of its Variants.
 
 Owns collecting them from the rows while they are written and from the footer of the finished file. Leaves the bounds of
-Variants to `shredding.statistics`, and the spelling of metrics in a log or manifest to the formats.
+Variants to `inference.statistics`, and the spelling of metrics in a log or manifest to the formats.
 """
 
 from __future__ import annotations
@@ -12,14 +12,10 @@ from functools import partial
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.shred_variant import shred_variant
-from parquet_variant.parquet.writing.writer import FileInfo
-from parquet_variant.path import VariantPath
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.leaf_statistics import LeafStatistics
-from parquet_variant.shredding.statistics import (
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.inference.leaf_statistics import LeafStatistics
+from parquet_variant.inference.statistics import (
     ValueBounds,
     array_statistics,
     residual_objects,
@@ -27,6 +23,10 @@ from parquet_variant.shredding.statistics import (
     typed_place,
     uniform_schema,
 )
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.shred_variant import shred_variant
+from parquet_variant.path import VariantPath
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.schema import (
     VARIANT,
     ArrayType,

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from parquet_variant.array.parts import one_chunk
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import TableError
 from parquet_variant.tables.schema import PrimitiveType, TableType, arrow_type
 

@@ -1,7 +1,7 @@
 """Bounds of the paths of a Variant column in a file: an object of primitive values by normalized path.
 
 Owns the bytes of that object (metadata followed by value) and its decoding, for one file and for a column of a million
-files. Leaves computing bounds to `shredding.statistics`, the text around the bytes to the formats, and conclusions to
+files. Leaves computing bounds to `inference.statistics`, the text around the bytes to the formats, and conclusions to
 `pruning`.
 
 The prose of Delta's RFC, its real tables and Iceberg have metadata first: that is what is written. The two printed
@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.header import value_size
 from parquet_variant.encoding.metadata import metadata_length
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.path import VariantPath
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import VariantType
 
 _VERSION_MASK = 0x0F

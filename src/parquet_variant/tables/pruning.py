@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
+from parquet_variant.ops.variant_get import try_variant_get
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.prune import Side, Truth, cast_keeps_order, may_match
 from parquet_variant.query.selection import Selected
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ID, BasicType, VariantType
 
 # Number of files whose statistics are in memory as columns at a time.

@@ -1,7 +1,7 @@
 """The drift of a table's rows from the schemas of its files.
 
 Owns the profiles and schemas of the files of a table, which tasks collect, and the report of each Variant column.
-Leaves reading files to the table formats, and the judgement to `shredding.drift`.
+Leaves reading files to the table formats, and the judgement to `inference.drift`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.drift import DriftReport, SchemaOrigin, find_drift
-from parquet_variant.shredding.profile import Profile
+from parquet_variant.inference.drift import DriftReport, SchemaOrigin, find_drift
+from parquet_variant.inference.profile import Profile
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 
 @dataclass(slots=True)

@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import TableError, VariantError, check_mapping
-from parquet_variant.fork_safety import cached_property
 from parquet_variant.io.filesystems import path_text, refuse_no_path, write_errors
 from parquet_variant.io.temporaries import temporary_beside
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.object_store import obstore_library, open_store
 
 # Windows drives look like one-letter schemes.

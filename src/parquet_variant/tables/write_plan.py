@@ -2,8 +2,8 @@
 
 Owns `TableWritePlan`, the base of each format's plan: conforming rows to the table, enforcing its rules, splitting rows
 by partition and rolling files. Leaves partitions, names of files and their description to the format's subclass, the
-commit to the format, the Parquet format to `parquet.writing`, and metrics to `file_metrics`. A file that no commit
-names is not part of the table.
+commit to the format, the Parquet format to `files.parquet.writing`, and metrics to `file_metrics`. A file that no
+commit names is not part of the table.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.choices import DEFAULT_COMPRESSION
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, TableError, bad_option
-from parquet_variant.fork_safety import cached_property
-from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.interop.table_of import table_of
-from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.support.choices import DEFAULT_COMPRESSION
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import (
     align_table,
     by_given_name,

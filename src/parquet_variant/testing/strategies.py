@@ -20,8 +20,8 @@ from parquet_variant.encoding.builder import encode_value
 from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, MICROS_PER_DAY, encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.schema.primitive_types import DDL_NAMES
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.primitive_types import DDL_NAMES
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.testing.layouts import Layout, lay_out
 from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, TYPES, VariantType
 

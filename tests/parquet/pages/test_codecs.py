@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from parquet_variant.parquet.pages import codecs
-from parquet_variant.parquet.pages.codecs import compressor
+from parquet_variant.files.parquet.pages import codecs
+from parquet_variant.files.parquet.pages.codecs import compressor
 
 SIZES = (0, 1, 1000, 512 << 10, (512 << 10) + 1, 5 << 20)
 

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.format.footer import footer_bytes
-from parquet_variant.parquet.format.thrift import STRUCT, read_value
-from parquet_variant.parquet.pages import file_writer
-from parquet_variant.parquet.pages.encodings import Encoding, is_encodable
-from parquet_variant.parquet.pages.file_schema import file_schema, is_written
-from parquet_variant.parquet.pages.file_writer import PageFileWriter
+from parquet_variant.files.parquet.format.footer import footer_bytes
+from parquet_variant.files.parquet.format.thrift import STRUCT, read_value
+from parquet_variant.files.parquet.pages import file_writer
+from parquet_variant.files.parquet.pages.encodings import Encoding, is_encodable
+from parquet_variant.files.parquet.pages.file_schema import file_schema, is_written
+from parquet_variant.files.parquet.pages.file_writer import PageFileWriter
 from random_tables import TEXTS, array_of, tables
 
 CODECS = ["zstd", "snappy", "gzip", "brotli", "lz4", "none"]
@@ -250,7 +250,7 @@ def test_texts_that_repeat_far_apart_get_a_dictionary():
 @pytest.mark.parametrize("kind", [pa.string(), pa.int32(), pa.int64(), pa.float64(), pa.uuid()])
 @pytest.mark.parametrize("use_dictionary", [True, False])
 def test_bloom_filters_have_every_value_and_few_others(kind, use_dictionary):
-    from parquet_variant.parquet.format.bloom import may_contain, xxh64
+    from parquet_variant.files.parquet.format.bloom import may_contain, xxh64
 
     def value(n):
         return uuid.UUID(int=n).bytes if kind == pa.uuid() else str(n) if kind == pa.string() else n

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from parquet_variant.parquet.pages.file_writer import PageFileWriter
+from parquet_variant.files.parquet.pages.file_writer import PageFileWriter
 
 
 def _nested(depth: int, wrap: Any, kind: pa.DataType, value: Any) -> tuple[pa.DataType, Any]:

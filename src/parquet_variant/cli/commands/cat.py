@@ -15,8 +15,8 @@ from parquet_variant.cli.options.common import AllowOutside, At, Catalog, Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from parquet_variant.iceberg.reading.snapshot import Snapshot
-    from parquet_variant.parquet.format.files import OpenFile
+    from parquet_variant.files.parquet.format.files import OpenFile
+    from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 
 # Whole rows; or the values of one column, with its field.
 Part: TypeAlias = "tuple[pa.Table, None] | tuple[pa.Array, pa.Field]"
@@ -58,8 +58,8 @@ def command(
 
 def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int | None) -> Iterator[Part]:
     from parquet_variant.cli.options.tables import iceberg_snapshot
+    from parquet_variant.files.parquet.format.files import locate, open_file
     from parquet_variant.io.parallel import thread_count
-    from parquet_variant.parquet.format.files import locate, open_file
     from parquet_variant.sql_query.paths import is_delta, is_vortex
 
     has_version = of_table["version"] is not None or of_table["timestamp"] is not None
@@ -80,8 +80,8 @@ def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int
 
 def _table_parts(path: str, column: str | None, of_table: dict[str, Any], threads: int) -> Iterator[Part]:
     """Yield the files of a Delta table; memory holds one file per thread, and one more."""
-    from parquet_variant.delta import snapshot
-    from parquet_variant.delta.reading.read import iter_files, selected_schema
+    from parquet_variant.tables.delta import snapshot
+    from parquet_variant.tables.delta.reading.read import iter_files, selected_schema
 
     current = snapshot(path, **of_table)
     names = None
@@ -93,8 +93,8 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any], thread
 
 def _iceberg_parts(current: Snapshot, column: str | None, path: str, threads: int) -> Iterator[Part]:
     """Yield the files of an Iceberg table, as `_table_parts` does."""
-    from parquet_variant.iceberg.reading.planning import plan_files
-    from parquet_variant.iceberg.reading.read import rows_of_files
+    from parquet_variant.tables.iceberg.reading.planning import plan_files
+    from parquet_variant.tables.iceberg.reading.read import rows_of_files
 
     names = None
     if column is not None:
@@ -112,7 +112,7 @@ def _parts_of_tables(
     """Yield rows of files as whole rows, or as the Variant column that was asked for."""
     import pyarrow as pa
 
-    from parquet_variant.array.parts import nested_array
+    from parquet_variant.arrays.parts import nested_array
     from parquet_variant.errors import VariantFileError
     from parquet_variant.interop.json_rows import is_variant
 
@@ -135,10 +135,10 @@ def _parts_of_tables(
 
 def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]:
     """Yield the rows of Vortex files in batches of some thousand rows; a column of JSON text is like a Variant."""
-    from parquet_variant.array.variant_array import VariantArray
-    from parquet_variant.vortex.files.library import open_file
-    from parquet_variant.vortex.files.paths import vortex_files
-    from parquet_variant.vortex.files.reader import choose_path_column, iter_variant_tables
+    from parquet_variant.arrays.variant_array import VariantArray
+    from parquet_variant.files.vortex.files.library import open_file
+    from parquet_variant.files.vortex.files.paths import vortex_files
+    from parquet_variant.files.vortex.files.reader import choose_path_column, iter_variant_tables
 
     for name in vortex_files(path):
         file = open_file(name)
@@ -152,10 +152,10 @@ def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]
 
 def _file_parts(file: OpenFile, name: str | None, threads: int) -> Iterator[Part]:
     """Yield the row groups of a file; memory holds one row group per thread, and one more."""
+    from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
+    from parquet_variant.files.parquet.reading.read import row_group_arrays
+    from parquet_variant.files.parquet.reading.read_table import partitioned_table
     from parquet_variant.io.parallel import in_order
-    from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
-    from parquet_variant.parquet.reading.read import row_group_arrays
-    from parquet_variant.parquet.reading.read_table import partitioned_table
 
     names = list({node.name: None for node in file.schema.children} | dict(file.source.partition))
     variants = find_variants(file.schema)

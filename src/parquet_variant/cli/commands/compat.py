@@ -33,7 +33,7 @@ def command(
     1 if values differ.
     """
     from parquet_variant.cli.output import Progress, print_json
-    from parquet_variant.compatibility.run import compat
+    from parquet_variant.quality.compatibility.run import compat
 
     with Progress() as progress:
         report = compat(path, engines=engine, timeout=timeout, pythons=python or (), progress=progress)

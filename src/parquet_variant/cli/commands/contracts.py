@@ -13,9 +13,9 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from parquet_variant.choices import ContractFormat, ContractLevel, ReportFormat
 from parquet_variant.cli.failure import DATA_PROBLEM, USAGE_PROBLEM, report_failure
 from parquet_variant.cli.options.common import AsJson, Catalog, Column, JsonOptions, Threads
+from parquet_variant.support.choices import ContractFormat, ContractLevel, ReportFormat
 
 Data: TypeAlias = Annotated[
     list[str],

@@ -16,8 +16,8 @@ from parquet_variant.cli.options.common import AsJson, Catalog, Table
 from parquet_variant.errors import TableError
 
 if TYPE_CHECKING:
-    from parquet_variant.delta import ChangeResult
     from parquet_variant.sql_query.tables import BoundTable
+    from parquet_variant.tables.delta import ChangeResult
 
 Where: TypeAlias = Annotated[
     str | None, typer.Option(help="SQL condition, such as 'v:kind::string = \\'x\\' AND k < 5'.")
@@ -36,7 +36,7 @@ def delete(
 ) -> int:
     """Delete rows of a Delta or Iceberg table."""
     from parquet_variant.cli.options.tables import table_package
-    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.files.parquet.report_text import counted
 
     _check_rows(where, every_row)
     package, options = table_package(table, catalog)
@@ -184,10 +184,11 @@ def _known_keys(table: BoundTable, column: str) -> frozenset[str] | None:
 
 def _source_rows(source: str, column: str) -> Any:
     """Return the rows of a table, of files of any format, or of JSON as the Variant column of the target."""
-    from parquet_variant import delta, iceberg, parquet
+    from parquet_variant.files import parquet
     from parquet_variant.ingestion.ingest import read_json
     from parquet_variant.interop.table_of import table_of
     from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, read_csv
+    from parquet_variant.tables import delta, iceberg
 
     if is_delta(source):
         return delta.read_table(source)
@@ -223,7 +224,7 @@ def _refuse_missing_paths(result: ChangeResult) -> None:
 def _report(result: ChangeResult, *, as_json: bool) -> int:
     """Print the result of a change."""
     from parquet_variant.cli.output import human_bytes, print_json
-    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.files.parquet.report_text import counted
 
     if as_json:
         print_json(asdict(result))

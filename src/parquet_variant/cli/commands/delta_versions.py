@@ -36,8 +36,8 @@ def vacuum(
 
     from parquet_variant.cli.options.tables import table_package
     from parquet_variant.cli.output import print_json
-    from parquet_variant.delta import vacuum
-    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.files.parquet.report_text import counted
+    from parquet_variant.tables.delta import vacuum
 
     try:
         retention = None if hours is None else timedelta(hours=hours)
@@ -70,7 +70,7 @@ def _expire(
     from datetime import UTC, datetime
 
     from parquet_variant.cli.output import print_json
-    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.files.parquet.report_text import counted
 
     older_than = None if retention is None else datetime.now(UTC) - retention
     result = package.expire_snapshots(table, older_than=older_than, dry_run=dry_run, **options)
@@ -113,7 +113,7 @@ def history(
 
 def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> int:
     """Restore an old version of a Delta table, as a new version."""
-    from parquet_variant.delta import restore
+    from parquet_variant.tables.delta import restore
 
     if (version is None) == (at is None):
         raise typer.BadParameter("give --version or --at")
@@ -133,7 +133,7 @@ def table_set(
     as_json: AsJson = False,
 ) -> int:
     """Set properties of a Delta table, or remove them."""
-    from parquet_variant.delta import set_properties
+    from parquet_variant.tables.delta import set_properties
 
     to_set: dict[str, str | bool | int | None] = {}
     for text in properties:

@@ -1,6 +1,6 @@
 """``variant infer``: which paths of JSON or Parquet files to shred, and why.
 
-Owns the options. Leaves reading to `ingestion`, the choice to `shredding.infer`, and the text to `shredding.explain`.
+Owns the options. Leaves reading to `ingestion`, the choice to `inference.infer`, and the text to `inference.explain`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from parquet_variant.choices import SortBy
 from parquet_variant.cli.options.common import (
     AllowOutside,
     AlsoTypes,
@@ -20,9 +19,10 @@ from parquet_variant.cli.options.common import (
     Threads,
     read_types,
 )
+from parquet_variant.support.choices import SortBy
 
 if TYPE_CHECKING:
-    from parquet_variant.shredding.policies.decision import InferenceResult
+    from parquet_variant.inference.policies.decision import InferenceResult
 
 
 Top: TypeAlias = Annotated[
@@ -71,11 +71,11 @@ def command(
     from parquet_variant.cli.options.stdin import with_stdin
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.cli.output import Progress
+    from parquet_variant.inference.costs import estimate_path
+    from parquet_variant.inference.drift import find_drift
+    from parquet_variant.inference.explain import explain_diff, explain_estimate
+    from parquet_variant.inference.infer import infer
     from parquet_variant.ingestion.ingest import profile
-    from parquet_variant.shredding.costs import estimate_path
-    from parquet_variant.shredding.drift import find_drift
-    from parquet_variant.shredding.explain import explain_diff, explain_estimate
-    from parquet_variant.shredding.infer import infer
 
     shredding_policy, existing, reading = policy.read(), read_schema(against), json.read()
     with with_stdin(sources) as read, Progress() as progress:
@@ -102,7 +102,7 @@ def command(
 
 
 def _explained(result: InferenceResult, sort: SortBy | None, top: int | None, *, as_json: bool) -> str:
-    from parquet_variant.shredding.explain import explain, explain_json, explain_table
+    from parquet_variant.inference.explain import explain, explain_json, explain_table
 
     if as_json:
         return explain_json(result)

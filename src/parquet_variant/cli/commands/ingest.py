@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from parquet_variant.choices import Mode, OnViolation, OutputFormat, VortexLayout
 from parquet_variant.cli.options.common import (
     AsJson,
     Catalog,
@@ -23,6 +22,7 @@ from parquet_variant.cli.options.common import (
     Threads,
     WriterOptions,
 )
+from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, VortexLayout
 
 if TYPE_CHECKING:
     from parquet_variant.cli.output import Progress
@@ -183,7 +183,7 @@ def _of_files(into: OutputFormat, writer: WriterOptions, vortex: VortexOptions) 
 def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
     from parquet_variant.cli.failure import report_warning
     from parquet_variant.cli.output import human_bytes, print_json
-    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.files.parquet.report_text import counted
 
     if as_json:
         print_json(result.to_dict())

@@ -1,7 +1,7 @@
 """``variant inspect``, ``validate`` and ``explore``: reports about files with Variant columns.
 
 Owns the presentation of the reports, the exit code, and the file of a page. Leaves the figures to `parquet.inspect` and
-`vortex.inspect`, predictions to `shredding.estimate`, the rules to `parquet.validate`, and the page to `explorer`.
+`vortex.inspect`, predictions to `inference.estimate`, the rules to `parquet.validate`, and the page to `explorer`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from parquet_variant.cli.options.common import (
 )
 
 if TYPE_CHECKING:
-    from parquet_variant.parquet.operations.inspect import ColumnReport, PathReport
-    from parquet_variant.shredding.costs import PathEstimate
-    from parquet_variant.shredding.estimate import Comparison
+    from parquet_variant.files.parquet.operations.inspect import ColumnReport, PathReport
+    from parquet_variant.inference.costs import PathEstimate
+    from parquet_variant.inference.estimate import Comparison
 
 SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
 
@@ -55,8 +55,8 @@ def inspect(
     """
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.cli.output import human_bytes, print_json
-    from parquet_variant.parquet import inspect
-    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.files.parquet import inspect
+    from parquet_variant.files.parquet.report_text import counted
     from parquet_variant.sql_query.paths import is_vortex
 
     if catalog is None and is_vortex(path):
@@ -83,7 +83,7 @@ def inspect(
         print()
         _print_column(column_report, sort, top)
     if estimates:
-        from parquet_variant.shredding.explain import explain_estimate
+        from parquet_variant.inference.explain import explain_estimate
 
         print("", *map(explain_estimate, estimates), sep="\n")
     if predict_from:
@@ -97,8 +97,8 @@ def inspect(
 
 def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
     from parquet_variant.cli.output import human_bytes, print_grid, print_json
-    from parquet_variant.parquet.report_text import counted
-    from parquet_variant.vortex import inspect
+    from parquet_variant.files.parquet.report_text import counted
+    from parquet_variant.files.vortex import inspect
 
     report = inspect(path, column)
     if as_json:
@@ -123,8 +123,8 @@ def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
 def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[PathEstimate]:
     """Estimate from all rows what typing more paths would save."""
     from parquet_variant.cli.output import Progress
+    from parquet_variant.inference.costs import estimate_path
     from parquet_variant.ingestion.ingest import profile
-    from parquet_variant.shredding.costs import estimate_path
 
     with Progress() as progress:
         data = profile(files, column=column, progress=progress)
@@ -134,10 +134,10 @@ def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:
     """Compare the typed shares of the files with those predicted from the original JSON."""
     from parquet_variant.cli.output import Progress
+    from parquet_variant.files.parquet.format.files import locate
+    from parquet_variant.inference.estimate import compare, predict
     from parquet_variant.ingestion.ingest import profile
-    from parquet_variant.parquet.format.files import locate
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
-    from parquet_variant.shredding.estimate import compare, predict
+    from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
     with Progress() as progress:
         data = profile(sources, on_error="quarantine", progress=progress)
@@ -147,7 +147,7 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tup
 
 def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
     from parquet_variant.cli.output import human_bytes, print_grid
-    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.files.parquet.report_text import counted
     from parquet_variant.path import VariantPath
 
     layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in column.layouts.items())
@@ -203,7 +203,7 @@ def validate(
     """
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.cli.output import Progress, print_json
-    from parquet_variant.parquet import validate
+    from parquet_variant.files.parquet import validate
 
     with Progress() as progress:
         progress("validate", 0, 1)

@@ -57,7 +57,7 @@ def command(
     """
     from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.output import Progress
-    from parquet_variant.parquet.operations.optimize import DEFAULT_FILE_BYTES
+    from parquet_variant.files.parquet.operations.optimize import DEFAULT_FILE_BYTES
     from parquet_variant.sql_query.paths import is_delta, is_iceberg
 
     if drop_shredding and (reshred or schema is not None or dry_run):
@@ -75,7 +75,7 @@ def command(
                 raise typer.BadParameter(
                     "--column, and --drop-shredding with --engine spark, are not supported for Delta tables"
                 )
-            from parquet_variant import delta
+            from parquet_variant.tables import delta
 
             if drop_shredding:
                 progress("optimize", 0, 1)
@@ -100,8 +100,8 @@ def _of_iceberg(
 ) -> Any:
     from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.options.tables import read_catalog
-    from parquet_variant.iceberg import drop_shredding as drop
-    from parquet_variant.iceberg import optimize
+    from parquet_variant.tables.iceberg import drop_shredding as drop
+    from parquet_variant.tables.iceberg import optimize
 
     if drop_shredding:
         file_bytes = options["file_bytes"]
@@ -118,7 +118,7 @@ def _of_iceberg(
 
 
 def _in_process(path: str, progress: Progress, **options: Any) -> Any:
-    from parquet_variant import parquet, vortex
+    from parquet_variant.files import parquet, vortex
     from parquet_variant.sql_query.paths import is_vortex
 
     return (vortex if is_vortex(path) else parquet).optimize(path, progress=progress, **options)
@@ -126,7 +126,7 @@ def _in_process(path: str, progress: Progress, **options: Any) -> Any:
 
 def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
     from parquet_variant.cli.spark_session import spark_session
-    from parquet_variant.parquet.format.files import locate
+    from parquet_variant.files.parquet.format.files import locate
     from parquet_variant.spark.operations.change import optimize
     from parquet_variant.sql_query.paths import is_delta, is_vortex
 
@@ -140,7 +140,7 @@ def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
 
 def _report(result: Any, dry_run: bool, as_json: bool) -> None:
     from parquet_variant.cli.output import human_bytes, print_json
-    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.files.parquet.report_text import counted
 
     version, drift = getattr(result, "version", None), getattr(result, "drift", None)
     if as_json:

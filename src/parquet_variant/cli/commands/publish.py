@@ -40,8 +40,8 @@ def command(
 
     from parquet_variant.cli.options.tables import read_catalog
     from parquet_variant.cli.output import print_json
-    from parquet_variant.parquet.report_text import counted
-    from parquet_variant.publishing.publish import FORMATS, publish
+    from parquet_variant.files.parquet.report_text import counted
+    from parquet_variant.tables.publishing.publish import FORMATS, publish
 
     if format not in FORMATS:
         raise typer.BadParameter(f"--as is {format!r}: use {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.choices import SqlEngine
 from parquet_variant.cli.failure import report_warning
 from parquet_variant.cli.options.common import (
     AllowOutside,
@@ -28,6 +27,7 @@ from parquet_variant.cli.options.common import (
     Threads,
     Version,
 )
+from parquet_variant.support.choices import SqlEngine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -249,8 +249,8 @@ def _in_spark(path: str, columns: dict[str, str], options: dict[str, Any]) -> pa
 
 def _for_spark(columns: dict[str, str]) -> dict[str, tuple[str, str] | str]:
     """Return the columns for the data source, as pairs of path and type."""
+    from parquet_variant.layouts.shredding_schema import ShreddingSchema
     from parquet_variant.query.selection import read_selection
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
 
     return {
         column.name: column.stored_name
@@ -279,7 +279,7 @@ def _show(schema: pa.Schema, parts: Iterable[pa.Table], shown: Mapping[str, Any]
         _print(schema, parts, shown["as_json"])
         return
     from parquet_variant.cli.output import print_json
-    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.files.parquet.report_text import counted
     from parquet_variant.sql_query.output_files import write_result
 
     rows = write_result(shown["output"], chain([schema.empty_table()], parts))
@@ -377,7 +377,7 @@ def _bound(path: str, version: int | None, at: str | None, catalog: str | None, 
         return bind_table(current, path)
     if not (allow_outside and is_delta(path)):
         return bind_table(path, path, version=version, timestamp=at)
-    from parquet_variant.delta import snapshot
+    from parquet_variant.tables.delta import snapshot
 
     return bind_table(snapshot(path, version=version, timestamp=at, allow_outside=True), path)
 

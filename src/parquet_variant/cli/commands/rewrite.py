@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.choices import DEFAULT_COMPRESSION, AnyLayout, FileMode, OnConflict, OutputFormat
 from parquet_variant.cli.options.common import AsJson, Catalog, Column, EngineOption, Threads, WriterOptions
+from parquet_variant.support.choices import DEFAULT_COMPRESSION, AnyLayout, FileMode, OnConflict, OutputFormat
 
 if TYPE_CHECKING:
     from parquet_variant.cli.output import Progress
@@ -91,7 +91,7 @@ def command(
             rewrite = _on_spark if engine == "spark" else _parquet
             written = rewrite(source, dest, progress, threads, **options, **of_files, **of_parquet)
         else:
-            from parquet_variant.vortex import rewrite as rewrite_vortex
+            from parquet_variant.files.vortex import rewrite as rewrite_vortex
 
             written = rewrite_vortex(
                 source, dest, format=target, progress=progress, threads=threads, **options, **of_files, **of_parquet
@@ -126,14 +126,14 @@ def _refuse(options: dict[str, Any], formats: str) -> None:
 
 
 def _parquet(source: str, dest: str, progress: Progress, threads: int | None, **options: Any) -> Any:
-    from parquet_variant.parquet import rewrite
+    from parquet_variant.files.parquet import rewrite
 
     return rewrite(source, dest, progress=progress, threads=threads, **options)
 
 
 def _on_spark(source: str, dest: str, progress: Progress, threads: int | None, **options: Any) -> Any:
     from parquet_variant.cli.spark_session import spark_session
-    from parquet_variant.parquet.operations.rewrite import plan_rewrite
+    from parquet_variant.files.parquet.operations.rewrite import plan_rewrite
     from parquet_variant.spark.operations.change import rewrite
 
     plan_rewrite(source, dest, mode=options["mode"])  # before the JVM starts
@@ -171,7 +171,7 @@ def _write_rows(
 
     rows = _Rows(_tables(source, source_format, catalog))
     if target not in _TABLES:
-        from parquet_variant import parquet, vortex
+        from parquet_variant.files import parquet, vortex
 
         package: Any = vortex if target == "vortex" else parquet
         default = "auto" if target == "vortex" else "final"
@@ -181,11 +181,11 @@ def _write_rows(
     if write["schema"] == "infer":
         write["schema"] = None  # tables infer the schema of new files
     if target == "delta":
-        from parquet_variant import delta
+        from parquet_variant.tables import delta
 
         version = f"version {delta.write(dest, rows, mode=mode, **write).version}"
     else:
-        from parquet_variant import iceberg
+        from parquet_variant.tables import iceberg
 
         made = iceberg.write(
             dest, rows, catalog=read_catalog(catalog), mode="error" if mode == "error" else "replace", **write
@@ -195,9 +195,9 @@ def _write_rows(
 
 
 def _tables(source: str, source_format: str, catalog: str | None) -> Iterator[Any]:
-    from parquet_variant import delta, iceberg
     from parquet_variant.cli.options.tables import read_catalog
-    from parquet_variant.vortex.files.rewriting import source_files, tables_of
+    from parquet_variant.files.vortex.files.rewriting import source_files, tables_of
+    from parquet_variant.tables import delta, iceberg
 
     if source_format == "delta":
         yield delta.read_table(source)
@@ -210,7 +210,7 @@ def _tables(source: str, source_format: str, catalog: str | None) -> Iterator[An
 
 def _report(written: Any, dest: str, as_json: bool) -> None:
     from parquet_variant.cli.output import human_bytes, print_json
-    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.files.parquet.report_text import counted
 
     if isinstance(written, tuple):
         version, rows = written

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 import typer
 
-from parquet_variant.choices import DEFAULT_COMPRESSION, Effort, InputFormat, OnError, OnInexact
+from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort, InputFormat, OnError, OnInexact
 
 if TYPE_CHECKING:
-    from parquet_variant.shredding.policies.decision import Policy as ShreddingPolicy
+    from parquet_variant.inference.policies.decision import Policy as ShreddingPolicy
 
 Engine: TypeAlias = Literal["local", "spark"]
 AllowOutside: TypeAlias = Annotated[

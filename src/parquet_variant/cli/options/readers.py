@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
-    from parquet_variant.shredding.policies.decision import Policy
+    from parquet_variant.inference.policies.decision import Policy
+    from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 _SUFFIXES = (".ddl", ".json", ".parquet", ".sql", ".txt")
 
@@ -29,7 +29,7 @@ def read_schema(schema: str | None) -> ShreddingSchema | None:
     'mag double, place string'
     """
     from parquet_variant.errors import SchemaError
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
+    from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
     if schema is None:
         return None
@@ -83,7 +83,7 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
     ('$.debug',)
     """
     from parquet_variant.errors import VariantError
-    from parquet_variant.shredding.infer import POLICIES, policy_named
+    from parquet_variant.inference.infer import POLICIES, policy_named
 
     options = dict(_setting(text) for text in settings or [])
     if name not in POLICIES or not (options or queries):

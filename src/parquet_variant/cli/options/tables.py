@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parquet_variant.iceberg.reading.snapshot import Snapshot
+    from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 
 from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, is_vortex, refuse_versions
 
@@ -23,7 +23,7 @@ def data_files(path: str, *, catalog: Any = None, allow_outside: bool = False) -
 
     current = iceberg_snapshot(path, catalog, allow_outside=allow_outside)
     if current is not None:
-        from parquet_variant.iceberg.reading.planning import plan_files
+        from parquet_variant.tables.iceberg.reading.planning import plan_files
 
         locations = [local_or_uri(file.path) for file in plan_files(current).files]
         if not locations:
@@ -37,7 +37,7 @@ def data_files(path: str, *, catalog: Any = None, allow_outside: bool = False) -
                 file=path,
             )
         return [path]
-    from parquet_variant.delta.reading.read import data_files as files_of_table
+    from parquet_variant.tables.delta.reading.read import data_files as files_of_table
 
     files = files_of_table(path, allow_outside=allow_outside)
     if not files:
@@ -51,7 +51,7 @@ def iceberg_snapshot(
     """Return the snapshot of an Iceberg table that options name; None for any other path."""
     if catalog is None and not is_iceberg(path):
         return None
-    from parquet_variant.iceberg import snapshot
+    from parquet_variant.tables.iceberg import snapshot
 
     return snapshot(path, catalog=read_catalog(catalog), snapshot_id=version, timestamp=at, allow_outside=allow_outside)
 
@@ -62,7 +62,7 @@ def local_or_uri(location: str) -> str:
     >>> local_or_uri("file:///t/data/a.parquet")
     '/t/data/a.parquet'
     """
-    from parquet_variant.iceberg.locations import normal_location
+    from parquet_variant.tables.iceberg.locations import normal_location
 
     return normal_location(location)
 
@@ -90,10 +90,10 @@ def read_catalog(text: Any) -> Any:
 def table_package(table: str, catalog: str | None) -> tuple[Any, dict[str, Any]]:
     """Return the package of a table's format, `delta` or `iceberg`, and the arguments that name the table's catalog."""
     if catalog is not None or is_iceberg(table):
-        from parquet_variant import iceberg
+        from parquet_variant.tables import iceberg
 
         return iceberg, {"catalog": read_catalog(catalog)}
-    from parquet_variant import delta
+    from parquet_variant.tables import delta
 
     return delta, {}
 
@@ -119,13 +119,13 @@ def plan_query(
 
     current = iceberg_snapshot(path, catalog, version, at, allow_outside=allow_outside)
     if current is not None:
-        from parquet_variant.iceberg import scan as scan_iceberg
+        from parquet_variant.tables.iceberg import scan as scan_iceberg
 
         if strict:
             raise VariantFileError("--strict is not supported for Iceberg tables", reason="bad-option")
         return scan_iceberg(current, columns, where, column=column, threads=threads)
     if is_delta(path):
-        from parquet_variant.delta import scan as scan_table
+        from parquet_variant.tables.delta import scan as scan_table
 
         if strict:
             raise VariantFileError("--strict is not supported for Delta tables", reason="bad-option")
@@ -141,7 +141,7 @@ def plan_query(
         )
     refuse_versions(path, version, at)
     if is_vortex(path):
-        from parquet_variant.vortex import scan_files as scan_vortex
+        from parquet_variant.files.vortex import scan_files as scan_vortex
 
         if strict:
             raise VariantFileError("--strict is not supported for Vortex files", reason="bad-option")
@@ -152,6 +152,6 @@ def plan_query(
 
         errors: Any = "raise" if strict else "null"
         return TableQuery.plan(bind_table(path, path), columns, where, errors=errors, threads=threads)
-    from parquet_variant.parquet import scan as scan_files
+    from parquet_variant.files.parquet import scan as scan_files
 
     return scan_files(path, columns, where, column=column, errors="raise" if strict else "null", threads=threads)

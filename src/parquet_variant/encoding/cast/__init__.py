@@ -1,7 +1,7 @@
 """Casts of one Variant to another type: the readable reference of every cast.
 
 Owns the entry point `cast_variant`. The casts are those of Spark 4.3's ``variant_get``; ``docs/casts.md`` lists the
-differences, and the casts of types that Spark lacks. Leaves arrays of values to `functions.variant_get`.
+differences, and the casts of types that Spark lacks. Leaves arrays of values to `ops.variant_get`.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import CastError
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
 
 # Callback: (array, type) -> the array in that type, or None.

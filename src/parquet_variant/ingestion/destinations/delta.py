@@ -8,19 +8,19 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.choices import Mode
-from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.actions import Add
-from parquet_variant.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
-from parquet_variant.delta.writing.data_files import WritePlan, is_data_file_name
-from parquet_variant.delta.writing.write import commit_files, plan
 from parquet_variant.errors import DeltaError
 from parquet_variant.ingestion.destinations.table import TableDestination
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import check_mode, sweep
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.choices import Mode
+from parquet_variant.tables.delta.log.snapshot import Snapshot
+from parquet_variant.tables.delta.protocol.actions import Add
+from parquet_variant.tables.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
+from parquet_variant.tables.delta.writing.data_files import WritePlan, is_data_file_name
+from parquet_variant.tables.delta.writing.write import commit_files, plan
 from parquet_variant.tables.schema import from_arrow_schema
 from parquet_variant.tables.storage import open_storage
 

@@ -6,23 +6,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.choices import Mode
 from parquet_variant.errors import IcebergError
-from parquet_variant.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.iceberg.catalogs.opening import CatalogOption, catalog_properties, find_table
-from parquet_variant.iceberg.locations import normal_location
-from parquet_variant.iceberg.reading.snapshot import newest_snapshot
-from parquet_variant.iceberg.reading.table_files import TableFile
-from parquet_variant.iceberg.writing.commit import check_writable, commit_snapshot
-from parquet_variant.iceberg.writing.create import TableDefinition, new_table
-from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
-from parquet_variant.iceberg.writing.write import write_plan
-from parquet_variant.iceberg.writing.write_plan import IcebergWritePlan
 from parquet_variant.ingestion.destinations.table import TableDestination
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import Staging, check_mode
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.choices import Mode
+from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties, find_table
+from parquet_variant.tables.iceberg.locations import normal_location
+from parquet_variant.tables.iceberg.reading.snapshot import newest_snapshot
+from parquet_variant.tables.iceberg.reading.table_files import TableFile
+from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
+from parquet_variant.tables.iceberg.writing.create import TableDefinition, new_table
+from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.tables.iceberg.writing.write import write_plan
+from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan
 
 
 class IcebergDestination(TableDestination):

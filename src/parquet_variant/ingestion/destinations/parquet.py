@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.ingestion.destination import Destination, FileDestination
 from parquet_variant.ingestion.partition_by import PartitionBy, check_derived_values
 from parquet_variant.ingestion.request import IngestRequest
@@ -20,7 +21,6 @@ from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
-from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.tables.partitions import partition_directory
 
 # An open file holds a row group in memory. Above this number the least recently used file is closed.

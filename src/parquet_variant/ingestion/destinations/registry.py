@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from parquet_variant.choices import OutputFormat
 from parquet_variant.ingestion.destination import Destination
 from parquet_variant.ingestion.request import IngestRequest
+from parquet_variant.support.choices import OutputFormat
 
 
 def _open_parquet(request: IngestRequest) -> Destination | None:

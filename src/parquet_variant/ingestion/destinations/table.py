@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.ingestion.destination import Destination, Work
@@ -22,7 +22,7 @@ from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.staging import Staging
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.storage import is_uncommitted
 from parquet_variant.tables.write_plan import TableWritePlan
 

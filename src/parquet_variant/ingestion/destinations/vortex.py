@@ -1,6 +1,6 @@
 """Vortex files as the destination of an ingest: tasks write and verify files, and the driver commits them.
 
-`vortex.files.writer` writes a file.
+`files.vortex.files.writer` writes a file.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.choices import FileMode
-from parquet_variant.compute.arrow_input import as_arrow
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.writing.conform import conform
+from parquet_variant.files.vortex.files.library import vortex
+from parquet_variant.files.vortex.files.paths import SUFFIX
+from parquet_variant.files.vortex.files.reader import read
+from parquet_variant.files.vortex.files.writer import write
+from parquet_variant.files.vortex.logical.json_columns import JsonColumn
 from parquet_variant.ingestion.destination import Destination, FileDestination, Work
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, TaskRows, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
-from parquet_variant.parquet.writing.conform import conform
-from parquet_variant.vortex.files.library import vortex
-from parquet_variant.vortex.files.paths import SUFFIX
-from parquet_variant.vortex.files.reader import read
-from parquet_variant.vortex.files.writer import write
-from parquet_variant.vortex.logical.json_columns import JsonColumn
+from parquet_variant.ops.columns.arrow_input import as_arrow
+from parquet_variant.support.choices import FileMode
 
 
 class VortexFileDestination(FileDestination):

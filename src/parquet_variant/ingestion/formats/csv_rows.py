@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.parts import one_chunk
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.ingestion.formats.layout import MAX_LINE_BYTES, CsvOptions
+from parquet_variant.support import arrow_compute as pc
 
 # Numbers as JSON writes them. A field with a leading zero, such as a postal code, remains a string, because the zero
 # would be lost.

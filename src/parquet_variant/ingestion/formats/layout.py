@@ -14,7 +14,6 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
-from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantFileError, bad_option, check_choice, check_names
 from parquet_variant.ingestion.formats.json_splitters import (
     RECORD_SEPARATOR,
@@ -23,6 +22,7 @@ from parquet_variant.ingestion.formats.json_splitters import (
     DocumentSplitter,
 )
 from parquet_variant.path import Segment, VariantPath, Wildcard
+from parquet_variant.support.choices import InputFormat
 
 # The largest line, value or row.
 MAX_LINE_BYTES = 256 << 20

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import JsonError
 from parquet_variant.ingestion.formats.json_splitters import (
     CLOSING,
@@ -201,8 +201,8 @@ def values_at(array: VariantArray, path: VariantPath) -> tuple[VariantArray, npt
     >>> values.to_pylist(), rows.tolist()
     ([1, 2], [0, 0])
     """
-    from parquet_variant.functions.variant_explode import explode
-    from parquet_variant.functions.variant_get import variant_get
+    from parquet_variant.ops.variant_explode import explode
+    from parquet_variant.ops.variant_get import variant_get
 
     rows = np.arange(len(array))
     segments: list[str | int] = []

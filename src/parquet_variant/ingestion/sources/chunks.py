@@ -15,9 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.fork_safety import cached_property
 from parquet_variant.ingestion.formats.csv_rows import CsvRows, RowText
 from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
 from parquet_variant.ingestion.formats.layout import (
@@ -43,6 +41,8 @@ from parquet_variant.ingestion.sources.line_chunks import (
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.kernels.buffer_pool import adopt, release
 from parquet_variant.kernels.memory import address_of
+from parquet_variant.support.choices import InputFormat
+from parquet_variant.support.fork_safety import cached_property
 
 # The unit in which positions in a text are counted.
 Unit: TypeAlias = Literal["line", "element", "document", "row"]

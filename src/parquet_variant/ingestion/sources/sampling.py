@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.choices import InputFormat
 from parquet_variant.errors import VariantError
 from parquet_variant.ingestion.formats.layout import TextLayout
 from parquet_variant.ingestion.sources.chunks import open_chunks, read_ranges
 from parquet_variant.ingestion.sources.splits import Split, is_splittable
+from parquet_variant.support.choices import InputFormat
 
 # Small enough for hundreds of places in the 8 MiB that are sampled of a file, large enough for a few lines per block.
 BLOCK_BYTES = 32 << 10

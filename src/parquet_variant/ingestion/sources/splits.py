@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from parquet_variant.choices import InputFormat
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.formats.layout import TextLayout, detect
 from parquet_variant.ingestion.sources.input_files import InputFile
+from parquet_variant.support.choices import InputFormat
 
 
 @dataclass(frozen=True, slots=True)

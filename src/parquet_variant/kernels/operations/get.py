@@ -2,8 +2,8 @@
 
 Owns the walk over encoded values. A value is represented by its start and by the address that its bytes must not pass.
 A start of ``ABSENT`` means no value, a start of ``BROKEN`` a value that was reached through malformed bytes. Every
-bound is checked before a byte is read. Leaves columns and rows to `compute.value_positions`, and casting slots to
-`compute.slot_casts`.
+bound is checked before a byte is read. Leaves columns and rows to `ops.columns.value_positions`, and casting slots to
+`ops.columns.slot_casts`.
 """
 
 from __future__ import annotations

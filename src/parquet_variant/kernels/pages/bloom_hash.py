@@ -1,7 +1,7 @@
 """The hashes of bloom filters: XXH64 of values as PLAIN stores them, without their length.
 
 Owns hashing many values, and setting the bits of a split-block filter. Leaves sizes and headers to
-`parquet.pages.bloom_filter`, and reading to `parquet.format.bloom`. Spec: ``BloomFilter.md``.
+`files.parquet.pages.bloom_filter`, and reading to `files.parquet.format.bloom`. Spec: ``BloomFilter.md``.
 """
 
 from __future__ import annotations

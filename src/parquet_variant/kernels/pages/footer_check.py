@@ -4,8 +4,8 @@ pyarrow 26 aborts the process, instead of raising an error, in these cases: a ch
 size statistics do not fit it, bounds are shorter than its values, the codec is unknown, or a column is encrypted. It
 also allocates memory for the rows that a row group claims, so these must be the rows of the file. Of two schemas,
 pyarrow takes the second and this library the first, so a second schema is refused. Owns the walk over the footer's
-Thrift (compact protocol) that finds these cases. Leaves reading footers to `parquet.format`, whose `thrift` is the
-readable form. Spec: ``parquet.thrift``.
+Thrift (compact protocol) that finds these cases. Leaves reading footers to `files.parquet.format`, whose `thrift` is
+the readable form. Spec: ``parquet.thrift``.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from parquet_variant.kernels.tapes.compact import compact
 from parquet_variant.kernels.tapes.dictionaries import Dictionaries, assign_dictionaries
 from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, Texts, parse_rows
 from parquet_variant.kernels.tapes.tape import Tape
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import MAX_OFFSET
 
 Int64s = npt.NDArray[np.int64]

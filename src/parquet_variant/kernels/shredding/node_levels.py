@@ -3,7 +3,7 @@
 Owns the way from the buffers that `shred_tape.fill` has filled to the input of pages, without Arrow arrays in between.
 Levels are the same as `pages.levels` makes of Arrow columns, and are shared by columns where possible: a field that no
 object lacks, and a field that every object lacks, have the levels of the object. Leaves the buffers to `columns` and
-pages to `parquet.pages`.
+pages to `files.parquet.pages`.
 """
 
 from __future__ import annotations

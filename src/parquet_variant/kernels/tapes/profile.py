@@ -1,7 +1,7 @@
 """Profile a tape in one pass: counts, extremes and sketches of the values at each path.
 
 Owns counting. Every number is a sum, a minimum or a maximum, so that batches can be merged in any order. Leaves naming
-paths, merging batches and conclusions to `shredding.profile`.
+paths, merging batches and conclusions to `inference.profile`.
 """
 
 from __future__ import annotations

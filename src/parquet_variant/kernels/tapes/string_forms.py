@@ -1,7 +1,7 @@
 """Strings that are written in the form of another type: dates, timestamps, UUIDs and numbers.
 
 Owns the forms, which are exact: a string has a form only if the value of that type contains all that the string says,
-apart from its spelling. `profile` counts the forms, and `shredding.typed_strings` decides which strings are typed.
+apart from its spelling. `profile` counts the forms, and `inference.typed_strings` decides which strings are typed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Convert whole columns of slots: casts that NumPy does not have (ISO timestamps, decimals), and encoded values.
 
 Owns the loops, narrowing, and writing columns of scalars. Leaves choosing a cast, and slots that a cast does not
-handle, to `compute.slot_casts`, and nesting to `shredding.unshred`.
+handle, to `ops.columns.slot_casts`, and nesting to `shredding.unshred`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from numba.core.untyped_passes import (
     WithLifting,
 )
 
-from parquet_variant.fork_safety import cached_property
+from parquet_variant.support.fork_safety import cached_property
 
 _NAME = "parquet_variant"
 

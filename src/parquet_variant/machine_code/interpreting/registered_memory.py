@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from parquet_variant.fork_safety import in_forked_child
+from parquet_variant.support.fork_safety import in_forked_child
 
 # Objects that do not say when they go (Arrow's buffers) are kept alive, up to this many bytes.
 _KEPT_BYTES = 1 << 30

@@ -18,12 +18,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType, VariantType
 
-from parquet_variant.array.parts import one_chunk
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
-from parquet_variant.parquet.reading.read_table import partitioned_table
-from parquet_variant.parquet.scanning.scan import Scan, scan
-from parquet_variant.parquet.scanning.scan_plan import ScanTask, tasks_of_groups
+from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
+from parquet_variant.files.parquet.reading.read_table import partitioned_table
+from parquet_variant.files.parquet.scanning.scan import Scan, scan
+from parquet_variant.files.parquet.scanning.scan_plan import ScanTask, tasks_of_groups
 from parquet_variant.spark.arrow_types import to_arrow_schema, to_arrow_type
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary

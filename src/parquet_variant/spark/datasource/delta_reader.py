@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.protocol.actions import Add
-from parquet_variant.delta.protocol.schema import schema_json
-from parquet_variant.delta.reading.read import read_file, selected_schema
-from parquet_variant.delta.reading.scan import DeltaScan, scan
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.table_reader import TableReader
+from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.tables.delta.protocol.actions import Add
+from parquet_variant.tables.delta.protocol.schema import schema_json
+from parquet_variant.tables.delta.reading.read import read_file, selected_schema
+from parquet_variant.tables.delta.reading.scan import DeltaScan, scan
 
 
 def table_schema(options: ReadOptions) -> StructType:

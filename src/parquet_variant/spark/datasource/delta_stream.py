@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 from pyspark.sql.types import StructType
 
-from parquet_variant.delta.log.file_actions import iter_adds, log_lines
-from parquet_variant.delta.log.segment import commit_path
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.protocol.actions import Add
-from parquet_variant.delta.reading.read import PLACES
 from parquet_variant.errors import DeltaError
 from parquet_variant.spark.datasource.delta_reader import DeltaReader
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.table_stream import TableStreamReader
+from parquet_variant.tables.delta.log.file_actions import iter_adds, log_lines
+from parquet_variant.tables.delta.log.segment import commit_path
+from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.tables.delta.protocol.actions import Add
+from parquet_variant.tables.delta.reading.read import PLACES
 
 
 class DeltaStreamReader(TableStreamReader[Snapshot, Add]):

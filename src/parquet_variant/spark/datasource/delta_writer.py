@@ -12,14 +12,14 @@ from urllib.parse import unquote
 
 from pyspark.sql.types import StructField, StructType, VariantType
 
-from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.actions import Add
-from parquet_variant.delta.protocol.schema import parse_schema
-from parquet_variant.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
-from parquet_variant.delta.writing.data_files import WritePlan
-from parquet_variant.delta.writing.write import commit_files, plan
 from parquet_variant.errors import VariantError
 from parquet_variant.spark.datasource.table_writer import Batch, TableBatchWriter, TableStreamWriter, TableTaskWriter
+from parquet_variant.tables.delta.log.snapshot import Snapshot
+from parquet_variant.tables.delta.protocol.actions import Add
+from parquet_variant.tables.delta.protocol.schema import parse_schema
+from parquet_variant.tables.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
+from parquet_variant.tables.delta.writing.data_files import WritePlan
+from parquet_variant.tables.delta.writing.write import commit_files, plan
 from parquet_variant.tables.storage import open_storage
 
 

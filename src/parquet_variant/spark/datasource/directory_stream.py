@@ -18,8 +18,8 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.io.staging import COMPACTED
-from parquet_variant.parquet.format.files import ParquetSource, locate
 from parquet_variant.spark.datasource.batch_reader import BatchReader
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.read_limits import BatchLimit, LimitedStreamReader

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from pyspark.sql.types import StructType
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.iceberg.metadata.manifests import Status
-from parquet_variant.iceberg.metadata.table_metadata import SnapshotInfo
-from parquet_variant.iceberg.reading.planning import plan_files
-from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
-from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.spark.datasource.iceberg_reader import IcebergReader
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.table_stream import TableStreamReader
+from parquet_variant.tables.iceberg.metadata.manifests import Status
+from parquet_variant.tables.iceberg.metadata.table_metadata import SnapshotInfo
+from parquet_variant.tables.iceberg.reading.planning import plan_files
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.tables.iceberg.reading.table_files import TableFile
 
 
 class IcebergStreamReader(TableStreamReader[Snapshot, TableFile]):

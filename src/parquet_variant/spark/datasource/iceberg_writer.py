@@ -12,21 +12,21 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType, VariantType
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.iceberg.catalogs.opening import find_table
-from parquet_variant.iceberg.locations import normal_location
-from parquet_variant.iceberg.metadata.partitioning import spec_of
-from parquet_variant.iceberg.metadata.table_metadata import MAIN
-from parquet_variant.iceberg.metadata.updates import change_of
-from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot
-from parquet_variant.iceberg.reading.table_files import TableFile
-from parquet_variant.iceberg.writing.commit import check_writable
-from parquet_variant.iceberg.writing.create import TableDefinition, new_table
-from parquet_variant.iceberg.writing.write import commit_files, write_plan
-from parquet_variant.iceberg.writing.write_plan import IcebergWritePlan
 from parquet_variant.spark.arrow_types import to_arrow_schema
 from parquet_variant.spark.arrow_variant import with_marked_variants
 from parquet_variant.spark.datasource.table_writer import Batch, TableBatchWriter, TableStreamWriter, TableTaskWriter
+from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.tables.iceberg.catalogs.opening import find_table
+from parquet_variant.tables.iceberg.locations import normal_location
+from parquet_variant.tables.iceberg.metadata.partitioning import spec_of
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
+from parquet_variant.tables.iceberg.metadata.updates import change_of
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
+from parquet_variant.tables.iceberg.reading.table_files import TableFile
+from parquet_variant.tables.iceberg.writing.commit import check_writable
+from parquet_variant.tables.iceberg.writing.create import TableDefinition, new_table
+from parquet_variant.tables.iceberg.writing.write import commit_files, write_plan
+from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan
 
 
 class _IcebergTable(TableTaskWriter):

@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
-from parquet_variant.array.capsules import EXTENSION_NAME
+from parquet_variant.arrays.capsules import EXTENSION_NAME
 from parquet_variant.errors import VariantError
-from parquet_variant.parquet.format.files import locate, open_file
-from parquet_variant.parquet.reading.read_table import partitioned_table
+from parquet_variant.files.parquet.format.files import locate, open_file
+from parquet_variant.files.parquet.reading.read_table import partitioned_table
 from parquet_variant.query.selection import arrow_type
 from parquet_variant.spark.arrow_types import to_arrow_schema
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary

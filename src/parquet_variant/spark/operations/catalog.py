@@ -143,7 +143,7 @@ def _delta_statement(spark: SparkSession, parts: list[str], path: str) -> str:
 
 
 def _iceberg_statement(spark: SparkSession, parts: list[str], path: str) -> str:
-    from parquet_variant.iceberg.catalogs.opening import load_table
+    from parquet_variant.tables.iceberg.catalogs.opening import load_table
 
     catalog = parts[0] if len(parts) == 3 else spark.catalog.currentCatalog()
     if not spark.conf.get(f"spark.sql.catalog.{catalog}", "").startswith(_ICEBERG_PACKAGE):

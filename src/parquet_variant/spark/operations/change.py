@@ -12,29 +12,29 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from parquet_variant.delta.dml.delete import delete as delete_rows
-from parquet_variant.delta.dml.merge import merge as merge_into
-from parquet_variant.delta.dml.update import update as update_rows
-from parquet_variant.delta.maintenance.optimize import OptimizeResult as DeltaOptimizeResult
-from parquet_variant.delta.maintenance.optimize import optimize as optimize_table
-from parquet_variant.iceberg.catalogs.opening import CatalogOption, catalog_properties
-from parquet_variant.iceberg.changes.delete import delete as delete_iceberg_rows
-from parquet_variant.iceberg.changes.merge import merge as merge_into_iceberg
-from parquet_variant.iceberg.changes.update import update as update_iceberg_rows
-from parquet_variant.iceberg.maintenance.optimize import OptimizeResult as IcebergOptimizeResult
-from parquet_variant.iceberg.maintenance.optimize import optimize as optimize_iceberg_table
+from parquet_variant.files.parquet.operations.optimize import OptimizeResult
+from parquet_variant.files.parquet.operations.optimize import optimize as optimize_directory
+from parquet_variant.files.parquet.operations.rewrite import rewrite as rewrite_files
+from parquet_variant.files.parquet.writing.options import WriterOptions
+from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.parquet.operations.optimize import OptimizeResult
-from parquet_variant.parquet.operations.optimize import optimize as optimize_directory
-from parquet_variant.parquet.operations.rewrite import rewrite as rewrite_files
-from parquet_variant.parquet.writing.options import WriterOptions
-from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.spark.arrow_variant import with_variants
 from parquet_variant.spark.datasource.options import table_format, transaction_of
 from parquet_variant.spark.engine import SparkEngine
 from parquet_variant.tables.changes.merge_builder import Merge
 from parquet_variant.tables.changes.retries import ChangeResult
+from parquet_variant.tables.delta.dml.delete import delete as delete_rows
+from parquet_variant.tables.delta.dml.merge import merge as merge_into
+from parquet_variant.tables.delta.dml.update import update as update_rows
+from parquet_variant.tables.delta.maintenance.optimize import OptimizeResult as DeltaOptimizeResult
+from parquet_variant.tables.delta.maintenance.optimize import optimize as optimize_table
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties
+from parquet_variant.tables.iceberg.changes.delete import delete as delete_iceberg_rows
+from parquet_variant.tables.iceberg.changes.merge import merge as merge_into_iceberg
+from parquet_variant.tables.iceberg.changes.update import update as update_iceberg_rows
+from parquet_variant.tables.iceberg.maintenance.optimize import OptimizeResult as IcebergOptimizeResult
+from parquet_variant.tables.iceberg.maintenance.optimize import optimize as optimize_iceberg_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

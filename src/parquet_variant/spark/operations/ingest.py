@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from parquet_variant.choices import OutputFormat
 from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.ingestion.destinations.iceberg import table_location
@@ -24,9 +23,10 @@ from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, cannot_write
 from parquet_variant.io.staging import staging_beside
-from parquet_variant.keywords import with_keywords
 from parquet_variant.spark.engine import SparkEngine
 from parquet_variant.spark.task_errors import from_spark_errors
+from parquet_variant.support.choices import OutputFormat
+from parquet_variant.support.keywords import with_keywords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

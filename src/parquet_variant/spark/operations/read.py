@@ -13,12 +13,12 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from parquet_variant.errors import VariantError, check_choice
-from parquet_variant.iceberg.catalogs.opening import CatalogOption, catalog_properties
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.struct_view import plan_read, struct_view
 from parquet_variant.spark.task_errors import from_spark_errors
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -71,13 +71,13 @@ def readers_of(use: TableUse) -> ReadPlan:
     columns, column = _data_source_columns(use)
     path, version = _source(use.table)
     if is_delta(path):
-        from parquet_variant.delta import snapshot
+        from parquet_variant.tables.delta import snapshot
 
         files = snapshot(path, **version).files["path"]
         return ReadPlan({}, python=dict.fromkeys(files.to_pylist(), "a Delta table"))
     if _is_iceberg(use.table):
-        from parquet_variant.iceberg.reading.planning import plan_files
-        from parquet_variant.iceberg.reading.snapshot import snapshot as iceberg_snapshot
+        from parquet_variant.tables.iceberg.reading.planning import plan_files
+        from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
 
         number = version.pop("version", None)
         current = iceberg_snapshot(path, **({"snapshot_id": number} if number is not None else {}), **version)
@@ -88,7 +88,7 @@ def readers_of(use: TableUse) -> ReadPlan:
 
 def _source(table: BoundTable) -> tuple[Any, dict[str, Any]]:
     """Return the path or name of a table, and the arguments of `read` for its catalog and version."""
-    from parquet_variant.iceberg.reading.snapshot import Snapshot
+    from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 
     if isinstance(table.path, Snapshot):
         loaded = table.path.table

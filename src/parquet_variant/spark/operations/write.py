@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from parquet_variant.choices import Mode
 from parquet_variant.errors import VariantError, check_choice
-from parquet_variant.functions.parse_json import parse_json
-from parquet_variant.iceberg.catalogs.opening import CatalogOption, catalog_properties
+from parquet_variant.inference.profile import Profile
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import open_staging
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.profile import Profile
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.spark.arrow_variant import from_spark
 from parquet_variant.spark.engine import is_connect
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 from parquet_variant.spark.worker_end import QuietEnd
+from parquet_variant.support.choices import Mode
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -155,7 +155,7 @@ def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -
     JsonError
         For a row that is not valid JSON.
     """
-    from parquet_variant.shredding.infer import infer
+    from parquet_variant.inference.infer import infer
 
     df_profile = profile(df, column)
     if not df_profile.rows:
@@ -182,7 +182,7 @@ def profile(df: DataFrame, column: str | None = None) -> Profile:
     -------
     Profile
         One entry per path; a DataFrame without rows has an empty profile. Pass it to
-        `parquet_variant.shredding.infer.infer`.
+        `parquet_variant.inference.infer.infer`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Variants that are compared, ordered and grouped: by the type that all values have, or by a sort key.
 
 Owns the expression that stands for a Variant in a comparison, and the literals next to it. The order is that of
-`compute.sort_keys`; a Variant null compares as NULL. Leaves which clauses compare to `values` and `grouping`.
+`ops.columns.sort_keys`; a Variant null compares as NULL. Leaves which clauses compare to `values` and `grouping`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.compute.sort_keys import python_sort_key
 from parquet_variant.encoding.cast.zones import zone_of
+from parquet_variant.ops.columns.sort_keys import python_sort_key
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
 from parquet_variant.sql_query.kinds import Kind, is_variant

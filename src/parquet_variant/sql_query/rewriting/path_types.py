@@ -13,13 +13,13 @@ from functools import reduce
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.choices import SqlEngine
 from parquet_variant.path import VariantPath
 from parquet_variant.query.path_hints import missing_path_hints
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.sql_query.kinds import Kind
 from parquet_variant.sql_query.rewriting.conversions import field_type, is_number, type_of_literal, type_or_none
 from parquet_variant.sql_query.rewriting.scopes import ResolvedColumn, Scope, StoredPath, TableUse
+from parquet_variant.support.choices import SqlEngine
 
 # Functions that return a value of their first argument.
 FIRST_ONLY = {"any_value", "arbitrary", "first", "last", "first_value", "last_value", "nth_value", "lag", "lead"}

@@ -11,10 +11,10 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.choices import SqlEngine
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.kinds import Kind
 from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Scope
+from parquet_variant.support.choices import SqlEngine
 
 # Callback: a rewritten expression and the Variants in it -> what takes its place.
 Convert = Callable[[exp.Expr, Kind], exp.Expr]

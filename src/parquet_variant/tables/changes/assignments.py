@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
-from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.array.parts import one_chunk
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, check_mapping
-from parquet_variant.functions.cast_to_variant import cast_to_variant
-from parquet_variant.functions.value_edits import variant_set
+from parquet_variant.ops.cast_to_variant import cast_to_variant
+from parquet_variant.ops.value_edits import variant_set
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns, read_expression
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.columns import align_column, by_given_name, by_logical_name, check_known, unchanged
 from parquet_variant.tables.expressions import (
     Assignment,

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.parts import empty_table
+from parquet_variant.arrays.parts import empty_table
+from parquet_variant.files.parquet.format.files import ParquetSource
+from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.parquet.format.files import ParquetSource
-from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.query.sql_expression import NeededColumn
-from parquet_variant.shredding.statistics import ValueBounds
 from parquet_variant.tables.expressions import numbered
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.scanning.table_scan import TableScan, TableScanTask

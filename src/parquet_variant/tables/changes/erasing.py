@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError
-from parquet_variant.functions.value_edits import variant_normalize
+from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.io.engine import Engine
-from parquet_variant.parquet.report_text import counted
+from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.query.sql_expression import SqlExpression
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.field_names import keys_of_storage
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.field_names import keys_of_storage
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantError
-from parquet_variant.parquet.scanning.path_facts import keys_of_files
+from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
 from parquet_variant.query.path_hints import is_correction, needed_path_hints
 from parquet_variant.query.sql_expression import SqlExpression
 from parquet_variant.tables.changes.change_plan import ChangeableTable

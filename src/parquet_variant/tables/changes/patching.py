@@ -1,7 +1,7 @@
 """Changing rows of a file while copying what does not change: whole columns, or whole pages.
 
-Owns when this is possible, and the metrics of the new file. Leaves the bytes to `parquet.writing.patch` and
-`parquet.operations.shrink`, and all other changes to `file_changes`.
+Owns when this is possible, and the metrics of the new file. Leaves the bytes to `files.parquet.writing.patch` and
+`files.parquet.operations.shrink`, and all other changes to `file_changes`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.operations.shrink import plan_shrink
+from parquet_variant.files.parquet.reading.chunk_pages import PAGE_ERRORS
+from parquet_variant.files.parquet.writing.conform import conform_table
+from parquet_variant.files.parquet.writing.patch import FilePatch, plan_patch, plan_path_patch
+from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.operations.shrink import plan_shrink
-from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS
-from parquet_variant.parquet.writing.conform import conform_table
-from parquet_variant.parquet.writing.patch import FilePatch, plan_patch, plan_path_patch
-from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_expression import NeededColumn
-from parquet_variant.shredding.statistics import ValueBounds
 from parquet_variant.tables.changes.assignments import needed_columns, path_values
 from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange
 from parquet_variant.tables.changes.file_changes import RowChanges, change_file

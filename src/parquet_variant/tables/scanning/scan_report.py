@@ -1,7 +1,7 @@
 """The report of a scan of a table: files that were pruned, and what is read of the other files.
 
-Owns the report over many files. Leaves the report of one file to `parquet.scanning.scan_report`, and the version of the
-table to the formats.
+Owns the report over many files. Leaves the report of one file to `files.parquet.scanning.scan_report`, and the version
+of the table to the formats.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
-from parquet_variant.parquet.report_text import Report
-from parquet_variant.parquet.scanning.scan_report import ScanReport
+from parquet_variant.files.parquet.report_text import Report
+from parquet_variant.files.parquet.scanning.scan_report import ScanReport
 
 
 @dataclass(frozen=True)

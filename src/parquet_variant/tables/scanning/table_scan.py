@@ -1,7 +1,7 @@
 """Queries by path over the data files of a table: files are pruned first, then row groups, then leaf columns.
 
 Owns `TableScan`, which the table formats subclass: tasks, parts that are read at once, deleted rows, and columns that a
-file lacks. Leaves one file to `parquet.scanning`, and pruning and the matching of columns to the formats.
+file lacks. Leaves one file to `files.parquet.scanning`, and pruning and the matching of columns to the formats.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from parquet_variant.files.parquet.format.columns import find_variants
+from parquet_variant.files.parquet.format.files import OpenFile
+from parquet_variant.files.parquet.reading.read_table import plain_field
+from parquet_variant.files.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
+from parquet_variant.files.parquet.scanning.scan_report import ScanReport
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.parquet.format.columns import find_variants
-from parquet_variant.parquet.format.files import OpenFile
-from parquet_variant.parquet.reading.read_table import plain_field
-from parquet_variant.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
-from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
 from parquet_variant.query.question import PlannedQuery, Question, short_description
 from parquet_variant.query.selection import Selected

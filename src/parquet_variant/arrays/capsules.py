@@ -1,0 +1,351 @@
+"""Variant columns through Arrow's PyCapsule interface.
+
+Owns the name of the canonical extension, the capsules (schema, array, stream) that carry it, and finding the Variant
+column in data of another library. Leaves the Arrow forms of a storage to `parts`, and chunks to `chunked_array`.
+
+pyarrow's capsule of a chunked array has no field, and therefore no metadata. `stream_capsule` replaces ``get_schema``
+of the stream by its own function; pyarrow provides the chunks, null rows included, and their release.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.arrays.soundness import refuse_unsound
+from parquet_variant.encoding.cast.forms import (
+    has_encodings,
+    in_form,
+    is_json_type,
+    list_elements,
+    with_fields,
+    without_encoding,
+)
+from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.errors import SchemaError
+from parquet_variant.kernels.arrow_buffers import to_numpy
+from parquet_variant.layouts.layout import find_layout
+from parquet_variant.layouts.path_steps import ArrowGroup
+from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.types import MAX_OFFSET
+
+# Arrow's canonical extension type. It is field metadata here and never a registered pyarrow type: pyarrow's Parquet
+# writer crashes on a Python extension type of this name.
+EXTENSION_NAME = "arrow.parquet.variant"
+EXTENSION_METADATA = {"ARROW:extension:name": EXTENSION_NAME, "ARROW:extension:metadata": ""}
+_NAME_KEY = b"ARROW:extension:name"
+_EINVAL = 22
+
+
+class _Stream(ctypes.Structure):
+    """``struct ArrowArrayStream`` of Arrow's C stream interface."""
+
+    _fields_ = (
+        ("get_schema", ctypes.c_void_p),
+        ("get_next", ctypes.c_void_p),
+        ("get_last_error", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+        ("private_data", ctypes.c_void_p),
+    )
+
+
+_GET_SCHEMA = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+# One function per storage type, never freed, since a stream may outlive everything that it was made from.
+_getters: dict[pa.DataType, Any] = {}
+
+
+def variant_field(storage: pa.DataType) -> pa.Field:
+    """Return the field of a storage for a table: its type, with the extension's name as metadata."""
+    return pa.field("", storage, metadata=EXTENSION_METADATA)
+
+
+def _schema_getter(storage: pa.DataType) -> Any:
+    getter = _getters.get(storage)
+    if getter is None:
+        field = variant_field(storage)
+
+        def get_schema(_stream: int, out: int) -> int:
+            try:
+                field._export_to_c(out)
+            except Exception:
+                return _EINVAL
+            return 0
+
+        getter = _getters[storage] = _GET_SCHEMA(get_schema)
+    return getter
+
+
+def stream_capsule(storages: list[pa.StructArray], storage_type: pa.DataType, requested_schema: Any = None) -> Any:
+    """Return the capsule of a stream of Variant storages, with the extension's name in its schema.
+
+    `storages`: the chunks, all of the storage type.
+    `requested_schema`: a capsule of the schema that the consumer requests; used if it requests the same children in
+      another encoding.
+    """
+    if requested_schema is not None:
+        requested = _requested(requested_schema)
+        storages = [_as_requested(storage, requested) for storage in storages or [pa.nulls(0, storage_type)]]
+        storage_type = storages[0].type
+    storages = [_without_offsets(storage) for storage in storages]
+    capsule = pa.chunked_array(storages, storage_type).__arrow_c_stream__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    stream = _Stream.from_address(pointer(capsule, b"arrow_array_stream"))
+    stream.get_schema = ctypes.cast(_schema_getter(storage_type), ctypes.c_void_p).value
+    return capsule
+
+
+def array_capsules(storage: pa.StructArray, requested_schema: Any = None) -> tuple[Any, Any]:
+    """Return the schema capsule, with the extension's name, and the array capsule of a storage."""
+    if requested_schema is not None:
+        storage = _as_requested(storage, _requested(requested_schema))
+    _, array = _without_offsets(storage).__arrow_c_array__()
+    return variant_field(storage.type).__arrow_c_schema__(), array
+
+
+def _without_offsets(array: pa.Array) -> pa.Array:
+    """Return an array with the offset of a slice moved into its children: arro3 0.9 panics on nested structs with an
+    offset.
+    """
+    if pa.types.is_struct(array.type) and not len(array):
+        return _empty(array.type)
+    if not pa.types.is_struct(array.type) or (array.offset == 0 and len(array.field(0)) == len(array)):
+        return array
+    children = [_without_offsets(array.field(index)) for index in range(array.type.num_fields)]
+    return pa.StructArray.from_arrays(children, fields=list(array.type), mask=array.is_null())
+
+
+def _requested(capsule: Any) -> pa.DataType:
+    return _plain_type(pa.Field._import_from_c_capsule(capsule).type)
+
+
+def _as_requested(storage: pa.StructArray, kind: pa.DataType) -> pa.StructArray:
+    """Return a storage with the encodings of a requested type; unchanged if the type has other fields."""
+    if not pa.types.is_struct(kind) or {f.name for f in kind} != {f.name for f in storage.type}:
+        return storage
+    columns, fields = [], []
+    for field in kind:
+        column = storage.field(field.name)
+        if column.type != field.type:
+            try:
+                column = in_form(column, field.type)
+            except pa.ArrowException:
+                return storage
+        columns.append(column)
+        fields.append(storage.type.field(field.name).with_type(column.type))
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=storage.is_null())
+
+
+def plain_metadata(storage: pa.StructArray) -> pa.StructArray:
+    """Return a storage with plain binary metadata."""
+    fields = [field.with_type(pa.binary()) if field.name == "metadata" else field for field in storage.type]
+    return _as_requested(storage, pa.struct(fields))
+
+
+# -- import
+
+
+def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
+    """Return the storages, one per chunk, of the Variant column in an object of any library.
+
+    `obj`: a pyarrow array, chunked array, table or record batch, or an object with ``__arrow_c_array__`` or
+      ``__arrow_c_stream__``.
+    `column`: the column, if the object is a table. None: the object is the column, or a table with one Variant column.
+    Raises `SchemaError` if the object is not Arrow data (``not-arrow``), if the column does not exist or there is not
+    exactly one Variant column (``not-a-variant``), or if buffers point outside the data (``bad-arrow``).
+    """
+    chunks, kind = _chunks_of(obj)
+    for chunk in chunks:
+        refuse_unsound(chunk)
+    # Empty chunks are dropped: pyarrow 26 cannot concatenate an imported empty chunk that has an offset.
+    chunks = [chunk for chunk in chunks if len(chunk)]
+    if column is None and is_storage(kind):
+        return [_storage_of(chunk) for chunk in chunks] or [_empty(kind)]
+    index = _column_index(kind, column)
+    return [_storage_of(_child(chunk, index)) for chunk in chunks] or [_empty(kind.field(index).type)]
+
+
+def _chunks_of(obj: Any) -> tuple[list[pa.Array], pa.DataType]:
+    if isinstance(obj, pa.Array):
+        return [obj], obj.type
+    if isinstance(obj, (pa.Table, pa.RecordBatch)):
+        batches = obj.to_batches() if isinstance(obj, pa.Table) else [obj]
+        return [batch.to_struct_array() for batch in batches], pa.struct(list(obj.schema))
+    if not isinstance(obj, pa.ChunkedArray):
+        if hasattr(obj, "__arrow_c_array__"):
+            array = pa.array(obj)
+            return [array], array.type
+        if not hasattr(obj, "__arrow_c_stream__"):
+            raise SchemaError(
+                f"{type(obj).__name__} is not Arrow data: it has neither __arrow_c_array__ nor __arrow_c_stream__; use "
+                "VariantArray.from_pylist for Python objects",
+                reason="not-arrow",
+            )
+        obj = pa.chunked_array(obj)
+    return list(obj.chunks), obj.type
+
+
+def _empty(kind: pa.DataType) -> pa.StructArray:
+    return pa.nulls(0, _plain_type(kind))
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _storage_of(chunk: pa.Array) -> pa.StructArray:
+    # The process may have registered an extension type of this name.
+    storage = chunk.storage if isinstance(chunk.type, pa.BaseExtensionType) else chunk
+    if not pa.types.is_struct(storage.type):
+        return storage  # the constructor of VariantArray raises the error
+    return with_metadata(in_offsets(storage))
+
+
+def in_offsets(storage: pa.StructArray) -> pa.StructArray:
+    """Return a storage without run ends and without views of strings, bytes and lists: kernels read offsets.
+
+    pyarrow 26 casts list views incorrectly. Run ends of metadata become dictionary indices.
+    """
+    if not has_encodings(storage.type) and len(storage):
+        return storage
+    large = bool(len(storage)) and _viewed_bytes(storage) > MAX_OFFSET
+    fields = [
+        field.with_type(
+            pa.dictionary(pa.int32(), plain)
+            if field.name == "metadata" and pa.types.is_run_end_encoded(field.type)
+            else plain
+        )
+        for field, plain in ((field, without_views(field.type, large=large, lists=True)) for field in storage.type)
+    ]
+    if not len(storage):
+        return pa.nulls(0, pa.struct(fields))  # an empty array may not have offsets
+    return in_form(storage, pa.struct(fields))
+
+
+def _viewed_bytes(storage: pa.Array) -> int:
+    """Return the bytes of the largest view column of an array when stored with offsets; views may share bytes."""
+    longest, remaining = 0, [storage]
+    while remaining:
+        array = remaining.pop()
+        kind = array.type
+        if pa.types.is_binary_view(kind) or pa.types.is_string_view(kind):
+            lengths = np.frombuffer(array.buffers()[1], np.int32, 4 * len(array), 16 * array.offset)[::4]
+            # A null row may have any number in the place of its length.
+            longest = max(longest, int(np.abs(lengths, dtype=np.int64).sum()))
+        elif pa.types.is_struct(kind):
+            remaining += [array.field(index) for index in range(kind.num_fields)]
+        elif is_list(kind):
+            remaining.append(list_elements(array))
+    return longest
+
+
+def with_metadata(storage: pa.StructArray) -> pa.StructArray:
+    """Return a storage with metadata in every row: many libraries make the children of a null struct null."""
+    index = storage.type.get_field_index("metadata")
+    column = storage.field(index) if index >= 0 else None
+    if column is None or column.null_count == 0 or pa.types.is_run_end_encoded(column.type):
+        return storage
+    if pa.types.is_dictionary(column.type):
+        column = without_encoding(column)
+    columns = [storage.field(number) for number in range(storage.type.num_fields)]
+    columns[index] = column.fill_null(pa.scalar(EMPTY_METADATA, column.type))
+    names = [field.name for field in storage.type]
+    return pa.StructArray.from_arrays(columns, names=names, mask=storage.is_null())
+
+
+def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.DataType:
+    """Return a type without run ends, and with offsets instead of views; with ``lists``, of list views too."""
+    if not has_encodings(kind):
+        return kind
+    if is_json_type(kind):
+        return pa.json_(without_views(kind.storage_type, large=large))
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary() if large else pa.binary()
+    if pa.types.is_string_view(kind):
+        return pa.large_string() if large else pa.string()
+    if pa.types.is_run_end_encoded(kind):
+        return without_views(kind.value_type, large=large, lists=lists)
+    if not lists and (pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)):
+        return kind
+    return with_fields(kind, lambda field: field.with_type(without_views(field.type, large=large, lists=lists)))
+
+
+def is_storage(kind: pa.DataType) -> bool:
+    """Return whether a type has the shape of a Variant storage in any layout."""
+    return find_layout(ArrowGroup(_plain_type(kind))) is not None
+
+
+def named_variants(fields: Iterable[pa.Field]) -> list[str]:
+    """Return the names of the fields that are marked as Variants; if there are none, of those with the shape of a
+    Variant.
+    """
+    fields = list(fields)
+    names = [field.name for field in fields if is_variant_field(field)]
+    return names or [field.name for field in fields if is_storage(field.type)]
+
+
+def is_variant_field(field: pa.Field) -> bool:
+    """Return whether a field is marked as a Variant, by the Arrow extension or as Spark marks its Variants.
+
+    The extension's name is in the metadata of the field, or its type is the registered extension type, which writers
+    must unwrap, because pyarrow's Parquet writer crashes on it. Spark's mark is ``{"variant": "true"}`` in the metadata
+    of the child ``metadata``.
+
+    >>> marked = pa.field("metadata", pa.binary(), metadata={"variant": "true"})
+    >>> is_variant_field(pa.field("v", pa.struct([pa.field("value", pa.binary()), marked])))
+    True
+    """
+    name = (field.metadata or {}).get(_NAME_KEY, b"").decode("utf-8", "replace")
+    return EXTENSION_NAME in (name, getattr(field.type, "extension_name", None)) or is_marked_by_spark(field.type)
+
+
+def is_marked_by_spark(kind: pa.DataType) -> bool:
+    """Return whether a type is the struct of ``value`` and ``metadata`` that Spark makes of a Variant column."""
+    index = kind.get_field_index("metadata") if pa.types.is_struct(kind) else -1
+    mark = (kind.field(index).metadata or {}) if index >= 0 else {}
+    return mark.get(b"variant") == b"true" and kind.get_field_index("value") >= 0
+
+
+def with_extension(field: pa.Field) -> pa.Field:
+    """Return a field in which each Variant that Spark has marked is marked by the Arrow extension, nested ones too.
+
+    A field without such Variants is returned itself.
+    """
+    if not _holds_mark(field.type):
+        return field
+    if not is_marked_by_spark(field.type):
+        return field.with_type(with_fields(field.type, with_extension))
+    children = [child.remove_metadata() if child.name == "metadata" else child for child in field.type]
+    return field.with_type(pa.struct(children)).with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
+
+
+def _holds_mark(kind: pa.DataType) -> bool:
+    children = (kind.field(index) for index in range(kind.num_fields))
+    return is_marked_by_spark(kind) or any(_holds_mark(child.type) for child in children)
+
+
+def _column_index(kind: pa.DataType, column: str | None) -> int:
+    fields = list(kind) if pa.types.is_struct(kind) else []
+    if column is not None:
+        numbers = [number for number, field in enumerate(fields) if field.name == column]
+    else:
+        names = named_variants(fields)
+        numbers = [number for number, field in enumerate(fields) if field.name in names]
+    if len(numbers) != 1:
+        problem = f"no column {column!r}" if column is not None else f"{len(numbers)} Variant columns instead of one"
+        raise SchemaError(
+            f"the data has {problem}: its type is {str(kind)[:200]}; name a Variant column with column=, or convert "
+            "columns with cast_to_variant",
+            reason="not-a-variant",
+        )
+    return numbers[0]
+
+
+def _child(chunk: pa.StructArray, index: int) -> pa.Array:
+    """Return a child column, null where the struct is null."""
+    child = chunk.field(index)
+    return child if chunk.null_count == 0 else child.take(pa.array(range(len(chunk)), mask=to_numpy(chunk.is_null())))

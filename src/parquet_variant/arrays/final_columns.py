@@ -1,0 +1,235 @@
+"""Storages of the final layout: shredding and unshredding, a batch at a time.
+
+Owns calling `kernels.shredding.shred` and `unshred`, building the address tables of the latter from a storage struct
+(of any Arrow form and with any missing columns), and inserting the rows that only the scalar reference decides. Leaves
+the drafts to `storages`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.arrays.field_names import with_field_names
+from parquet_variant.arrays.parts import (
+    MetadataParts,
+    binary_parts,
+    joined_storages,
+    metadata_parts,
+    storage_of,
+    valid_bytes,
+    variants_of,
+)
+from parquet_variant.arrays.row_by_row import with_fallback_rows
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
+from parquet_variant.kernels.memory import address_of, buffer_address
+from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
+from parquet_variant.kernels.shredding.schema_table import S, SchemaTable, schema_table
+from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedRows, assemble
+from parquet_variant.kernels.values.name_tables import NameTable, name_table
+from parquet_variant.kernels.values.reading import EncodedValues
+from parquet_variant.kernels.values.value_nodes import RAW, value_array
+from parquet_variant.layouts.reference import storages as scalar
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.choices import OnConflict
+
+
+def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
+    """Return an unshredded storage in the final layout; see `storages.shredded_storage`."""
+    # Imported here because readers do not need the kernels that write.
+    from parquet_variant.kernels.shredding.columns import ColumnBuffers
+    from parquet_variant.kernels.shredding.growing_columns import GROWN
+    from parquet_variant.kernels.shredding.shred import ShreddedColumns, shred_rows
+    from parquet_variant.kernels.shredding.shred_tape import BUFFERS
+
+    table = schema_table(schema)
+    metadata = metadata_parts(storage.field("metadata"))
+    value = binary_parts(storage.field("value"))
+    names = name_table(metadata.dictionary)
+    valid, rows = valid_bytes(storage), len(storage)
+    values = EncodedValues(valid, value.offsets, value.address, metadata.indices)
+    refused = np.zeros(rows, np.uint8)
+    counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
+    addresses = np.zeros((len(table.nodes), len(GROWN)), np.int64)
+    shred_rows(values, table.named, names, refused, ShreddedColumns(counts, levels, addresses))
+    shredded = ColumnBuffers(table, counts, levels, addresses[:, : len(BUFFERS)].copy()).storage(
+        metadata.column, valid if len(valid) else None
+    )
+
+    def by_fallback(row: int) -> pa.StructArray:
+        return scalar.shredded_storage(variants_of(storage.slice(row, 1)), schema, "final")
+
+    return with_fallback_rows(shredded, refused, by_fallback)
+
+
+_NONE_VALID = -1
+
+
+class TypedInputs:
+    """The address table of a storage of the final layout, under its schema: ``int64[schema nodes, columns]``."""
+
+    def __init__(self, storage: pa.StructArray, table: SchemaTable) -> None:
+        self._table = table
+        self._owners: list[Any] = []
+        self.addresses = np.zeros((len(table.nodes), len(INPUT)), np.int64)
+        self.addresses[:, (INPUT.VALUE_VALID, INPUT.TYPED_VALID)] = _NONE_VALID
+        self._group(0, storage, optional=False)
+
+    def _address(self, array: npt.NDArray[Any]) -> int:
+        self._owners.append(array)
+        return address_of(array)
+
+    def _valid_address(self, array: pa.Array) -> int:
+        if array.null_count == len(array):
+            return _NONE_VALID if len(array) else 0
+        valid = valid_bytes(array)
+        return self._address(valid) if len(valid) else 0
+
+    def _group(self, s: int, group: pa.StructArray, *, optional: bool = True) -> None:
+        names = {field.name: i for i, field in enumerate(group.type)}
+        if optional:
+            self.addresses[s, INPUT.GROUP_VALID] = self._valid_address(group)
+        if "value" in names:
+            value = group.field(names["value"])
+            self.addresses[s, INPUT.VALUE_VALID] = self._valid_address(value)
+            if self.addresses[s, INPUT.VALUE_VALID] != _NONE_VALID:
+                parts = binary_parts(value)
+                self._owners.append(parts.owner)
+                self.addresses[s, INPUT.VALUE_OFFSETS] = self._address(parts.offsets)
+                self.addresses[s, INPUT.VALUE_DATA] = parts.address
+        if "typed_value" in names and self._table.schemas[s].kind != "variant":
+            self._typed_column(s, group.field(names["typed_value"]))
+
+    def _typed_column(self, s: int, typed: pa.Array) -> None:
+        self.addresses[s, INPUT.TYPED_VALID] = self._valid_address(typed)
+        schema = self._table.schemas[s]
+        if schema.kind == "object":
+            fields = {field.name: i for i, field in enumerate(typed.type)}
+            for child in range(s + 1, int(self._table.nodes[s, S.END])):
+                if self._table.nodes[child, S.PARENT] == s:
+                    self._group(child, typed.field(fields[self._table.names[child]]))
+        elif schema.kind == "array":
+            if not (pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type)):
+                typed = typed.cast(pa.large_list(typed.type.value_field))
+            self.addresses[s, INPUT.TYPED_OFFSETS] = self._address(to_numpy(typed.offsets).astype(np.int64))
+            self._group(s + 1, typed.values)
+        elif self.addresses[s, INPUT.TYPED_VALID] != _NONE_VALID:
+            self._primitive(s, typed, schema.type)
+
+    def _primitive(self, s: int, typed: pa.Array, target: pa.DataType | None) -> None:
+        if self._table.nodes[s, S.WIDTH] == 0:
+            parts = binary_parts(typed)
+            self._owners.append(parts.owner)
+            self.addresses[s, INPUT.TYPED_OFFSETS] = self._address(parts.offsets)
+            self.addresses[s, INPUT.TYPED_DATA] = parts.address
+            return
+        if pa.types.is_dictionary(typed.type) or pa.types.is_run_end_encoded(typed.type):
+            typed = typed.cast(typed.type.value_type)
+        if isinstance(typed.type, pa.BaseExtensionType):
+            typed = typed.storage
+        elif typed.type != target and not pa.types.is_fixed_size_binary(typed.type):
+            typed = pc.cast(typed, target)
+        self._owners.append(typed)
+        data = typed.buffers()[1]
+        if pa.types.is_boolean(typed.type):
+            bits = np.frombuffer(data, np.uint8)
+            slots = np.unpackbits(bits, count=typed.offset + len(typed), bitorder="little")[typed.offset :]
+            self.addresses[s, INPUT.SLOTS] = self._address(slots)
+        else:
+            self.addresses[s, INPUT.SLOTS] = buffer_address(data) + typed.offset * int(self._table.nodes[s, S.WIDTH])
+
+
+def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
+    """Return a shredded storage of the final layout as an unshredded one; see `storages.unshredded_storage`."""
+    table = schema_table(ShreddingSchema.from_storage(storage.type))
+    metadata = metadata_parts(storage.field("metadata"))
+    plain, refused = assembled_storage(storage, table, metadata)
+    if refused.any():
+        plain, refused = _with_names_of_fields(storage, table, metadata, plain, refused)
+    return with_fallback_rows(plain, refused, lambda row: scalar.unshredded_storage(storage.slice(row, 1), on_conflict))
+
+
+def _with_names_of_fields(
+    storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts, plain: pa.StructArray, refused: np.ndarray
+) -> tuple[pa.StructArray, np.ndarray]:
+    """Read the refused rows again, with the names of their shredded fields added to the metadata.
+
+    A writer may leave out names that no residual uses.
+    """
+    rows = np.flatnonzero(refused)
+    named = with_field_names(storage.take(from_numpy(rows)))
+    stored_metadata = MetadataParts(metadata.indices[rows], metadata.dictionary)
+    assembled, still_refused = assembled_storage(named, table, metadata_parts(named.field("metadata")), stored_metadata)
+    positions = np.arange(len(plain))
+    positions[rows] = len(plain) + np.arange(len(rows))
+    refused = np.zeros(len(plain), np.uint8)
+    refused[rows] = still_refused
+    return joined_storages([plain, assembled]).take(from_numpy(positions)), refused
+
+
+class AssembledNodes(NamedTuple):
+    """The rows of a shredded storage as nodes (see `kernels.values.value_nodes`)."""
+
+    # The nodes, and the position of the first node of each row.
+    nodes: npt.NDArray[np.int64]
+    row_start: npt.NDArray[np.int64]
+    names: NameTable  # The names of the dictionaries.
+    refused: npt.NDArray[np.uint8]  # A flag for each row that the kernel does not decide; such a row has no nodes.
+    owner: TypedInputs  # Keeps the bytes alive that nodes point to; dictionary columns are copied.
+
+
+def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts) -> AssembledNodes:
+    """Return the rows as nodes."""
+    rows = len(storage)
+    inputs = TypedInputs(storage, table)
+    names = name_table(metadata.dictionary, repeated=True)
+    row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
+    scratch = np.empty(3 * storage.nbytes + 64, np.uint8)  # rarely written, so that it rarely takes memory
+    exported = assemble(
+        ShreddedRows(valid_bytes(storage), metadata.indices, inputs.addresses),
+        table.named,
+        names,
+        row_start,
+        refused,
+        table.schema.depth,
+        scratch,
+        acquire_block(),
+    )
+    return AssembledNodes(adopt(*exported)[: row_start[-1]], row_start, names, refused, inputs)
+
+
+def assembled_storage(
+    storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts, stored_metadata: MetadataParts | None = None
+) -> tuple[pa.StructArray, np.ndarray]:
+    """Return the rows that the kernel decides, and a flag for each other row.
+
+    ``stored_metadata`` is the metadata of the rows, if ``metadata`` has additional names, which no field of a residual
+    may use.
+    """
+    nodes, row_start, _, refused, _owner = assembled_nodes(storage, table, metadata)
+    if stored_metadata is not None:
+        refused[_rows_of_unsound_pieces(nodes, row_start, stored_metadata)] = 1
+    valid, value = valid_bytes(storage), value_array(nodes, row_start)
+    release(nodes)
+    return storage_of(metadata.column, value, from_numpy(valid == 0) if len(valid) else None), refused
+
+
+def _rows_of_unsound_pieces(
+    nodes: npt.NDArray[np.int64], row_start: npt.NDArray[np.int64], stored_metadata: MetadataParts
+) -> npt.NDArray[np.int64]:
+    """Return the rows with bytes to copy that are malformed, or that have ids outside their own metadata."""
+    pieces = nodes[nodes[:, 0] & 0xFF == RAW]
+    rows = np.searchsorted(row_start, np.flatnonzero(nodes[:, 0] & 0xFF == RAW), "right") - 1
+    names = name_table(stored_metadata.dictionary, repeated=True)
+    piece_start, unsound = np.empty(len(pieces) + 1, np.int64), np.zeros(len(pieces), np.uint8)
+    starts = pieces[:, 1].copy()
+    exported = canonical_nodes(
+        starts, starts + pieces[:, 2], stored_metadata.indices[rows], names.starts, names.rank, piece_start, unsound
+    )
+    adopt(*exported)
+    return rows[unsound != 0]

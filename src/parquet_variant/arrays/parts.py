@@ -1,0 +1,250 @@
+"""The parts of storage structs as kernels read them, and helpers for Arrow tables.
+
+Owns the conversion of the forms of a Variant column (dictionary- or run-end-encoded metadata; plain, large and view
+binaries; slices) to the form that kernels read, and building unshredded storages from such parts; empty tables, columns
+as one array, and fields of structs, where pyarrow fails or copies. Leaves the allowed content of a storage to `schema`,
+and its meaning to `VariantArray`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.encoding.cast.forms import in_form, plain_form, without_encoding
+from parquet_variant.encoding.metadata import EMPTY_METADATA, encode_metadata
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy, scalar, to_numpy
+from parquet_variant.kernels.memory import buffer_address
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types import MAX_OFFSET
+
+
+class BinaryParts(NamedTuple):
+    """A binary array as a kernel reads it."""
+
+    offsets: npt.NDArray[np.int64]  # ``int64[n + 1]``, relative to ``address``.
+    address: int  # The address of the bytes.
+    valid: npt.NDArray[np.uint8]  # One byte per entry, 0 for null; empty if all entries are valid.
+    owner: pa.Array  # The array that keeps the memory alive.
+
+
+class MetadataParts(NamedTuple):
+    """The distinct dictionaries of a metadata column, and the dictionary of each row."""
+
+    indices: npt.NDArray[np.int32]  # ``int32[n]``: index into ``dictionary``; -1 for null.
+    dictionary: pa.BinaryArray  # The distinct metadata, plain binary.
+
+    @property
+    def column(self) -> pa.DictionaryArray:
+        """The canonical metadata column. It has no nulls: a null row has any of the dictionaries."""
+        return metadata_array(from_numpy(np.maximum(self.indices, 0)), self.dictionary)
+
+
+def metadata_array(indices: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
+    """Return a metadata column; an empty dictionary gets an entry for the indices of null rows."""
+    if not len(dictionary):
+        dictionary = from_bytes([EMPTY_METADATA], dictionary.type)
+    return pa.DictionaryArray.from_arrays(indices, dictionary)
+
+
+def valid_bytes(array: pa.Array) -> npt.NDArray[np.uint8]:
+    """Return one byte per entry, 0 for null; an empty array if all entries are valid."""
+    if array.null_count == 0:
+        return np.empty(0, np.uint8)
+    bits = np.frombuffer(array.buffers()[0], np.uint8)
+    return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :]
+
+
+def _without_encodings(array: pa.Array) -> pa.Array:
+    """Return an array without dictionaries, run ends or views."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    array = without_encoding(array)
+    if pa.types.is_binary_view(array.type):
+        array = array.cast(pa.large_binary())
+    elif pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    return array
+
+
+def columns_of(group: pa.StructArray) -> dict[str, pa.Array]:
+    """Return the columns of a group by name, null where the group is null."""
+    return dict(zip(group.type.names, group.flatten(), strict=True))
+
+
+def stored_columns(group: pa.StructArray) -> dict[str, pa.Array]:
+    """Return the columns of a group by name, as they are stored: a value under a null group may be any value."""
+    return {field.name: group.field(index) for index, field in enumerate(group.type)}
+
+
+def with_columns(group: pa.StructArray, columns: Mapping[str, pa.Array]) -> pa.StructArray:
+    """Return a group with other columns; a new name adds a column, and a missing name removes it."""
+    names = group.type.names
+    fields = [
+        (group.type.field(name) if name in names else pa.field(name, column.type)).with_type(column.type)
+        for name, column in columns.items()
+    ]
+    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=group.is_null())
+
+
+def binary_parts(array: pa.Array) -> BinaryParts:
+    """Return the parts of a binary or string array of any form.
+
+    Raises `SchemaError` (``not-binary``) for an array of another type.
+    """
+    array = _without_encodings(array)
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.binary())
+    if pa.types.is_fixed_size_binary(array.type):
+        array = array.cast(pa.binary())
+    if pa.types.is_binary(array.type) or pa.types.is_string(array.type):
+        dtype: type[np.signedinteger] = np.int32
+    elif pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type):
+        dtype = np.int64
+    else:
+        raise SchemaError(f"expected binary or string values, got {array.type}", reason="not-binary")
+    _, offset_buffer, data = array.buffers()
+    if offset_buffer is None or len(array) == 0:
+        offsets = np.zeros(len(array) + 1, np.int64)
+    else:
+        itemsize = np.dtype(dtype).itemsize
+        offsets = np.frombuffer(offset_buffer, dtype, len(array) + 1, array.offset * itemsize).astype(np.int64)
+    return BinaryParts(offsets, buffer_address(data), valid_bytes(array), array)
+
+
+def metadata_parts(array: pa.Array) -> MetadataParts:
+    """Return the distinct dictionaries of a metadata column, and the dictionary of each row.
+
+    Raises `SchemaError` (``not-binary``) if the column does not hold bytes.
+    """
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_run_end_encoded(array.type):
+        array = in_form(array, pa.dictionary(pa.int32(), plain_form(array.type)))
+    if not pa.types.is_dictionary(array.type):
+        plain = _bytes_of(_without_encodings(array))
+        if not (pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type)):
+            raise SchemaError(f"expected binary metadata, got {plain.type}", reason="not-binary")
+        array = _single_entry_dictionary(plain) or plain.dictionary_encode()
+    dictionary = _bytes_of(_without_encodings(array.dictionary))
+    # The index of a null row may be any number, and was not checked.
+    numbers = array.indices
+    if numbers.type != pa.int32():
+        numbers = numbers.cast(pa.int32(), safe=False)
+    indices = to_numpy(numbers.fill_null(scalar(-1, pa.int32())) if numbers.null_count else numbers)
+    outside = (indices < 0) | (indices >= len(dictionary))
+    if dictionary.null_count:  # a row is null if its index or its dictionary entry is null
+        outside |= np.isin(indices, np.flatnonzero(~to_numpy(dictionary.is_valid())))
+        dictionary = dictionary.fill_null(EMPTY_METADATA)
+    if outside.any():
+        indices = np.where(outside, np.int32(-1), indices)
+    if pa.types.is_large_binary(dictionary.type):
+        dictionary = dictionary.cast(pa.binary())
+    return MetadataParts(indices, dictionary)
+
+
+def _single_entry_dictionary(plain: pa.Array) -> pa.DictionaryArray | None:
+    """Return a dictionary of one entry if all rows have the same bytes, as rows of one batch often have; else None."""
+    rows = len(plain)
+    if not rows or plain.null_count:
+        return None
+    parts = binary_parts(plain)
+    size = parts.offsets[1] - parts.offsets[0]
+    if (np.diff(parts.offsets) != size).any():
+        return None
+    data = np.frombuffer(plain.buffers()[2] or b"", np.uint8)[parts.offsets[0] : parts.offsets[-1]].reshape(rows, size)
+    return (
+        None
+        if (data != data[0]).any()
+        else pa.DictionaryArray.from_arrays(from_numpy(np.zeros(rows, np.int32)), plain[:1])
+    )
+
+
+def variants_of(storage: pa.StructArray) -> Iterator[Variant | None]:
+    """Yield the values of an unshredded storage; None for SQL NULL."""
+    metadata, value = _bytes_of(storage.field("metadata")), _bytes_of(storage.field("value"))
+    for row, present in enumerate(storage.is_valid().to_pylist()):
+        yield Variant(metadata[row].as_py() or b"", value[row].as_py()) if present else None
+
+
+_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+
+
+def _bytes_of(array: pa.Array) -> pa.Array:
+    """Return strings as bytes, also in a dictionary; any other array is returned unchanged."""
+    if pa.types.is_dictionary(array.type):
+        return pa.DictionaryArray.from_arrays(array.indices, _bytes_of(array.dictionary), safe=False)
+    return array.view(_BYTES[array.type]) if array.type in _BYTES else array
+
+
+def storage_of(metadata: pa.Array, value: pa.Array, missing: pa.Array | None = None) -> pa.StructArray:
+    """Return the storage of values; rows that are `missing` are SQL NULL."""
+    fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
+    return pa.StructArray.from_arrays([metadata, value], fields=fields, mask=missing)
+
+
+def metadata_of_all(names: Iterable[str], rows: int) -> pa.DictionaryArray:
+    """Return a metadata column in which all rows have one dictionary of the names."""
+    dictionary = from_bytes([encode_metadata(names)], pa.binary())
+    return pa.DictionaryArray.from_arrays(from_numpy(np.zeros(rows, np.int32)), dictionary)
+
+
+def joined_storages(storages: list[pa.StructArray]) -> pa.StructArray:
+    """Return several unshredded storages as one.
+
+    Values have 64-bit offsets if one storage has them or 32 bits do not suffice; metadata is plain if encodings differ.
+    """
+    values = [storage.field("value") for storage in storages]
+    if any(pa.types.is_large_binary(value.type) for value in values) or sum(v.nbytes for v in values) > MAX_OFFSET:
+        wide = [
+            pa.struct([f.with_type(pa.large_binary()) if f.name == "value" else f for f in storage.type])
+            for storage in storages
+        ]
+        storages = list(map(in_form, storages, wide))
+    if any(storage.type != storages[0].type for storage in storages):
+        plain = pa.struct([("metadata", pa.binary()), ("value", storages[0].type.field("value").type)])
+        storages = [in_form(storage, plain) for storage in storages]
+    return pa.concat_arrays(storages)
+
+
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """Return an empty table; unlike `pyarrow.Schema.empty_table`, also for lists and structs of extension types.
+
+    >>> empty_table(pa.schema({"ids": pa.list_(pa.uuid())})).num_rows
+    0
+    """
+    return pa.table([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def one_chunk(column: Any) -> pa.Array:
+    """Return a column as one array. Joining the chunks copies them, even if there is only one."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def nested_array(table: pa.Table, path: Sequence[str]) -> pa.Array:
+    """Return the array at a path of struct fields, null where one of the structs is null.
+
+    Raises `VariantFileError` if the column is too large for one Arrow array.
+    """
+    try:
+        array = one_chunk(table.column(path[0]))
+    except pa.ArrowInvalid as error:
+        raise VariantFileError(
+            f"column {path[0]} has more than 2 GiB in a row group ({error}): rewrite the file with smaller row groups",
+            reason="too-large",
+        ) from None
+    for name in path[1:]:
+        array = pc.struct_field(array, [name])
+    return array

@@ -1,0 +1,153 @@
+"""Bloom filters of shredded columns: the leaves that get a filter, and the test whether a value may be in a column.
+
+Owns reading the split-block filter of Parquet's ``BloomFilter.md``, because pyarrow writes but does not read it. Leaves
+hashing to `kernels.pages.bloom_hash`, and the decision when a filter applies to a path to `scan_plan`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format.files import OpenFile
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
+from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.pages.bloom_hash import SALT
+from parquet_variant.layouts.path_steps import ArrowGroup, Step, walk_path
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.path import VariantPath
+
+_BLOCK = 32
+_MAX_BYTES = 128 << 20
+
+
+def xxh64(data: bytes) -> int:
+    """Return the XXH64 hash with seed 0.
+
+    >>> hex(xxh64(b"")), hex(xxh64(b"abc"))
+    ('0xef46db3751d8e999', '0x44bc2cf5ad770999')
+    """
+    from parquet_variant.kernels.pages.bloom_hash import hash_values
+
+    hashes = np.empty(1, np.int64)
+    hash_values(address_of(np.frombuffer(data, np.uint8)), len(data), hashes)
+    return int(hashes.view(np.uint64)[0])
+
+
+def may_contain(bitset: bytes, value: int) -> bool:
+    """Return whether a value with this hash may be in a split-block filter."""
+    block = ((value >> 32) * (len(bitset) // _BLOCK)) >> 32
+    words = struct.unpack_from("<8I", bitset, block * _BLOCK)
+    key = value & 0xFFFFFFFF
+    return all(word >> ((key * salt & 0xFFFFFFFF) >> 27) & 1 for word, salt in zip(words, SALT, strict=True))
+
+
+def _plain_encoded(scalar: pa.Scalar, leaf: SchemaNode) -> bytes | None:
+    """Return a literal in the plain encoding of the column; None if the encoding is uncertain."""
+    value = scalar.as_py()
+    if leaf.spelled() in ("BYTE_ARRAY STRING", "BYTE_ARRAY"):
+        return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else None
+    if isinstance(value, int) and not isinstance(value, bool) and (not leaf.logical or leaf.logical.startswith("INT(")):
+        form = {"INT32": "<i", "INT64": "<q"}.get(leaf.physical or "")
+        width = 32 if form == "<i" else 64
+        return struct.pack(form, value) if form and -(2 ** (width - 1)) <= value < 2 ** (width - 1) else None
+    return None
+
+
+class BloomFilters:
+    """The Bloom filters of an open file, read on first use."""
+
+    def __init__(self, file: OpenFile) -> None:
+        self.file = file
+        self.bytes_read = 0
+
+    def of(self, row_group: int) -> Callable[[SchemaNode], Callable[[pa.Scalar], bool] | None]:
+        """Return a function of a leaf that returns a test for values that are certainly absent, or None."""
+        return lambda leaf: self._excludes(row_group, leaf)
+
+    def _excludes(self, row_group: int, leaf: SchemaNode) -> Callable[[pa.Scalar], bool] | None:
+        chunk = self.file.metadata.row_group(row_group).column(leaf.leaf)
+        # pyarrow before 25 does not say where the filter is.
+        if getattr(chunk, "bloom_filter_offset", None) is None:
+            return None
+        # Read for the first literal, because ranges need no filter.
+        bitset = cache(lambda: self._bitset(row_group, leaf))
+
+        def excludes(literal: pa.Scalar) -> bool:
+            encoded, bits = _plain_encoded(literal, leaf), bitset()
+            return encoded is not None and bits is not None and not may_contain(bits, xxh64(encoded))
+
+        return excludes
+
+    def _bitset(self, row_group: int, leaf: SchemaNode) -> bytes | None:
+        chunk: Any = self.file.metadata.row_group(row_group).column(leaf.leaf)
+        offset, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
+        with self.file.source.filesystem.open_input_file(self.file.name) as stream:
+            head = stream.read_at(min(length or 256, _MAX_BYTES), offset)
+            try:
+                header, start = read_value(head, 0, STRUCT)
+                size = header[1]
+                # The specification defines only the block algorithm, XXH64 and no compression.
+                is_supported = all(list(header[part]) == [1] for part in (2, 3, 4))
+            except (ThriftError, KeyError, TypeError):
+                return None
+            if not is_supported or size % _BLOCK or not 0 < size <= _MAX_BYTES:
+                return None
+            data = bytes(head[start : start + size])
+            if len(data) < size:
+                data += stream.read_at(size - len(data), offset + start + len(data))
+        self.bytes_read += len(data)
+        return data if len(data) == size else None
+
+
+def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: Collection[str]) -> list[str]:
+    """Return the dotted leaf columns of shredded paths.
+
+    `schema`: the Arrow schema of the new file.
+    `variants`: the places of its Variant columns, in which paths are searched.
+    `paths`: Variant paths of shredded primitives, such as ``"$.id"``.
+    Raises `VariantFileError` if no column shreds a path as a primitive type.
+    """
+    bloom_paths = []
+    for path in paths:
+        leaves = [leaf for column in variants if (leaf := _leaf(schema, column, VariantPath.parse(path))) is not None]
+        if not leaves:
+            raise _not_shredded(path)
+        bloom_paths += leaves
+    return bloom_paths
+
+
+def check_bloom_paths(schema: ShreddingSchema, paths: Collection[str]) -> None:
+    """Check, before a file is opened, that a schema shreds the paths that get a Bloom filter.
+
+    Raises `VariantFileError` as `bloom_leaves` does.
+    """
+    for path in paths:
+        node = schema.get(path)
+        if node is None or node.type is None or VariantPath.parse(path).has_wildcard:
+            raise _not_shredded(path)
+
+
+def _not_shredded(path: str) -> VariantFileError:
+    return VariantFileError(
+        f"cannot write a Bloom filter for {path}: add it to the shredding schema as a primitive type",
+        reason="not-shredded",
+    )
+
+
+def _leaf(schema: pa.Schema, column: tuple[str, ...], path: VariantPath) -> str | None:
+    group: ArrowGroup | None = ArrowGroup(pa.struct(list(schema)))
+    for name in column:
+        group = None if group is None else group.child(name)
+    end = None if group is None else walk_path(group, path)
+    if end is None or end.step is not Step.FOUND or end.is_repeated:
+        return None
+    typed = end.group.child("typed_value")
+    return ".".join(typed.path) if typed is not None and typed.is_leaf else None

@@ -1,0 +1,160 @@
+"""Finding the Variant columns of a Parquet file, by annotation or by structure.
+
+Owns finding and choosing Variant columns in a schema tree. Leaves the detection of layouts to `layouts.layout`,
+shredding schemas to `schema.ShreddingSchema`, and rules that only the validator checks to `validation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.layouts.layout import check_fields, find_layout
+from parquet_variant.support.choices import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class VariantColumn:
+    """A Variant column of a file.
+
+    Parameters
+    ----------
+    name
+        The dotted path without the levels of lists and maps.
+    node
+        The group in the schema tree.
+    layout
+        ``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``.
+    repeated
+        Whether the column is inside a list or map, so that a row may have several values.
+    """
+
+    name: str
+    node: SchemaNode
+    layout: Layout
+    repeated: bool
+
+    def check_fields(self, file: str) -> None:
+        """Raise `SchemaError` (``unknown-field``) if a group has a field that the layout does not know."""
+        try:
+            check_fields(self.node, self.layout)
+        except SchemaError as error:
+            raise error.at(file=file) from None
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The schema path, list levels included."""
+        return self.node.path
+
+
+def find_variants(root: SchemaNode) -> list[VariantColumn]:
+    """Return all Variant columns inside `root`, in file order.
+
+    If any group has the VARIANT annotation, only annotated groups are returned. Otherwise every group with the
+    structure of a Variant: a binary ``metadata`` with ``value`` or ``typed_value``, or a layout of the drafts.
+    """
+    by_annotation = any(node.annotated for node in root.walk())
+    variants: list[VariantColumn] = []
+    for node in root.children:
+        _search(node, (), False, by_annotation, variants)
+    return variants
+
+
+def _search(
+    node: SchemaNode, names: tuple[str, ...], repeated: bool, by_annotation: bool, variants: list[VariantColumn]
+) -> None:
+    if node.physical is not None:
+        return
+    repeated = repeated or node.repetition == "repeated"
+    layout = find_layout(node)
+    if node.annotated or (not by_annotation and layout):
+        name = ".".join((*names, node.name) if not _is_level(names, node) else names)
+        variants.append(
+            VariantColumn(name, node, layout or ("final" if node.child("typed_value") else "unshredded"), repeated)
+        )
+        return
+    names = names if _is_level(names, node) else (*names, node.name)
+    for child in node.children:
+        _search(child, names, repeated, by_annotation, variants)
+
+
+def _is_level(names: tuple[str, ...], node: SchemaNode) -> bool:
+    """Return whether a group is a level of a Parquet list or map, not a field."""
+    return bool(names) and (node.repetition == "repeated" or (node.name == "element" and node.path[-2] == "list"))
+
+
+def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColumn:
+    """Return the Variant column with a name, or the only one.
+
+    Raises `VariantFileError` if the column does not exist, or several exist and `name` is None; `SchemaError` if the
+    column has a field or type that a Variant cannot have.
+    """
+    variants = find_variants(root)
+    if not variants:
+        raise no_variant_column([node.name for node in root.children], file)
+    names = _comma_separated([column.name for column in variants])
+    matching = [column for column in variants if name in (None, column.name, column.node.dotted)]
+    if not matching:
+        raise VariantFileError(
+            f"{name} is not a Variant column: choose from {names}", reason="no-such-column", file=file
+        )
+    if name is None and len(variants) > 1:
+        raise VariantFileError(
+            f"the file has several Variant columns: choose one with column=, from {names}",
+            reason="several-variant-columns",
+            file=file,
+        )
+    column = matching[0]
+    column.check_fields(file)
+    _check_leaves(column, file)
+    return column
+
+
+def top_column(root: SchemaNode, name: str, file: str, other_columns: Collection[str] = ()) -> SchemaNode:
+    """Return the top-level column with a name; `other_columns` are suggested in the error too.
+
+    Raises `VariantFileError` with reason ``"no-such-column"``, or ``"several-columns"`` if two have the name.
+    """
+    nodes = [node for node in root.children if node.name == name]
+    if len(nodes) > 1:
+        raise VariantFileError(
+            f"{len(nodes)} columns have the name {name}: write the file again with unique names",
+            reason="several-columns",
+            file=file,
+        )
+    if not nodes:
+        names = _comma_separated([*(node.name for node in root.children), *other_columns])
+        raise VariantFileError(
+            f"no column {name}: choose from {names}, or use a path such as $.a",
+            reason="no-such-column",
+            file=file,
+        )
+    return nodes[0]
+
+
+def no_variant_column(names: Sequence[str], file: str, column: str | None = None) -> VariantFileError:
+    """Make the error for a file with columns `names` that has no Variant column, or none with the name `column`."""
+    return VariantFileError(
+        f"the file has no Variant column{f' {column}' if column else ''}: its columns are {_comma_separated(names)}; "
+        "make one from JSON with `variant ingest` or pv.parse_json",
+        reason="no-variant-column",
+        file=file,
+    )
+
+
+def _comma_separated(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def _check_leaves(column: VariantColumn, file: str) -> None:
+    for leaf in column.node.leaves():
+        # Arrow reads these as supported types, so they are refused here.
+        unsigned = leaf.logical.startswith("INT(") and leaf.logical.endswith("false)")
+        if leaf.physical == "INT96" or unsigned or (leaf.physical == "FIXED_LEN_BYTE_ARRAY" and not leaf.logical):
+            raise SchemaError(
+                f"column {leaf.dotted} is {leaf.spelled()}, which the shredding specification does not list",
+                reason="unsupported-type",
+                file=file,
+            )

@@ -1,0 +1,460 @@
+"""Finding Parquet files by path, directory, list or glob on any pyarrow filesystem, and opening them.
+
+Owns the resolution of paths, the errors for missing files, and reading column chunks of remote files in few requests.
+Leaves the content of a file to `footer` and `columns`, and other input formats to `ingestion`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from parquet_variant.arrays.parts import empty_table
+from parquet_variant.arrays.soundness import refuse_bad_indices
+from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
+from parquet_variant.files.parquet.format.columns import find_variants
+from parquet_variant.files.parquet.format.footer import (
+    FOOTER_GUESS,
+    SchemaNode,
+    check_chunks,
+    footer_bytes,
+    parse_schema,
+)
+from parquet_variant.files.parquet.format.footer_cache import (
+    CachedFooter,
+    Fingerprint,
+    Reader,
+    cache_footer,
+    cached_footer,
+    fingerprint_if_settled,
+    state_of,
+    without_views,
+)
+from parquet_variant.files.parquet.format.page_places import chunk_start_of
+from parquet_variant.files.parquet.format.pyarrow_limits import footer_for_pyarrow, with_wide_decimals
+from parquet_variant.files.parquet.format.statistics import footer_metadata, writer_of
+from parquet_variant.io.commit_journal import entries_that_count, fixed_part, glob_match
+from parquet_variant.io.filesystems import (
+    ICEBERG_METADATA,
+    filesystem_of,
+    is_inside,
+    table_directories,
+)
+from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
+from parquet_variant.types import MAX_OFFSET
+
+Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
+# Bytes that one thread decodes in a few milliseconds.
+_SMALL_BYTES = 128 << 10
+_SUFFIXES = (".parquet", ".parq", ".pq")
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSource:
+    """A Parquet file: its path, filesystem and size."""
+
+    path: str
+    filesystem: fs.FileSystem
+    size: int
+    # Partition columns from directory names (``day=2026-01-31``), with types common to all files that were located
+    # together. They take precedence over columns of the file with the same name, as in Spark.
+    partition: Partition = ()
+
+    @property
+    def is_served_by_python(self) -> bool:
+        """Whether reads call Python code: fsspec, obstore, or a handler of the user."""
+        system = self.filesystem
+        while isinstance(system, fs.SubTreeFileSystem):
+            system = system.base_fs
+        return isinstance(system, fs.PyFileSystem)
+
+
+# A file, and its path relative to the directory or the fixed part of the glob.
+_RelativeFile = tuple[ParquetSource, str]
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """An open Parquet file: its stream, metadata and schema tree, and pyarrow's reader."""
+
+    source: ParquetSource  # Path, filesystem and size.
+    stream: pa.NativeFile  # The bytes of the file.
+    metadata: pq.FileMetaData  # Row groups and statistics.
+    schema: SchemaNode  # The schema tree of the footer.
+    dictionaries: frozenset[int]  # Numbers of the leaf columns that are read as dictionaries.
+    cached: CachedFooter | None = None  # The cache entry of the file; None if it is not cached.
+    _reader: Reader | None = None
+    _state: Fingerprint | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's path."""
+        return self.source.path
+
+    @property
+    def rows(self) -> int:
+        """Number of rows, from the row groups, because some writers do not store the total."""
+        return sum(self.metadata.row_group(number).num_rows for number in range(self.metadata.num_row_groups))
+
+    @property
+    def reader(self) -> Reader:
+        """Pyarrow's reader of this open file."""
+        if self._reader is None:
+            self._reader = Reader(self.stream, self.metadata, self.dictionaries, pre_buffer=True)
+        return self._reader
+
+    def for_one_thread(self) -> OpenFile:
+        """Return the open file with a separate reader, because pyarrow's reader is not thread-safe."""
+        return replace(self, _reader=None)
+
+    @property
+    def writer(self) -> str:
+        """The library that wrote the file, from the footer; empty if unknown."""
+        return writer_of(self.metadata)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the whole file, as `read_leaves` returns its columns."""
+        leaves = range(len(self.schema.leaves()))
+        return self.in_file_types(empty_table(self.reader.schema_arrow), leaves).schema
+
+    def in_file_types(self, table: pa.Table, leaves: Sequence[int]) -> pa.Table:
+        """Return a table that pyarrow read from some leaf columns (by number) with the types that the file defines."""
+        table = without_views(table, self.metadata)
+        every = self.schema.leaves()
+        return with_wide_decimals(table, [every[leaf] for leaf in sorted(set(leaves))], self.name)
+
+    def read_leaves(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
+        """Read some leaf columns (by number) of some row groups.
+
+        Raises `VariantFileError` if the data is damaged, or a row group exceeds the size of Arrow's nested columns.
+        """
+        table = self.in_file_types(self._read(row_groups, leaves), leaves)
+        rows = sum(self.metadata.row_group(number).num_rows for number in row_groups)
+        if any(len(column) != rows for column in table.columns):
+            raise self._damaged(ValueError("the number of values of a column differs from the rows of its row groups"))
+        if not self.dictionaries.isdisjoint(leaves):
+            try:
+                for chunk in (chunk for column in table.columns for chunk in column.chunks):
+                    refuse_bad_indices(chunk)
+            except SchemaError as error:
+                raise self._damaged(error) from None
+        return table
+
+    def _read(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
+        try:
+            # Each row group has a dictionary, and pyarrow cannot concatenate nested columns with several dictionaries.
+            if len(row_groups) > 1 and not self.dictionaries.isdisjoint(leaves):
+                return pa.concat_tables([self.read_leaves([group], leaves) for group in row_groups])
+            if self.cached is not None and self._is_small(row_groups, leaves):
+                pooled = self.cached.reader(self.stream)
+                # Without threads: a thread of pyarrow that holds Python bytes at exit would crash the process.
+                table = pooled.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
+                self.cached.release(pooled)
+                return table
+            reader = self.reader
+            if self.source.is_served_by_python:
+                fetched = fetched_chunks(self.stream, self.metadata, row_groups, leaves)
+                reader = Reader(fetched, self.metadata, self.dictionaries)
+            arrow_reader: Any = reader.reader
+            return arrow_reader.read_row_groups(
+                row_groups, column_indices=leaves, use_threads=self._may_use_threads(reader)
+            )
+        except pa.ArrowNotImplementedError:
+            return self.read_plain(row_groups, leaves)
+        except (pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
+            # pyarrow reads dictionaries only from some encodings.
+            if not self.dictionaries.isdisjoint(leaves):
+                return self.read_plain(row_groups, leaves)
+            raise self._damaged(error) from None
+
+    def _may_use_threads(self, reader: Reader) -> bool:
+        # In a wide file, the walk over all types costs as much as reading a column.
+        if self.cached is None:
+            return reader.may_use_threads
+        return self.cached.plan("may use threads", lambda: reader.may_use_threads)
+
+    def _is_small(self, row_groups: list[int], leaves: list[int]) -> bool:
+        """Return whether threads would save less than a new reader costs."""
+        if pa.cpu_count() == 1:
+            return True
+        remaining = _SMALL_BYTES
+        for number in row_groups:
+            group = self.metadata.row_group(number)
+            for leaf in leaves:
+                remaining -= group.column(leaf).total_compressed_size
+                if remaining < 0:
+                    return False
+        return True
+
+    def read_plain(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
+        """Read without dictionaries and in small batches, for encodings and partly used dictionaries that need it."""
+        try:
+            with self.source.filesystem.open_input_file(self.name) as stream:
+                plain = Reader(stream, self.metadata)
+                may_use_threads = plain.may_use_threads and not self.source.is_served_by_python
+                batches = list(
+                    cast(Any, plain.reader).iter_batches(
+                        1 << 14, row_groups, column_indices=leaves, use_threads=may_use_threads
+                    )
+                )
+                return pa.Table.from_batches(batches, None if batches else self.reader.schema_arrow)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> VariantFileError:
+        line = str(error).split("\n", maxsplit=1)[0]
+        return VariantFileError(
+            f"cannot read the data of the file: {line}; write the file again, with smaller row groups",
+            reason="bad-data",
+            file=self.name,
+        )
+
+    @contextmanager
+    def place_errors(self, groups: Iterable[int]) -> Iterator[None]:
+        """Add the file to errors, and convert rows relative to these row groups to rows of the file."""
+        try:
+            yield
+        except VariantError as error:
+            if error.row is not None and error.file is None:
+                error.row += sum(self.metadata.row_group(number).num_rows for number in range(min(groups, default=0)))
+            raise error.at(file=self.name) from None
+
+    def refuse_changed(self) -> None:
+        """Raise an error if a local file was modified after it was opened; a replaced file is still readable.
+
+        Raises `VariantFileError` with reason ``files-changed``.
+        """
+        before = self._state
+        now = None if before is None else state_of(self.name)
+        # The change time is not compared: it also changes with links and permissions.
+        if before is not None and now is not None and now[:2] == before[:2] and now[2:4] != before[2:4]:
+            raise VariantFileError(
+                f"{self.name} was modified while it was read: read it again", reason="files-changed", file=self.name
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._reader is not None:
+            self._reader.close(force=True)
+        self.stream.close()
+
+    def __enter__(self) -> OpenFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[ParquetSource]:
+    """Return the Parquet files of a path, directory, glob or list, in order of their paths.
+
+    `source`: a file; a directory, searched at any depth for ``*.parquet`` (names that start with ``_`` or ``.`` are
+      skipped); a glob; a URI; or a list of these.
+    `filesystem`: any pyarrow filesystem (default: the local one, or the one of the URI).
+    Raises `VariantFileError` if a path does not exist, a directory has no Parquet files, or a glob matches no file.
+    """
+    files = _files_of(source, filesystem)
+    texts = [partition_texts(relative.split("/")[:-1]) for _, relative in files.values()]
+    if not any(texts):
+        return [file for file, _ in files.values()]
+    return [
+        replace(file, partition=partition)
+        for (file, _), partition in zip(files.values(), typed_partitions(texts), strict=True)
+    ]
+
+
+def _files_of(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _RelativeFile]:
+    """Return the distinct files by path, with their relative paths."""
+    if isinstance(source, Iterable) and not isinstance(source, (str, bytes, os.PathLike, io.IOBase)):
+        files: dict[str, _RelativeFile] = {}
+        for item in source:
+            files |= _files_of(item, filesystem)
+        if not files:
+            raise VariantFileError("the list of files is empty: pass at least one Parquet file", reason="no-files")
+        return files
+    system, path = filesystem_of(source, filesystem)
+    info = system.get_file_info(path)
+    if info.type == fs.FileType.File:
+        return {path: (ParquetSource(path, system, info.size), "")}
+    if info.type == fs.FileType.Directory:
+        return _with_relative_paths(_in_directory(system, path), path)
+    if any(character in path for character in "*?["):
+        return _with_relative_paths(_matching(system, path), fixed_part(path))
+    name = os.fspath(source)
+    raise VariantFileError(f"{name} does not exist: check the path", reason="no-such-file", file=name)
+
+
+def _with_relative_paths(files: list[ParquetSource], base: str) -> dict[str, _RelativeFile]:
+    start = len(base.rstrip("/"))
+    return {file.path: (file, file.path[start:].strip("/")) for file in files}
+
+
+def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
+    base = path.rstrip("/")
+    entries = entries_that_count(system, path)
+    if any(f"{info.path}/".startswith(f"{base}/_delta_log/") for info in entries):
+        raise VariantFileError(
+            f"{path} is a Delta table, whose log lists the current files: read it with pv.delta", reason="delta-table"
+        )
+    if any(info.path.startswith(f"{base}/metadata/") and info.path.endswith(ICEBERG_METADATA) for info in entries):
+        raise VariantFileError(
+            f"{path} is an Iceberg table, whose metadata lists the current files: read it with pv.iceberg",
+            reason="iceberg-table",
+        )
+    tables = table_directories([info.path[len(base) + 1 :] for info in entries])
+    files = [
+        info
+        for info in entries
+        if info.is_file and _is_visible(info.path, base) and not is_inside(info.path[len(base) + 1 :], tables)
+    ]
+    if not files:
+        raise VariantFileError(
+            f"the directory {path} has no Parquet files (*.parquet): check the path",
+            reason="no-files",
+            file=path,
+        )
+    return [ParquetSource(info.path, system, info.size) for info in sorted(files, key=lambda info: str(info.path))]
+
+
+def _is_visible(path: str, base: str) -> bool:
+    names = path[len(base) :].strip("/").split("/")
+    return names[-1].lower().endswith(_SUFFIXES) and not any(name.startswith((".", "_")) for name in names)
+
+
+def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
+    base = fixed_part(pattern)
+    files: dict[str, ParquetSource] = {}
+    for info in sorted(entries_that_count(system, base), key=lambda info: str(info.path)):
+        name = posixpath.normpath(info.path)
+        if not glob_match(name.split("/"), posixpath.normpath(pattern).split("/")):
+            continue
+        if info.type == fs.FileType.Directory:
+            files |= {file.path: file for file in _in_directory(system, info.path)}
+        elif info.type == fs.FileType.File and not posixpath.basename(name).startswith((".", "_")):
+            files[info.path] = ParquetSource(info.path, system, info.size)
+    if not files:
+        raise VariantFileError(f"no file matches {pattern}: check the pattern", reason="no-files", file=pattern)
+    return list(files.values())
+
+
+def open_file(source: ParquetSource) -> OpenFile:
+    """Open a Parquet file; ``metadata`` columns of Variants are read as dictionaries.
+
+    Raises `VariantFileError` if it is not a readable Parquet file.
+    """
+    is_local = isinstance(source.filesystem, fs.LocalFileSystem)
+    state = state_of(source.path) if is_local else None
+    fingerprint = fingerprint_if_settled(state)
+    try:
+        stream = source.filesystem.open_input_file(source.path)
+    except (OSError, pa.ArrowException) as error:
+        raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
+    try:
+        if not is_local and source.size <= FOOTER_GUESS:
+            with stream:  # read the whole file in the request for the footer
+                stream = pa.BufferReader(stream.read_buffer())
+        cached = cached_footer(source.path, fingerprint)
+        if cached is not None:
+            return OpenFile(source, stream, cached.metadata, cached.schema, cached.dictionaries, cached, _state=state)
+        return replace(_open_uncached(source, stream, fingerprint, is_local), _state=state)
+    except (VariantFileError, KernelsError):
+        stream.close()
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        stream.close()
+        raise VariantFileError(
+            f"pyarrow cannot read the Parquet footer, so the file is damaged: write it again ({error})",
+            reason="bad-footer",
+            file=source.path,
+        ) from None
+
+
+def _open_uncached(
+    source: ParquetSource, stream: pa.NativeFile, fingerprint: Fingerprint | None, is_local: bool
+) -> OpenFile:
+    footer = footer_bytes(stream, source.path)
+    schema = parse_schema(footer, source.path)
+    check_chunks(footer, schema, source.path)
+    adapted = footer_for_pyarrow(footer, schema)
+    metadata = None
+    if adapted is not None or not is_local:
+        # For remote files, so that pyarrow does not request the footer again.
+        metadata = footer_metadata(adapted or footer)
+    metadatas = (variant.node.child("metadata") for variant in find_variants(schema))
+    dictionaries = frozenset(
+        leaf.leaf for leaf in metadatas if leaf is not None and leaf.physical == "BYTE_ARRAY" and leaf.leaf is not None
+    )
+    reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
+    _check_widths(reader.metadata, schema, source.path)
+    cache_footer(source.path, fingerprint, CachedFooter(reader.metadata, schema, dictionaries))
+    return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader)
+
+
+def _check_widths(metadata: pq.FileMetaData, schema: SchemaNode, file: str) -> None:
+    """Refuse row groups whose fixed-length values exceed 2 GiB: nulls take as much memory as values."""
+    for leaf in schema.leaves():
+        width = leaf.length if leaf.physical == "FIXED_LEN_BYTE_ARRAY" else None
+        if width is None or width <= _WIDE:
+            continue
+        groups = range(metadata.num_row_groups)
+        if width * max((metadata.row_group(group).num_rows for group in groups), default=0) > MAX_OFFSET:
+            raise VariantFileError(
+                f"column {leaf.dotted} has values of {width:,} bytes, which exceed 2 GiB in a row group: "
+                "write the file again with smaller row groups",
+                reason="too-large",
+                file=file,
+            )
+
+
+# Chunks with at most this distance are read in one request, as in pyarrow.
+_HOLE = 8 << 10
+# Fixed-length values longer than this are checked.
+_WIDE = 1 << 20
+# Bytes that pyarrow reads behind chunks of parquet-mr, which counts headers incorrectly before version 1.2.9.
+_MISCOUNTING, _PADDING = "parquet-mr version 1.", 100
+
+
+def fetched_chunks(
+    stream: pa.NativeFile, metadata: pq.FileMetaData, row_groups: Iterable[int], leaves: Iterable[int]
+) -> pa.BufferReader:
+    """Return a buffer of the size of the file with some column chunks at their offsets; other memory is not touched."""
+    size = stream.size()
+    buffer = pa.allocate_buffer(size)
+    file_bytes = np.frombuffer(buffer, np.uint8)
+    chunks = [metadata.row_group(group).column(leaf) for group in row_groups for leaf in leaves]
+    padding = _PADDING if writer_of(metadata).startswith(_MISCOUNTING) else 0
+    for start, stop in _merged_ranges(_range(chunk, size, padding) for chunk in chunks):
+        data = np.frombuffer(stream.read_at(stop - start, start), np.uint8)
+        file_bytes[start : start + len(data)] = data
+    return pa.BufferReader(buffer)
+
+
+def _range(chunk: pq.ColumnChunkMetaData, size: int, padding: int) -> tuple[int, int]:
+    start = min(max(chunk_start_of(chunk), 0), size)
+    return start, min(start + max(chunk.total_compressed_size, 0) + padding, size)
+
+
+def _merged_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return sorted ranges, with close ones merged.
+
+    >>> _merged_ranges([(90_000, 90_010), (0, 10), (20, 40)])
+    [(0, 40), (90000, 90010)]
+    """
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if merged and start - merged[-1][1] <= _HOLE:
+            merged[-1] = merged[-1][0], max(merged[-1][1], stop)
+        else:
+            merged.append((start, stop))
+    return merged

@@ -1,0 +1,396 @@
+"""The footer of a Parquet file: its schema tree, and the VARIANT annotation that pyarrow cannot write.
+
+Owns the place of the footer, the meaning of schema elements, and setting or removing annotations: only bytes of the
+schema change, so data pages, indexes and Bloom filters keep their offsets. Leaves row groups and statistics to pyarrow,
+and the interpretation of groups to `columns`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format.field_numbers import ENCRYPTION, LOGICAL_TYPE, SCHEMA
+from parquet_variant.files.parquet.format.thrift import (
+    BINARY,
+    I32,
+    STRUCT,
+    ThriftError,
+    field_header,
+    find_field,
+    list_items,
+    read_struct,
+    struct_fields,
+    zigzag,
+)
+from parquet_variant.layouts.parquet_reader import MAX_SCHEMA_DEPTH, too_deep
+
+MAGIC = b"PAR1"
+# The bytes by which other formats are recognized, and the first bytes of compressed files.
+_HEAD = 256
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
+TAIL = 8  # Footer length and magic.
+# The bytes at the end of a file that are read first.
+FOOTER_GUESS = 64 << 10
+_VARIANT = 16  # LogicalType.VARIANT
+_SPECIFICATION_VERSION = 1
+# LogicalType{16: VariantType{1: i8 1}}: a long-form header since the id is above 15, then the inner struct.
+_VARIANT_VALUE = bytes([STRUCT]) + zigzag(_VARIANT) + b"\x13" + bytes([_SPECIFICATION_VERSION]) + b"\x00\x00"
+
+# The fields of SchemaElement that are used.
+_ELEMENT = dict.fromkeys((1, 2, 3, 5, 6, 7, 8), I32) | {4: BINARY, LOGICAL_TYPE: STRUCT}
+_PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}  # bytes per bound
+_REPETITION = ("required", "optional", "repeated")
+_LOGICAL = {
+    1: "STRING", 2: "MAP", 3: "LIST", 4: "ENUM", 5: "DECIMAL", 6: "DATE", 7: "TIME", 8: "TIMESTAMP", 10: "INT",
+    11: "UNKNOWN", 12: "JSON", 13: "BSON", 14: "UUID", 15: "FLOAT16", 16: "VARIANT", 17: "GEOMETRY", 18: "GEOGRAPHY",
+}  # fmt: skip
+_UNITS = {1: "MILLIS", 2: "MICROS", 3: "NANOS"}
+# ConvertedType: the older annotation, which some writers write alone.
+_CONVERTED = {
+    0: "STRING", 1: "MAP", 3: "LIST", 4: "ENUM", 5: "DECIMAL", 6: "DATE", 7: "TIME(true, MILLIS)",
+    8: "TIME(true, MICROS)", 9: "TIMESTAMP(true, MILLIS)", 10: "TIMESTAMP(true, MICROS)", 11: "INT(8, false)",
+    12: "INT(16, false)", 13: "INT(32, false)", 14: "INT(64, false)", 15: "INT(8, true)", 16: "INT(16, true)",
+    17: "INT(32, true)", 18: "INT(64, true)", 19: "JSON", 20: "BSON", 21: "INTERVAL",
+}  # fmt: skip
+_PARSED: deque[tuple[bytes, SchemaNode]] = deque(maxlen=4)
+
+
+@dataclass(slots=True)
+class SchemaNode:
+    """A group or a leaf column of a Parquet schema."""
+
+    name: str  # The name of the field.
+    path: tuple[str, ...]  # The names from the root, which is not included, to the node.
+    repetition: str  # ``"required"``, ``"optional"`` or ``"repeated"``.
+    physical: str | None  # The physical type of a leaf, such as ``"INT32"``; None for a group.
+    # The logical type as the shredding specification spells it, such as ``"INT(8, true)"``; empty if there is none.
+    logical: str
+    children: list[SchemaNode] = field(default_factory=list)  # The fields of a group.
+    leaf: int | None = None  # The number of the leaf column in the file; None for a group.
+    length: int | None = None
+    _leaves: tuple[SchemaNode, ...] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def annotated(self) -> bool:
+        """Whether the group has the VARIANT annotation."""
+        return self.logical == "VARIANT"
+
+    @property
+    def dotted(self) -> str:
+        """The dotted path, as in pyarrow and error messages."""
+        return ".".join(self.path)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the node is a leaf column, not a group."""
+        return self.leaf is not None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the group is a list, by annotation or by its three levels."""
+        return self.logical == "LIST" or (len(self.children) == 1 and self.children[0].repetition == "repeated")
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it is a column of bytes, without a logical type."""
+        return self.physical == "BYTE_ARRAY" and not self.logical and self.repetition != "repeated"
+
+    @property
+    def fields(self) -> dict[str, SchemaNode]:
+        """The fields of a group by name; empty for a leaf and for a list."""
+        return {} if self.is_list else {node.name: node for node in self.children}
+
+    @property
+    def element(self) -> SchemaNode:
+        """The element group of a list with three levels, or of an older form."""
+        repeated = self.children[0]
+        return repeated.children[0] if len(repeated.children) == 1 and repeated.children[0].leaf is None else repeated
+
+    def child(self, name: str) -> SchemaNode | None:
+        """Return the child with a name, or None."""
+        return next((node for node in self.children if node.name == name), None)
+
+    def walk(self) -> Iterator[SchemaNode]:
+        """Yield this node and all its descendants, depth first."""
+        remaining = [self]
+        while remaining:
+            node = remaining.pop()
+            yield node
+            remaining.extend(reversed(node.children))
+
+    def leaves(self) -> tuple[SchemaNode, ...]:
+        """Return the leaf columns of this node, in file order."""
+        if self._leaves is None:
+            self._leaves = tuple(node for node in self.walk() if node.leaf is not None)
+        return self._leaves
+
+    def spelled(self) -> str:
+        """Return physical and logical type in the notation of the specification."""
+        if self.physical is None:
+            return f"group {self.logical}".strip()
+        length = f"({self.length})" if self.physical == "FIXED_LEN_BYTE_ARRAY" else ""
+        return f"{self.physical}{length} {self.logical}".strip()
+
+
+def _refuse(error: Exception, file: str | None) -> VariantFileError:
+    return VariantFileError(
+        f"cannot read the Parquet footer, so the file is damaged: write it again ({error})",
+        reason="bad-footer",
+        file=file,
+    )
+
+
+def footer_bytes(source: pa.NativeFile | BinaryIO, file: str | None = None) -> bytes:
+    """Return the Thrift bytes of the footer of an open, seekable file; `file` is its name in errors.
+
+    Raises `VariantFileError` if it is not a Parquet file, or its footer is encrypted or truncated.
+    """
+    size = source.seek(0, 2)
+    if size is None:  # pyarrow's files return nothing.
+        size = source.tell()
+    source.seek(max(0, size - FOOTER_GUESS))  # One read is enough for most files.
+    tail = bytes(source.read(FOOTER_GUESS))
+    if tail[-4:] == b"PARE":
+        raise VariantFileError(
+            "the file has an encrypted footer, which parquet-variant does not read: decrypt it with pyarrow first",
+            reason="encrypted",
+            file=file,
+        )
+    if size < 12 or tail[-4:] != MAGIC:
+        source.seek(0)
+        kind = _kind_of_file(bytes(source.read(_HEAD)))
+        raise VariantFileError(
+            f"not a Parquet file: it {kind}; pass a Parquet file, or convert JSON, CSV or XML with `variant ingest`",
+            reason="not-parquet",
+            file=file,
+        )
+    length = int.from_bytes(tail[-TAIL:-4], "little")
+    if length + TAIL + 4 > size:
+        raise _refuse(ValueError(f"it claims {length} bytes of a file of {size}"), file)
+    if length + TAIL <= len(tail):
+        return tail[-TAIL - length : -TAIL]
+    source.seek(size - TAIL - length)
+    return bytes(source.read(length))
+
+
+def _kind_of_file(head: bytes) -> str:
+    """Describe a file that does not end like a Parquet file by its first bytes."""
+    if not head:
+        return "is empty"
+    if head.startswith(MAGIC):
+        return "begins like one but is truncated: write it again"
+    name = next((name for magic, name in _COMPRESSED.items() if head.startswith(magic)), None)
+    if name is not None:
+        return f"is compressed with {name}"
+    is_text = all(byte >= 0x20 or byte in b"\t\n\r" for byte in head)
+    return "is text" if is_text else "does not end with the bytes PAR1"
+
+
+def schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
+    """Yield start, end and fields of every SchemaElement."""
+    schema = find_field(footer, 0, SCHEMA)
+    if schema is None:
+        raise ThriftError("the footer has no schema")
+    count, _, position = list_items(footer, schema)
+    for _ in range(count):
+        element, end = read_struct(footer, position, kinds=_ELEMENT)
+        yield position, end, element
+        position = end
+
+
+def _logical_type_name(element: dict[int, Any]) -> str:
+    union = element.get(LOGICAL_TYPE)
+    if not union:
+        converted = _CONVERTED.get(element.get(6, -1), "")
+        if converted == "DECIMAL":
+            return f"DECIMAL({element.get(8, 0)}, {element.get(7, 0)})"
+        return converted
+    kind, detail = next(iter(union.items()))
+    name = _LOGICAL.get(kind, f"LOGICAL_TYPE_{kind}")
+    if name == "DECIMAL":
+        return f"DECIMAL({detail.get(2)}, {detail.get(1)})"
+    if name == "INT":
+        return f"INT({detail.get(1)}, {str(detail.get(2)).lower()})"
+    if name in ("TIME", "TIMESTAMP"):
+        unit = next((_UNITS.get(code, "?") for code in detail.get(2) or {}), "?")
+        return f"{name}({str(detail.get(1)).lower()}, {unit})"
+    return name
+
+
+def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
+    """Return the schema tree of a footer; callers share it, so it must not be modified.
+
+    Raises `VariantFileError` if the bytes are not a Parquet footer.
+    """
+    # Files of a table have the same schema: the same bytes at the start of the footer.
+    for prefix, parsed in tuple(_PARSED):
+        if footer.startswith(prefix):
+            return parsed
+    try:
+        spans = list(schema_elements(footer))
+        elements = [element for _, _, element in spans]
+        root = _schema_tree(elements, file)
+        _PARSED.append((footer[: spans[-1][1]], root))
+    except VariantFileError:
+        raise
+    except (ThriftError, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
+        raise _refuse(error, file) from None
+    return root
+
+
+def _name_of(names: Sequence[str], number: int) -> str:
+    if not 0 <= number < len(names):
+        raise ThriftError(f"{number} is not the number of {', '.join(names)}")
+    return names[number]
+
+
+def _schema_tree(elements: Sequence[dict[int, Any]], file: str | None) -> SchemaNode:
+    """Return the root of the tree whose elements are listed depth first."""
+    root, missing = _schema_node(elements[0], None), elements[0].get(5, 0)
+    open_groups = [(root, missing)]  # Groups from the root down, and how many children of each are still missing.
+    leaves = 0
+    for element in elements[1:]:
+        while open_groups and not open_groups[-1][1]:
+            open_groups.pop()
+        if not open_groups:
+            raise ThriftError(f"schema element {element.get(4)!r} belongs to no group")
+        parent, missing = open_groups.pop()
+        open_groups.append((parent, missing - 1))
+        node = _schema_node(element, parent.path)
+        parent.children.append(node)
+        if node.physical is None:
+            open_groups.append((node, element.get(5, 0)))
+        else:
+            node.leaf, leaves = leaves, leaves + 1
+        if len(node.path) > MAX_SCHEMA_DEPTH:
+            raise too_deep(file)
+    if any(missing for _, missing in open_groups):
+        raise ThriftError("the schema ends inside a group")
+    return root
+
+
+def _schema_node(element: dict[int, Any], parent: tuple[str, ...] | None) -> SchemaNode:
+    name, physical = element[4].decode("utf-8"), element.get(1)
+    node = SchemaNode(
+        name=name,
+        path=(*parent, name) if parent is not None else (),
+        repetition=_name_of(_REPETITION, element.get(3, 0)),
+        physical=None if physical is None else _name_of(_PHYSICAL, physical),
+        logical=_logical_type_name(element),
+        length=element.get(2),
+    )
+    if physical is not None and element.get(5):
+        raise ThriftError(f"{node.dotted} has both a type and children")
+    return node
+
+
+def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> None:
+    """Refuse column chunks that contradict the schema or are encrypted, on which pyarrow would crash.
+
+    Raises `VariantFileError` with reason ``bad-footer`` or ``encrypted``.
+    """
+    from parquet_variant.kernels.pages.footer_check import what_is_wrong
+
+    columns: list[tuple[int, int, int, int]] = []
+    remaining = [(child, 0, 0) for child in reversed(schema.children)]
+    while remaining:
+        node, repetition, definition = remaining.pop()
+        repetition += node.repetition == "repeated"
+        definition += node.repetition != "required"
+        if node.physical is not None:
+            is_fixed = node.physical == "FIXED_LEN_BYTE_ARRAY"
+            width = (node.length or 0) if is_fixed else _WIDTHS.get(node.physical, 0)
+            columns.append((_PHYSICAL.index(node.physical), repetition, definition, width))
+        remaining.extend((child, repetition, definition) for child in reversed(node.children))
+    fault = what_is_wrong(footer, np.array(columns, np.int64).reshape(-1, 4))
+    if fault == "encrypted":
+        raise VariantFileError(
+            "the file has encrypted columns, which parquet-variant does not read: decrypt it with pyarrow first",
+            reason="encrypted",
+            file=file,
+        )
+    if fault:
+        raise VariantFileError(
+            "the Parquet footer contradicts itself, so the file is damaged: write it again (a column chunk does not "
+            "match its column or has an unknown codec, or the number of rows differs from its row groups)",
+            reason="bad-footer",
+            file=file,
+        )
+
+
+def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: str | None = None) -> bytes:
+    """Return the footer with the VARIANT(1) annotation on exactly the groups at `columns`, such as ``("a", "list")``.
+
+    The annotation of every other group is removed. Parquet's ``LogicalTypes.md``: the annotation is
+    ``LogicalType.VARIANT`` (union field 16) with ``specification_version`` 1. Only the ``logicalType`` of the
+    changed elements differs. Raises `VariantFileError` for a path that is not a group.
+    """
+    nodes = list(parse_schema(footer, file).walk())
+    paths = {tuple(path) for path in columns}
+    groups = {node.path for node in nodes if node.physical is None and node.path}
+    for path in sorted(paths - groups):
+        raise VariantFileError(
+            f"{'.'.join(path)} is not a group of the schema, so it cannot be a Variant: choose from "
+            f"{', '.join('.'.join(group) for group in sorted(groups)) or 'no group'}",
+            reason="no-such-column",
+            file=file,
+        )
+    pieces, done = [], 0
+    for node, (start, end, _) in zip(nodes, schema_elements(footer), strict=True):
+        if (node.path in paths) != node.annotated:
+            pieces += [footer[done:start], _with_annotation(footer, start, node.path in paths)]
+            done = end
+    return b"".join([*pieces, footer[done:]])
+
+
+def refuse_signed(footer: bytes, file: str | None = None) -> None:
+    """Refuse a signed footer, as in files with encrypted columns: it must not be modified.
+
+    Raises `VariantFileError` with reason ``bad-footer`` or ``encrypted``.
+    """
+    try:
+        signed = find_field(footer, 0, ENCRYPTION) is not None
+    except ThriftError as error:
+        raise _refuse(error, file) from None
+    if signed:
+        raise VariantFileError(
+            "the file has encrypted columns, and a change would invalidate the signature of its footer: write it again",
+            reason="encrypted",
+            file=file,
+        )
+
+
+def _with_annotation(footer: bytes, start: int, annotated: bool) -> bytes:
+    """Return a schema element with its logicalType set to VARIANT, or removed."""
+    out, last = bytearray(), 0
+    for item in struct_fields(footer, start):
+        if annotated and last < LOGICAL_TYPE and (item.id > LOGICAL_TYPE or not item.type):
+            out += field_header(LOGICAL_TYPE, STRUCT, last) + _VARIANT_VALUE
+            last = LOGICAL_TYPE
+        if not item.type:
+            out.append(0)
+        elif item.id != LOGICAL_TYPE:
+            out += field_header(item.id, item.type, last) + footer[item.start : item.end]
+            last = item.id
+    return bytes(out)
+
+
+def patch_tail(tail: bytes, columns: Collection[tuple[str, ...]]) -> bytes:
+    """Return the end of a file (from any offset up to the magic bytes) with annotations on the groups at `columns`.
+
+    Raises `VariantFileError` if the bytes do not end like a Parquet file, or a path is not a group.
+    """
+    length = int.from_bytes(tail[-TAIL:-4], "little")
+    if tail[-4:] != MAGIC or length + TAIL > len(tail):
+        raise _refuse(ValueError("the last bytes are not a footer"), None)
+    body = len(tail) - TAIL - length
+    footer = annotate_footer(tail[body:-TAIL], columns)
+    return tail[:body] + footer + len(footer).to_bytes(4, "little") + MAGIC

@@ -1,0 +1,231 @@
+"""The cache of local files: footer, schema tree, plans and idle readers, as long as a file does not change.
+
+Owns the entries, their eviction, and the detection of changed files. Leaves parsing to `footer`, and reading to
+`files`. Values are not cached.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.arrays.parts import empty_table
+from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.layouts.parquet_reader import depth_options
+from parquet_variant.support.fork_safety import in_forked_child
+
+# The identity of a version of a local file: device, inode, size, modification time, change time.
+Fingerprint = tuple[int, int, int, int, int]
+Entry = TypeVar("Entry")
+
+# A younger file may change within one tick of the file system's clock (FAT: 2 s), and keep its fingerprint.
+SETTLED_NS = 3_000_000_000
+# In memory, a footer takes ten times its serialized size in pyarrow.
+MAX_FOOTER_BYTES = 4 << 20
+MAX_FILES = 128
+_PLANS = 16
+_IDLE_READERS = 2
+
+
+class Handle:
+    """A seekable file for pyarrow whose stream can be exchanged, so that a reader outlives its stream."""
+
+    closed = False
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self.stream: pa.NativeFile | None = stream
+        self._position = 0
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Change the position, as `io.IOBase.seek`."""
+        assert self.stream is not None
+        self._position = offset + (0, self._position, self.stream.size())[whence]
+        return self._position
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._position
+
+    def read(self, size: int) -> bytes:
+        """Read the next bytes."""
+        assert self.stream is not None
+        data: bytes = self.stream.read_at(size, self._position)
+        self._position += len(data)
+        return data
+
+    def close(self) -> None:
+        """Do nothing: the owner of the stream closes it."""
+
+
+class Reader(pq.ParquetFile):
+    """pyarrow's reader without its map from names to columns, which is slow to make for wide files and not used.
+
+    `dictionaries`: numbers of the leaf columns that are read as dictionaries.
+    `pre_buffer`: whether all column chunks are requested together, for remote file systems.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        metadata: pq.FileMetaData | None = None,
+        dictionaries: Iterable[int] = (),
+        pre_buffer: bool = False,
+    ) -> None:
+        self.handle = source
+        super().__init__(
+            source,
+            metadata=metadata,
+            # Numbers, because pyarrow would search names in the paths of all columns.
+            read_dictionary=list(dictionaries),
+            pre_buffer=pre_buffer,
+            # Nanoseconds, pyarrow's default for INT96, overflow silently outside the years 1677 to 2262.
+            coerce_int96_timestamp_unit="us",
+            **depth_options(),
+        )
+
+    def _build_nested_paths(self) -> dict[str, list[int]]:
+        return {}
+
+    @property
+    def schema_arrow(self) -> pa.Schema:
+        """The schema of the file, `without_views`."""
+        return without_views(empty_table(super().schema_arrow), self.metadata).schema
+
+    @property
+    def may_use_threads(self) -> bool:
+        """Whether pyarrow may use threads: not for a type registered in Python, which would crash a thread at exit."""
+        kinds = list(self.schema_arrow.types)
+        while kinds:
+            kind = kinds.pop()
+            if isinstance(kind, pa.ExtensionType):
+                return False
+            storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+            kinds += [storage.field(number).type for number in range(storage.num_fields)]
+        return True
+
+
+def without_views(table: pa.Table, metadata: pq.FileMetaData) -> pa.Table:
+    """Convert views in a table that pyarrow read to arrays with offsets, because pyarrow cannot filter views.
+
+    Views come only from the Arrow schema that a writer stored in the footer.
+    """
+    if b"ARROW:schema" not in (metadata.metadata or {}):
+        return table
+    for number, field_ in enumerate(table.schema):
+        plain = plain_form(field_.type, stored=True)
+        if plain != field_.type:
+            table = table.set_column(number, field_.with_type(plain), chunks_in_form(table.column(number), plain))
+    return table
+
+
+@dataclass(slots=True, eq=False)
+class CachedFooter:
+    """The cache entry of a file, shared by all threads; entries are only added."""
+
+    metadata: pq.FileMetaData  # Row groups and statistics.
+    schema: SchemaNode  # The schema tree of the footer.
+    dictionaries: frozenset[int]  # Numbers of the leaf columns that are read as dictionaries.
+    idle_readers: list[Reader] = field(default_factory=list, repr=False)
+    plans: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def reader(self, stream: pa.NativeFile) -> Reader:
+        """Return a reader over a stream of the file, an idle one if possible, for use in one thread."""
+        try:
+            reader = self.idle_readers.pop()
+        except IndexError:
+            return Reader(Handle(stream), self.metadata, self.dictionaries)
+        reader.handle.stream = stream
+        return reader
+
+    def release(self, reader: Reader) -> None:
+        """Return a reader, which is not used any more, to the idle readers."""
+        reader.handle.stream = None
+        if len(self.idle_readers) < _IDLE_READERS:
+            self.idle_readers.append(reader)
+
+    def plan(self, key: Hashable, make: Callable[[], Entry]) -> Entry:
+        """Return the cached plan of a key, or make it; the result must not be modified."""
+        plan: Entry | None = self.plans.get(key)
+        if plan is None:
+            if len(self.plans) >= _PLANS:
+                self.plans.clear()
+            plan = self.plans[key] = make()
+        return plan
+
+
+class FooterCache(Generic[Entry]):
+    """A cache of the files opened last, with limits on number and size."""
+
+    def __init__(self, max_files: int = MAX_FILES) -> None:
+        self.max_files = max_files
+        self.clear()
+        in_forked_child(self.clear)
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self.lock = threading.Lock()
+        self.files: OrderedDict[Fingerprint, tuple[Entry, int]] = OrderedDict()
+        self.bytes = 0
+
+    def get(self, fingerprint: Fingerprint) -> Entry | None:
+        """Return the entry of a file, which becomes the most recently used; None if there is no entry."""
+        with self.lock:
+            footer = self.files.get(fingerprint)
+            if footer is None:
+                return None
+            self.files.move_to_end(fingerprint)
+            return footer[0]
+
+    def add(self, fingerprint: Fingerprint, entry: Entry, size: int) -> None:
+        """Add an entry of `size` bytes, and remove the least recently used ones."""
+        with self.lock:
+            if fingerprint in self.files or size > MAX_FOOTER_BYTES:
+                return
+            self.files[fingerprint] = entry, size
+            self.bytes += size
+            while self.bytes > MAX_FOOTER_BYTES or len(self.files) > self.max_files:
+                _, (_, removed_bytes) = self.files.popitem(last=False)
+                self.bytes -= removed_bytes
+
+
+FOOTERS: FooterCache[CachedFooter] = FooterCache()
+
+
+def fingerprint_of(path: str) -> Fingerprint | None:
+    """Return the fingerprint of a local file; None if it is missing, or so young that changes may be undetectable."""
+    return fingerprint_if_settled(state_of(path))
+
+
+def fingerprint_if_settled(state: Fingerprint | None) -> Fingerprint | None:
+    """Return the state of a file as a fingerprint; None if it is so young that changes may be undetectable."""
+    return None if state is None or time.time_ns() - max(state[3:]) < SETTLED_NS else state
+
+
+def state_of(path: str | int) -> Fingerprint | None:
+    """Return device, inode, size and times of a local file, by path or descriptor; None if it is missing."""
+    try:
+        info = os.stat(path)  # noqa: PTH116 - a Path costs as much as the call
+    except (OSError, ValueError):
+        return None
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
+def cached_footer(path: str, fingerprint: Fingerprint | None) -> CachedFooter | None:
+    """Return the entry of the file at a path, if it still has the fingerprint."""
+    footer = None if fingerprint is None else FOOTERS.get(fingerprint)
+    return footer if footer is not None and fingerprint_of(path) == fingerprint else None
+
+
+def cache_footer(path: str, fingerprint: Fingerprint | None, footer: CachedFooter) -> None:
+    """Add an entry for the file at a path, if it still has the fingerprint."""
+    if fingerprint is not None and fingerprint_of(path) == fingerprint:
+        FOOTERS.add(fingerprint, footer, footer.metadata.serialized_size)

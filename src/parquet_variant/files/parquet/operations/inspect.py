@@ -1,0 +1,220 @@
+"""`inspect`: report the content of Parquet files with Variant columns, from their footers alone.
+
+Owns the counts of rows, bytes, typed values and residual values by path. Leaves reading values to `read`, and checks to
+`validate`.
+"""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pyarrow import fs
+
+from parquet_variant.files.parquet.format.columns import VariantColumn, find_variants, no_variant_column
+from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.statistics import file_statistics
+from parquet_variant.files.parquet.report_text import Report, counted
+from parquet_variant.files.parquet.scanning.groups import ShreddedGroup, shredded_groups
+
+
+@dataclass(slots=True)
+class PathReport:
+    """The report of a path of a Variant column.
+
+    Parameters
+    ----------
+    path
+        The normalized path; ``[*]`` stands for every element.
+    types
+        Number of files per type that they shred the path as: ``object``, ``array``, ``variant`` (not shredded), or the
+        DDL name of a type.
+    entries
+        Possible values: rows, or elements of the enclosing lists.
+    typed, residual
+        Values in the typed column and in the residual; None if unknown (groups have no counts).
+    bytes, uncompressed_bytes
+        Compressed and decompressed size of the columns of the path.
+    residual_bytes
+        Compressed size of the residual column.
+    """
+
+    path: str
+    types: dict[str, int] = field(default_factory=dict)
+    entries: int = 0
+    typed: int | None = 0
+    residual: int | None = 0
+    bytes: int = 0
+    uncompressed_bytes: int = 0
+    residual_bytes: int = 0
+
+    @property
+    def typed_share(self) -> float | None:
+        """Share of the entries that are typed."""
+        return None if self.typed is None or not self.entries else self.typed / self.entries
+
+    @property
+    def residual_share(self) -> float | None:
+        """Share of the entries that are in the residual."""
+        return None if self.residual is None or not self.entries else self.residual / self.entries
+
+    @property
+    def missing_share(self) -> float | None:
+        """Share of the entries that are missing or NULL."""
+        if self.typed is None or self.residual is None or not self.entries:
+            return None
+        return (self.entries - self.typed - self.residual) / self.entries
+
+
+@dataclass(slots=True)
+class ColumnReport:
+    """The report of a Variant column."""
+
+    name: str
+    layouts: dict[str, int] = field(default_factory=dict)
+    annotated: int = 0
+    paths: list[PathReport] = field(default_factory=list)
+    metadata_bytes: int = 0
+
+    def tree(self) -> str:
+        """Return the paths as a tree, with types and shares."""
+        return "\n".join(_line(path) for path in self.paths)
+
+
+@dataclass(slots=True)
+class FilesReport(Report):
+    """The report of files with Variant columns."""
+
+    files: int = 0
+    rows: int = 0
+    row_groups: int = 0
+    bytes: int = 0
+    columns: list[ColumnReport] = field(default_factory=list)
+    other_columns: list[str] = field(default_factory=list)
+    created_by: dict[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as a dictionary, including shares."""
+        result = asdict(self)
+        for column, plain in zip(self.columns, result["columns"], strict=True):
+            for path, entry in zip(column.paths, plain["paths"], strict=True):
+                entry |= {"typed_share": path.typed_share, "residual_share": path.residual_share}
+                entry["missing_share"] = path.missing_share
+        return result
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{column.name} ({len(column.paths):,} paths)" for column in self.columns)
+        return f"<FilesReport {self.files:,} files, {self.rows:,} rows, {self.bytes:,} bytes: {names}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def __str__(self) -> str:
+        totals = ((self.files, "file"), (self.rows, "row"), (self.row_groups, "row group"), (self.bytes, "byte"))
+        lines = [", ".join(counted(*total) for total in totals)]
+        for column in self.columns:
+            layouts = ", ".join(f"{layout} in {counted(count, 'file')}" for layout, count in column.layouts.items())
+            lines += ["", f"{column.name}: {layouts}; annotated in {column.annotated:,}", column.tree()]
+        return "\n".join(lines)
+
+
+def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSystem | None = None) -> FilesReport:
+    """Report the content of Parquet files with Variant columns; only footers are read.
+
+    Parameters
+    ----------
+    source
+        A file, directory, glob, URI or list of these.
+    column
+        Only this Variant column.
+    filesystem
+        A pyarrow filesystem.
+
+    Raises
+    ------
+    VariantFileError
+        If a file does not exist or is not Parquet, or no file has the Variant column.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', '{"a": "x"}']), schema="a bigint")
+    ...     report = pv.parquet.inspect(folder)
+    >>> [(path.path, path.typed_share, path.residual_share) for path in report.columns[0].paths]
+    [('$', None, 0.0), ("$['a']", 0.5, 0.5)]
+    """
+    report = FilesReport()
+    columns: dict[str, ColumnReport] = {}
+    paths: dict[str, dict[str, PathReport]] = {}
+    other_columns: dict[str, None] = {}
+    sources = locate(source, filesystem)
+    writers: Counter[str] = Counter()
+    for parquet_source in sources:
+        with open_file(parquet_source) as file:
+            report.files += 1
+            report.rows += file.rows
+            report.row_groups += file.metadata.num_row_groups
+            report.bytes += parquet_source.size
+            writers[file.writer or "unknown"] += 1
+            variants = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
+            tops = {variant.path[0] for variant in variants}
+            other_columns |= dict.fromkeys(node.name for node in file.schema.children if node.name not in tops)
+            for variant in variants:
+                column_report = columns.setdefault(variant.name, ColumnReport(variant.name))
+                _count_column(file, variant, column_report, paths.setdefault(variant.name, {}))
+    if not columns:
+        raise no_variant_column(list(other_columns), sources[0].path, column)
+    for name, column_report in columns.items():
+        column_report.paths = list(paths[name].values())
+    report.columns, report.other_columns, report.created_by = list(columns.values()), list(other_columns), dict(writers)
+    return report
+
+
+def _count_column(file: OpenFile, variant: VariantColumn, column: ColumnReport, paths: dict[str, PathReport]) -> None:
+    column.layouts[variant.layout] = column.layouts.get(variant.layout, 0) + 1
+    column.annotated += variant.node.annotated
+    metadata = variant.node.child("metadata")
+    if metadata is not None:
+        column.metadata_bytes += _sizes(file, metadata)[0]
+    for group in shredded_groups(variant):
+        path = paths.setdefault(str(group.path), PathReport(str(group.path)))
+        path.types[group.type_name] = path.types.get(group.type_name, 0) + 1
+        _count_path(file, group, path)
+
+
+def _count_path(file: OpenFile, group: ShreddedGroup, path: PathReport) -> None:
+    typed = group.typed if group.typed is not None and group.typed.leaf is not None else None
+    any_leaf = next(iter(group.group.leaves()))
+    path.entries += file_statistics(file.metadata, typed or group.residual or any_leaf).values
+    for leaf, name in ((typed, "typed"), (group.residual, "residual")):
+        count: int | None = None
+        if leaf is not None:
+            leaf_values = file_statistics(file.metadata, leaf)
+            count = None if leaf_values.nulls is None else leaf_values.values - leaf_values.nulls
+            compressed, plain = _sizes(file, leaf)
+            path.bytes += compressed
+            path.residual_bytes += compressed if name == "residual" else 0
+            path.uncompressed_bytes += plain
+        elif name == "residual" or group.typed is None:
+            count = 0  # The column does not exist, so it has no values.
+        before = getattr(path, name)
+        setattr(path, name, None if before is None or count is None else before + count)
+
+
+def _sizes(file: OpenFile, leaf: SchemaNode) -> tuple[int, int]:
+    chunks = [file.metadata.row_group(number).column(leaf.leaf) for number in range(file.metadata.num_row_groups)]
+    return sum(chunk.total_compressed_size for chunk in chunks), sum(chunk.total_uncompressed_size for chunk in chunks)
+
+
+def _line(path: PathReport) -> str:
+    kinds = " or ".join(path.types)
+    shares = [
+        f"{label} {share:.1%}"
+        for label, share in (("typed", path.typed_share), ("residual", path.residual_share))
+        if share is not None
+    ]
+    return f"{path.path}: {kinds}  {', '.join(shares)}  {path.bytes:,} bytes"

@@ -1,0 +1,348 @@
+"""`optimize`: compact the small files of a directory, and re-shred files where that saves space.
+
+Owns the choice of files and schema, and replacing old files by new ones, for files of any format. Leaves the judgement
+of the old schema to `inference.drift`, staging to `io.staging`, running tasks to `io.engine`, and Delta tables to
+`delta`.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, Unpack
+
+import pyarrow as pa
+from pyarrow import fs
+
+from parquet_variant.arrays.parts import empty_table
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import VariantFileError, check_count
+from parquet_variant.files.parquet.format.columns import choose_column
+from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
+from parquet_variant.files.parquet.operations.rewrite import VariantForm, profile_task
+from parquet_variant.files.parquet.reading.read import row_group_arrays
+from parquet_variant.files.parquet.reading.read_table import tagged_table
+from parquet_variant.files.parquet.report_text import rewritten
+from parquet_variant.files.parquet.writing.nested import Place, map_variants
+from parquet_variant.files.parquet.writing.options import FileKeywords, WriterOptions
+from parquet_variant.files.parquet.writing.writer import VariantWriter
+from parquet_variant.inference.drift import DriftReport, SchemaOrigin, find_drift
+from parquet_variant.inference.policies.decision import Policy
+from parquet_variant.inference.profile import Profile
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.io.filesystems import filesystem_of, has_delta_log, has_iceberg_metadata, path_text
+from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.keywords import with_keywords
+
+# Also the default of Delta tables.
+DEFAULT_FILE_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, repr=False)
+class OptimizeResult:
+    """The result of `optimize`.
+
+    Parameters
+    ----------
+    files_removed, files_added, bytes_removed, bytes_added
+        Counts; all zero if no file was rewritten.
+    schema
+        The shredding schema of the new files.
+    drift
+        The drift of the data from the old schema; None if a schema was passed.
+    """
+
+    files_removed: int = 0
+    files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+    schema: ShreddingSchema | None = None
+    drift: DriftReport | None = None
+
+    def __repr__(self) -> str:
+        drift = "" if self.drift is None else f"; {self.drift!r}"
+        return f"<OptimizeResult {rewritten(self)}{drift}>"
+
+
+class File(Protocol):
+    """A file of a directory, as the functions of its format take it."""
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShreddedFile:
+    """A file with its shredding schema, its rows, and its other columns, which must be equal in files to be merged."""
+
+    source: Any  # A `File`.
+    schema: ShreddingSchema | None  # None if the layout has no schema, so that the file cannot be re-shredded.
+    rows: int
+    other_columns: str
+
+    @property
+    def folder(self) -> str:
+        """The directory of the file."""
+        return posixpath.dirname(self.source.path)
+
+
+@dataclass(frozen=True, slots=True)
+class FormatToOptimize:
+    """The functions by which `optimize_directory` finds, describes, profiles and merges the files of a format."""
+
+    files: Callable[[str], Sequence[File]]  # The files of a directory.
+    describe: Callable[[Any], ShreddedFile]
+    # Tasks: the profile of a file; and one file from several, as its staged place, rows and bytes.
+    profile: Callable[[int, int, Any], Profile]
+    merge: Callable[..., tuple[StagedFile, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeOptions:
+    """The options of `optimize` that decide which files change."""
+
+    file_bytes: int
+    reshred: bool
+    schema: ShreddingSchema | str | None
+    policy: str | Policy | None
+    min_saving: float
+    dry_run: bool
+
+
+@with_keywords(FileKeywords, WriterOptions)
+def optimize(
+    path: str | os.PathLike[str],
+    *,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    reshred: bool = False,
+    schema: ShreddingSchema | str | None = None,
+    policy: str | Policy | None = None,
+    min_saving: float = 0.02,
+    column: str | None = None,
+    dry_run: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **write: Unpack[FileKeywords],
+) -> OptimizeResult:
+    """Compact the small files of a directory, re-shredding files where that saves space; no row changes.
+
+    New files are staged and moved into the directory before the old files are removed. A directory has no log, so a
+    reader that lists it between these steps sees rows twice. A Delta table is changed by one commit (`delta.optimize`).
+
+    Parameters
+    ----------
+    path
+        A directory of Parquet files. Files of a subdirectory stay in it.
+    file_bytes
+        Target size of a file. Files of at least three quarters of it are kept unless they are re-shredded.
+    reshred
+        Rewrite every file whose schema differs from the one that `policy` chooses, even if that saves nothing.
+    schema
+        Shredding schema, as an object or DDL: every file with another schema is rewritten. By default the schema of
+        most rows, with the changes of `find_drift` if they save enough.
+    policy
+        Policy that chooses the schema for the data; see `infer_shredding_schema`.
+    min_saving
+        Share of the encoded bytes that re-shredding must save, by moving values out of the residual.
+    column
+        The name of the Variant column, if there are several.
+    dry_run
+        Only report the schema and drift; write nothing.
+    threads, progress
+        As for `ingest`.
+    engine
+        The engine that runs the tasks (default: threads of this process).
+    **write
+        Options of `VariantWriter`.
+
+    Raises
+    ------
+    VariantFileError
+        If the path is not a directory of Parquet files, or is a Delta table.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, text in (("1", '{"n": 1}'), ("2", '{"n": 1, "s": "new"}')):
+    ...         _ = pv.parquet.write(f"{folder}/{name}.parquet", pv.parse_json([text] * 100), schema="n bigint")
+    ...     result = pv.parquet.optimize(folder)
+    >>> result.files_removed, result.files_added, result.schema.to_ddl()
+    (2, 1, 'n bigint, s string')
+    """
+    WriterOptions.of(write)  # Check options before files are read.
+    parquet = FormatToOptimize(
+        locate,
+        partial(_shredded_file, column=column),
+        partial(profile_task, column=column),
+        partial(_rewrite, column=column, write=write),
+    )
+    options = OptimizeOptions(file_bytes, reshred, schema, policy, min_saving, dry_run)
+    return optimize_directory(path, parquet, options, engine_or_threads(engine, threads, progress))
+
+
+def optimize_directory(
+    path: str | os.PathLike[str], format: FormatToOptimize, options: OptimizeOptions, engine: Engine
+) -> OptimizeResult:
+    """Compact and re-shred the files of a directory, in any file format; see `optimize`."""
+    root = path_text(path).rstrip("/")
+    _check_directory(root)
+    sources = format.files(root)
+    files = [format.describe(source) for source in sources]
+    drift = None
+    schema = None
+    shredded = [file for file in files if file.schema is not None]
+    if not shredded:
+        reshreds = False
+    elif options.schema is None:
+        profile = engine.reduce("profile", format.profile, [file.source for file in shredded], Profile.merge)
+        current = _most_common_schema(shredded)
+        drift = find_drift(current, profile, options.policy, min_saving=options.min_saving)
+        drift = replace(drift, origin=_origin(root, shredded, current))
+        schema = drift.to_shred(current, reshred=options.reshred)
+        reshreds = options.reshred or drift.pays
+    else:
+        schema = ShreddingSchema.of(options.schema)
+        reshreds = True
+    packs = _packs(files, options.file_bytes, schema if reshreds else None)
+    if options.dry_run or not packs:
+        return OptimizeResult(schema=schema, drift=drift)
+    opened = open_staging(root, "append")
+    assert opened is not None
+    staging = opened.begin()
+    base = filesystem_of(root)[1].rstrip("/")
+    old = [file.source for pack in packs for file in pack]
+    try:
+        work = partial(format.merge, staging=staging, schema=schema, root=base)
+        results = engine.run("optimize", work, [[file.source for file in pack] for pack in packs])
+        before, after = sum(file.rows for pack in packs for file in pack), sum(rows for _, rows, _ in results)
+        if before != after:
+            raise VariantFileError(
+                f"{root} changed while it was read ({before:,} rows, then {after:,}): try again",
+                reason="files-changed",
+                file=root,
+            )
+        replaced = [file.path[len(base) :].strip("/") for file in old]
+        staging.commit([file for file, _, _ in results], marker=False, replaced=replaced)
+    except BaseException:
+        staging.abort()
+        raise
+    added = sum(size for _, _, size in results)
+    return OptimizeResult(len(old), len(results), sum(file.size for file in old), added, schema, drift)
+
+
+def _check_directory(root: str) -> None:
+    filesystem, path = filesystem_of(root)
+    if filesystem.get_file_info(path).type != fs.FileType.Directory:
+        raise VariantFileError(
+            f"{root} is not a directory: pass a directory of Parquet files, or a Delta table",
+            reason="not-found",
+            file=root,
+        )
+    if has_delta_log(root):
+        raise VariantFileError(f"{root} is a Delta table: use pv.delta.optimize", reason="delta-table", file=root)
+    if has_iceberg_metadata(root):
+        raise VariantFileError(
+            f"{root} is an Iceberg table: use pv.iceberg.optimize", reason="iceberg-table", file=root
+        )
+
+
+def _shredded_file(source: ParquetSource, column: str | None) -> ShreddedFile:
+    with open_file(source) as file:
+        variant_column = choose_column(file.schema, column, file.name)
+        table = empty_table(file.arrow_schema)
+        other_fields = [str(field) for field in table.schema if field.name != variant_column.path[0]]
+        array = next(array for _, array in row_group_arrays(file, variant_column))
+        schema = array.schema if array.schema is not None else ShreddingSchema.variant()
+        return ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {other_fields}")
+
+
+def _most_common_schema(files: Sequence[ShreddedFile]) -> ShreddingSchema:
+    rows: Counter[str] = Counter()
+    for file in files:
+        if file.schema is not None:
+            rows[file.schema.to_json()] += file.rows
+    return ShreddingSchema.from_json(max(rows, key=lambda text: (rows[text], text)))
+
+
+def _origin(root: str, files: Sequence[ShreddedFile], schema: ShreddingSchema) -> SchemaOrigin:
+    """Return how many rows are in files with a schema, and the time of the oldest of these files."""
+    same = [file for file in files if file.schema == schema]
+    infos = filesystem_of(root)[0].get_file_info([file.source.path for file in same])
+    times = [info.mtime for info in infos if info.mtime is not None]
+    return SchemaOrigin(sum(file.rows for file in same), sum(file.rows for file in files), min(times, default=None))
+
+
+def _packs(files: Sequence[ShreddedFile], file_bytes: int, schema: ShreddingSchema | None) -> list[list[ShreddedFile]]:
+    """Return groups of files to merge; a single file only if it is re-shredded."""
+    packs = pack_files(
+        [((file.folder, file.other_columns), file.source.size) for file in files],
+        file_bytes,
+        [schema is not None and file.schema not in (None, schema) for file in files],
+    )
+    return [[files[at] for at in pack] for pack in packs]
+
+
+def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, rewritten: Sequence[bool]) -> list[list[int]]:
+    """Return groups of files to merge, by number: small files, and files to rewrite; only the latter alone.
+
+    `files`: a key that files of a group must share, and the size, of every file.
+    `rewritten`: whether each file is rewritten in any case.
+    """
+    check_count("file_bytes", file_bytes, 1)
+    packs: list[list[int]] = []
+    filled: dict[Hashable, tuple[list[int], int]] = {}
+    for number, (key, size) in enumerate(files):
+        if rewritten[number] or size < file_bytes * 3 // 4:
+            pack, total = filled.get(key, ([], 0))
+            if not pack or total + size > file_bytes:
+                pack, total = [], 0
+                packs.append(pack)
+            pack.append(number)
+            filled[key] = pack, total + size
+    return [pack for pack in packs if len(pack) > 1 or rewritten[pack[0]]]
+
+
+def staged_file(staging: Staging, task: int, attempt: int, folder: str, extension: str = "parquet") -> StagedFile:
+    """Return the place of a new file for a folder below the directory."""
+    name = staging.file_name(task, extension=extension, prefix=COMPACTED)
+    return StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
+
+
+def _rewrite(
+    task: int,
+    attempt: int,
+    sources: list[ParquetSource],
+    *,
+    staging: Staging,
+    schema: ShreddingSchema,
+    column: str | None,
+    root: str,
+    write: FileKeywords,
+) -> tuple[StagedFile, int, int]:
+    """Write one new file; return its staged place, rows and bytes."""
+    staged = staged_file(staging, task, attempt, posixpath.relpath(posixpath.dirname(sources[0].path), root))
+    form = VariantForm("final", schema, column, "error")
+    with VariantWriter(staged.path, **write) as writer:
+        for source in sources:
+            with open_file(source) as file:
+                main = choose_column(file.schema, column, file.name).path
+
+                def shredded(array: pa.StructArray, place: Place, main: Place = main) -> pa.StructArray:
+                    return form.of(VariantArray(array), is_main=True) if place == main else array
+
+                for group in range(file.metadata.num_row_groups):
+                    writer.write_batch(map_variants(tagged_table(file, [group]), shredded))
+    assert writer.info is not None
+    return staged, writer.info.rows, writer.info.bytes

@@ -1,0 +1,221 @@
+"""`rewrite`: write files with Variant columns in another layout, schema or annotation, one row group at a time.
+
+Owns the iteration over files and row groups, and the conversion of every Variant, including those in structs, lists
+and maps. Leaves shredding to `functions`, and running tasks to `io.engine` and `spark.engine`.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Unpack, get_args
+
+import pyarrow as pa
+from pyarrow import fs
+
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import check_choice
+from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
+from parquet_variant.files.parquet.reading.read import profile_column
+from parquet_variant.files.parquet.reading.read_table import tagged_table
+from parquet_variant.files.parquet.writing.nested import Place, map_variants
+from parquet_variant.files.parquet.writing.options import FileKeywords, WriterOptions
+from parquet_variant.files.parquet.writing.write import SchemaLike
+from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.inference.infer import infer
+from parquet_variant.inference.profile import Profile
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.parallel import in_order
+from parquet_variant.io.staging import check_target
+from parquet_variant.io.temporaries import sweep_temporaries
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
+from parquet_variant.support.choices import FileMode, Layout, OnConflict
+from parquet_variant.support.keywords import with_keywords
+
+
+@with_keywords(FileKeywords, WriterOptions)
+def rewrite(
+    source: Source,
+    dest: str | os.PathLike[str],
+    *,
+    layout: Layout | None = None,
+    schema: SchemaLike = None,
+    column: str | None = None,
+    on_conflict: OnConflict = "error",
+    filesystem: fs.FileSystem | None = None,
+    mode: FileMode = "error",
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **write: Unpack[FileKeywords],
+) -> list[FileInfo]:
+    """Rewrite files; memory is limited to one row group per thread.
+
+    Parameters
+    ----------
+    source
+        A file, directory, glob, URI or list of these; in any layout.
+    dest
+        A file if the source is one file; otherwise a directory, in which files keep their names relative to the source.
+    layout
+        ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``; by default the layout of each
+        column, or ``"final"`` with a schema.
+    schema
+        A `ShreddingSchema`, its DDL, or ``"infer"`` to choose one from all values of all files. By default each column
+        keeps its schema.
+    column
+        The Variant column that `schema` applies to; optional if there is only one. Of other Variant columns, only the
+        layout changes.
+    on_conflict
+        As for `read`.
+    filesystem
+        A pyarrow filesystem for source and destination.
+    mode
+        If a file exists: ``"error"`` or ``"overwrite"``.
+    threads
+        Number of threads for row groups and columns, or for files if there are several (default: one per CPU that this
+        process may use).
+    progress
+        Called with the step, the number of finished files, and the number of files.
+    engine
+        The engine that runs the tasks (default: threads of this process).
+    **write
+        Options of `VariantWriter`: ``annotation`` (without it, readers that do not support Variant see a struct),
+        ``compression``, ``compression_level``, ``row_group_bytes``, ``bloom_filters``, ``writer``, and ``sort_by``
+        (every file is sorted in memory).
+
+    Returns
+    -------
+    list of FileInfo
+        One per file.
+
+    Raises
+    ------
+    VariantFileError
+        If there are no files to read, or the destination exists.
+    ConflictError, MalformedVariantError
+        For invalid values, with file and row.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']), schema="a bigint")
+    ...     _ = pv.parquet.rewrite(f"{folder}/a.parquet", f"{folder}/b.parquet", layout="unshredded", annotation=False)
+    ...     pv.parquet.read(f"{folder}/b.parquet")
+    <VariantArray unshredded, 1 rows: [{"a":1}]>
+    """
+    engine = engine_or_threads(engine, threads, progress)
+    if layout is not None:
+        check_choice("layout", layout, get_args(Layout))
+    check_choice("on_conflict", on_conflict, get_args(OnConflict))
+    WriterOptions.of(write)  # Check options before files are read.
+    targets = plan_rewrite(source, dest, filesystem, mode=mode)
+    names = (filesystem_of(target, filesystem)[1] for _, target in targets)
+    sweep_temporaries(filesystem_of(dest, filesystem)[0], names)
+    if schema == "infer":
+        profile, sources = partial(profile_task, column=column), [file for file, _ in targets]
+        schema = infer(engine.reduce("infer the schema", profile, sources, Profile.merge)).schema
+    elif schema is not None:
+        schema = ShreddingSchema.of(schema)
+    work = partial(
+        _rewrite_file,
+        threads=max(1, engine.parallelism // len(targets)) if engine.local is engine else 1,
+        form=VariantForm(layout, schema, column, on_conflict),
+        filesystem=filesystem,
+        # A task may run again after it has moved its file into place.
+        mode="overwrite",
+        **write,
+    )
+    return engine.run("rewrite", work, targets)
+
+
+def plan_rewrite(
+    source: Source, dest: str | os.PathLike[str], filesystem: fs.FileSystem | None = None, *, mode: FileMode = "error"
+) -> list[tuple[ParquetSource, str]]:
+    """Return pairs of source file and destination; nothing is written.
+
+    Raises `VariantFileError` if there are no files to read, or a destination exists and may not be replaced.
+    """
+    targets = _targets(source, locate(source, filesystem), dest, filesystem)
+    for _, target in targets:
+        system, path = filesystem_of(target, filesystem)
+        check_target(system, path, mode)
+    return targets
+
+
+def _targets(
+    source: Source, sources: list[ParquetSource], dest: str | os.PathLike[str], filesystem: fs.FileSystem | None
+) -> list[tuple[ParquetSource, str]]:
+    """Return pairs of source file and destination; files keep their paths relative to the source directory."""
+    system, root = filesystem_of(dest, filesystem)
+    source_path = filesystem_of(source, filesystem)[1] if isinstance(source, str | os.PathLike) else None
+    if [file.path for file in sources] == [source_path] and system.get_file_info(root).type != fs.FileType.Directory:
+        return [(sources[0], str(dest))]
+    folders = [posixpath.dirname(file.path) for file in sources]
+    base = posixpath.commonpath(folders) if all(folders) else ""
+    names = [posixpath.relpath(file.path, base) if base else file.path for file in sources]
+    return [(file, f"{str(dest).rstrip('/')}/{name}") for file, name in zip(sources, names, strict=True)]
+
+
+def profile_task(task: int, attempt: int, source: ParquetSource, *, column: str | None) -> Profile:
+    """Return the profile of a file, as a task of an engine."""
+    return profile_column(source, column)
+
+
+@dataclass(frozen=True, slots=True)
+class VariantForm:
+    """The new form of the Variants in a file; `rewrite` documents the options."""
+
+    layout: Layout | None
+    schema: ShreddingSchema | None
+    column: str | None
+    on_conflict: OnConflict
+
+    def main(self, file: OpenFile) -> Place | None:
+        """Return the column that the schema applies to; None if no column is chosen."""
+        variants = find_variants(file.schema)
+        is_chosen = self.schema is not None or self.column is not None
+        main = choose_column(file.schema, self.column, file.name) if is_chosen else None
+        if not variants:
+            raise no_variant_column([node.name for node in file.schema.children], file.name)
+        return None if main is None else main.path
+
+    def of(self, array: VariantArray, *, is_main: bool) -> pa.StructArray:
+        """Return the new storage of a Variant column."""
+        schema = self.schema if is_main else None
+        layout = self.layout
+        if layout is None:
+            layout = array.layout if schema is None or array.layout != "unshredded" else "final"
+        if schema is None:
+            schema = None if array.schema is None else array.schema.limited_to()
+        unshredded = unshred_variant(array, on_conflict=self.on_conflict, threads=1) if array.is_shredded else array
+        if layout == "unshredded" or schema is None:
+            return unshredded.storage
+        return shred_variant(unshredded, schema, layout=layout, threads=1).storage
+
+
+def _rewrite_file(
+    task: int, attempt: int, target: tuple[ParquetSource, str], *, form: VariantForm, threads: int, **options: Any
+) -> FileInfo:
+    source, dest = target
+    with open_file(source) as file:
+        main = form.main(file)
+
+        def converted(groups: list[int]) -> pa.Table:
+            with file.place_errors(groups):
+                table = tagged_table(file.for_one_thread(), groups)
+                return map_variants(table, lambda array, path: form.of(VariantArray(array), is_main=path == main))
+
+        row_groups = [[number] for number in range(file.metadata.num_row_groups)] or [[]]
+        with VariantWriter(dest, threads=threads, **options) as writer:
+            for groups, table in zip(row_groups, in_order(converted, row_groups, threads, ahead=0), strict=True):
+                with file.place_errors(groups):
+                    writer.write_batch(table)
+    assert writer.info is not None
+    return writer.info

@@ -1,0 +1,435 @@
+"""The pages of a column chunk, made while batches arrive.
+
+Owns the size of pages, the dictionary and its fallback, page headers, compression, and the statistics of pages and
+chunks. At most one page of values is held before it is encoded. Leaves the bytes of values and levels to `encodings`,
+and the places of pages in the file to `file_writer`. Spec: ``parquet.thrift``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import reduce
+from threading import get_ident
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.files.parquet.format.field_numbers import DATA_PAGE, DICTIONARY_PAGE
+from parquet_variant.files.parquet.format.thrift import BOOL, I32, STRUCT, encode_struct
+from parquet_variant.files.parquet.pages.bounds import Bounds, bounds_of, union
+from parquet_variant.files.parquet.pages.codecs import Codec
+from parquet_variant.files.parquet.pages.dictionary import Dictionary, new_dictionary
+from parquet_variant.files.parquet.pages.encodings import (
+    Encoding,
+    encode_indices,
+    encode_levels,
+    encode_parts,
+    encode_values,
+    is_encodable,
+    max_index_bytes,
+    max_value_bytes,
+)
+from parquet_variant.files.parquet.pages.file_schema import LeafColumn
+from parquet_variant.files.parquet.pages.leaf_types import Physical
+from parquet_variant.files.parquet.pages.leaf_values import LeafValues, byte_arrays_of, leaf_values, present_array
+from parquet_variant.files.parquet.pages.levels import Entries
+from parquet_variant.kernels.arrow_buffers import to_numpy
+from parquet_variant.kernels.buffer_pool import acquire, release
+from parquet_variant.kernels.pages.dictionary import mark_used
+
+Bytes: TypeAlias = "bytes | pa.Buffer"
+# An array with a value or null per slot, or values without nulls.
+Slots: TypeAlias = "pa.Array | LeafValues"
+_ROOM_BYTES = 4 << 20
+# With `use_dictionary=None`, a dictionary may take this fraction of the bytes of the first values,
+_DICTIONARY_SHARE = 4
+# and is decided by at least this many values.
+_MIN_SAMPLE = 1_000
+_NO_INDEX = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOptions:
+    """Options for writing a column."""
+
+    # Whether to use a dictionary until it exceeds ``dictionary_bytes``; None: only if the first values repeat enough
+    # that the dictionary takes a small fraction of their bytes.
+    use_dictionary: bool | None = True
+    encoding: Encoding = Encoding.PLAIN  # The encoding of values outside the dictionary.
+    compress: Codec | None = None  # The codec; None for no compression.
+    dictionary_bytes: int = 8 << 20
+    page_bytes: int = 2 << 20  # Bytes of values at which a page is full.
+    has_statistics: bool = True  # Whether null counts and bounds are written.
+    keeps_hashes: bool = False  # Whether a bloom filter is written.
+
+
+class Page(NamedTuple):
+    """A data page: its bytes, its rows, and its statistics."""
+
+    header: bytes
+    body: Bytes
+    plain_bytes: int
+    encoding: Encoding
+    first_row: int
+    nulls: int
+    values: int
+    bounds: Bounds
+    text_bytes: int
+    definition_counts: list[int]
+    repetition_counts: list[int]
+    size: int
+
+
+class _Levels(NamedTuple):
+    """Encoded levels and the count of each level, with the source arrays, whose identity is the cache key."""
+
+    encoded: bytes
+    counts: list[int]
+    sources: tuple[object, ...]
+
+
+class Shared:
+    """A cache shared by the columns of a row group: encoded levels and pages of nulls.
+
+    The key is the identity of the source arrays, which are kept alive. Threads that need the same entry at the same
+    time may both compute it.
+    """
+
+    def __init__(self) -> None:
+        self.levels: dict[tuple[int, ...], _Levels] = {}
+        self.nulls: dict[tuple[int, ...], tuple[Page, list[Entries]]] = {}
+        self._rooms: dict[int, npt.NDArray[np.uint8]] = {}
+
+    def room(self, size: int) -> npt.NDArray[np.uint8]:
+        """Return this thread's memory for a page; its content is kept until it grows."""
+        thread = get_ident()
+        room = self._rooms.get(thread)
+        if room is None or size > len(room):
+            if room is not None:
+                release(room)
+            room = self._rooms[thread] = acquire(np.uint8, max(_ROOM_BYTES, 2 * size))
+        return room
+
+    def release(self) -> None:
+        """Let others have the memory."""
+        release(*self._rooms.values())
+        self._rooms.clear()
+
+    def encoded(self, pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]], max_level: int) -> _Levels:
+        """Return the levels of pieces, each with a number of entries, up to ``max_level``."""
+        key = (max_level, *(part for count, levels in pieces for part in _identity(count, levels)))
+        levels_pages = self.levels.get(key)
+        if levels_pages is None:
+            levels, count = _concatenated_levels(pieces)
+            sources = tuple(levels for _, levels in pieces)
+            levels_pages = self.levels[key] = _Levels(*encode_levels(levels, count, max_level), sources)
+        return levels_pages
+
+
+def _identity(count: int, levels: Any) -> tuple[int, int]:
+    """Return a key that is equal for the same levels; constant levels and array identities cannot be equal."""
+    return (count, levels or 0) if levels is None or isinstance(levels, int) else (count, -1 - id(levels))
+
+
+def _concatenated_levels(
+    pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]],
+) -> tuple[npt.NDArray[np.uint8] | int, int]:
+    count = sum(count for count, _ in pieces)
+    first = pieces[0][1] or 0 if not isinstance(pieces[0][1], np.ndarray) else pieces[0][1]
+    if len(pieces) == 1:
+        return first, count
+    if isinstance(first, int) and all(
+        not isinstance(level, np.ndarray) and (level or 0) == first for _, level in pieces
+    ):
+        return first, count
+    parts = [level if isinstance(level, np.ndarray) else np.full(size, level or 0, np.uint8) for size, level in pieces]
+    return np.concatenate(parts), count
+
+
+@dataclass(slots=True)
+class ColumnChunk:
+    """A column chunk of a row group that is being written."""
+
+    leaf: LeafColumn  # The leaf column.
+    options: ColumnOptions  # The options for writing it.
+    shared: Shared  # The cache shared with the other columns of the row group.
+    pages: list[Page] = field(default_factory=list)
+    dictionary_page: tuple[bytes, Bytes, int] | None = None
+    hashes: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    rows: int = 0
+    # Whether it contains pages of another file, whose bounds may be truncated.
+    has_cut_bounds: bool = False
+    # Whether it began with a dictionary; None if there were too few values to decide.
+    has_dictionary: bool | None = None
+    _entries: list[Entries] = field(default_factory=list)
+    _values: list[LeafValues] = field(default_factory=list)
+    _indices: list[npt.NDArray[np.int32]] = field(default_factory=list)
+    _dictionary: Dictionary | None = None
+    _is_indexing: bool = False
+    # Bytes of indexed values that are not in a page yet, and whether they use every entry of the dictionary.
+    _text_bytes: int = 0
+    _uses_all: bool = True
+    # Number of entries of the dictionary of another file.
+    _copied_entries: int = 0
+    _waiting_bytes: int = 0
+    _waiting_rows: int = 0
+
+    def __post_init__(self) -> None:
+        if self.options.use_dictionary is not False and is_encodable(Encoding.RLE_DICTIONARY, self.leaf.type):
+            self._dictionary = new_dictionary(self.leaf.type.width)
+            self._is_indexing = True
+
+    def append(self, entries: Entries, slots: Slots, rows: int) -> None:
+        """Add the level entries of some rows, with an array of their slots or their values without nulls."""
+        if entries.present:
+            if isinstance(slots, pa.Array):
+                slots = present_array(slots, entries)
+            indices = self._indexed(slots) if self._is_indexing else None
+            if indices is not None:
+                self._indices.append(indices)
+                self._waiting_bytes += indices.nbytes
+            else:
+                if self._indices:  # Values that are indexed already become a page.
+                    self.flush()
+                values = self._plain_values(slots)
+                self._values.append(values)
+                self._waiting_bytes += len(values.data) + 4 * values.count * (values.lengths is not None)
+        elif self._is_indexing and _has_dictionary(slots):
+            # pyarrow's reader uses the first entry for null rows, so the dictionary must not be empty.
+            self._index_entries(slots.dictionary)
+        self._entries.append(entries)
+        self._waiting_rows += rows
+        if self._waiting_bytes >= self.options.page_bytes:
+            self.flush()
+
+    def _plain_values(self, slots: Slots) -> LeafValues:
+        return slots if isinstance(slots, LeafValues) else leaf_values(_decoded(slots), self.leaf.type)
+
+    def _indexed(self, slots: Slots) -> npt.NDArray[np.int32] | None:
+        """Return dictionary indices; None, and no indices from now on, if the dictionary would become too large."""
+        indices: npt.NDArray[np.int32] | None
+        if _has_dictionary(slots) and len(slots.dictionary) <= len(slots):
+            indices = self._index_dictionary(slots)
+        else:
+            is_requested = self.options.use_dictionary is not None or self.has_dictionary is not None
+            count = slots.count if isinstance(slots, LeafValues) else len(slots) - slots.null_count
+            if not is_requested and count < _MIN_SAMPLE:
+                self._is_indexing = False
+                return None
+            indices = self._index_values(slots, is_requested)
+        self._is_indexing = indices is not None
+        if self.has_dictionary is None:
+            self.has_dictionary = self._is_indexing
+        return indices
+
+    def _index_dictionary(self, array: pa.DictionaryArray) -> npt.NDArray[np.int32] | None:
+        """Return dictionary indices of a dictionary-encoded array."""
+        assert self._dictionary is not None
+        indices = self._index_entries(array.dictionary)
+        if indices is None:
+            return None
+        array_indices = array.indices.drop_null() if array.null_count else array.indices
+        indices = indices[to_numpy(array_indices)]
+        entries = self._dictionary.values()
+        if entries.lengths is not None:
+            self._text_bytes += int(entries.lengths[indices].sum(dtype=np.int64))
+        return indices
+
+    def _index_values(self, slots: Slots, is_requested: bool) -> npt.NDArray[np.int32] | None:
+        """Return dictionary indices of plain values."""
+        assert self._dictionary is not None
+        is_text = self.leaf.type.physical == Physical.BYTE_ARRAY
+        values = (
+            byte_arrays_of(_decoded(slots)) if is_text and isinstance(slots, pa.Array) else self._plain_values(slots)
+        )
+        max_bytes = self.options.dictionary_bytes
+        indexed = self._dictionary.index(
+            values, max_bytes if is_requested else min(max_bytes, values.span // _DICTIONARY_SHARE)
+        )
+        if indexed is None:
+            return None
+        self._text_bytes += indexed.text_bytes
+        return indexed.indices
+
+    def _index_entries(self, entries: pa.Array) -> npt.NDArray[np.int32] | None:
+        assert self._dictionary is not None
+        self._uses_all = False
+        indexed = self._dictionary.index(leaf_values(entries, self.leaf.type), self.options.dictionary_bytes)
+        return None if indexed is None else indexed.indices
+
+    def flush(self) -> None:
+        """Make a page of the pending values."""
+        if not self._entries:
+            return
+        has_dictionary = self._is_indexing and self._dictionary is not None and self._dictionary.count > 0
+        if has_dictionary or any(entries.present for entries in self._entries):
+            page = self._next_page(has_values=True)
+        else:
+            key = self.leaf.definition, self.leaf.repetition, self.rows, self._waiting_rows, *map(id, self._entries)
+            if key not in self.shared.nulls:
+                self.shared.nulls[key] = self._next_page(has_values=False), self._entries
+            page, _ = self.shared.nulls[key]
+        self.pages.append(page)
+        self.rows += self._waiting_rows
+        self._entries, self._values, self._indices = [], [], []
+        self._waiting_bytes = self._waiting_rows = 0
+
+    def _next_page(self, *, has_values: bool) -> Page:
+        leaf = self.leaf
+        definition = self.shared.encoded([(entry.count, entry.definition) for entry in self._entries], leaf.definition)
+        repetition = self.shared.encoded([(entry.count, entry.repetition) for entry in self._entries], leaf.repetition)
+        count = sum(entry.count for entry in self._entries)
+        present = sum(entry.present for entry in self._entries)
+        both = ((repetition, leaf.repetition), (definition, leaf.definition))
+        levels = [part.encoded for part, max_level in both if max_level]
+        size, encoding, bounds, text_bytes = 0, Encoding.PLAIN, None, 0
+        if has_values:
+            size, encoding, bounds, text_bytes = self._encode_page(self._levels_size(levels))
+        header, body, plain = self._page(levels, size, encoding, count)
+        return Page(
+            header=header,
+            body=body,
+            size=len(header) + len(body),
+            plain_bytes=plain,
+            encoding=encoding,
+            first_row=self.rows,
+            values=count,
+            nulls=count - present,
+            bounds=bounds,
+            text_bytes=text_bytes,
+            definition_counts=definition.counts,
+            repetition_counts=repetition.counts,
+        )
+
+    def _levels_size(self, levels: list[bytes]) -> int:
+        """Return the bytes of a page's levels, each preceded by its length."""
+        return sum(map(len, levels)) + 4 * len(levels)
+
+    def _encode_page(self, start: int) -> tuple[int, Encoding, Bounds, int]:
+        """Encode the values of the page into the shared memory from ``start``.
+
+        Return their size, encoding and bounds, and the bytes of byte arrays.
+        """
+        leaf, options = self.leaf, self.options
+        if self._values:
+            parts = self._values
+            max_size = sum(max_value_bytes(part, options.encoding) for part in parts)
+            size = encode_parts(parts, options.encoding, leaf.type, self.shared.room(start + max_size)[start:])
+            if options.keeps_hashes:
+                self.hashes += map(LeafValues.hashes, parts)
+            bounds = None
+            if options.has_statistics:
+                bounds = reduce(union, (bounds_of(part, leaf.type) for part in parts))
+            return size, options.encoding, bounds, sum(part.span for part in parts)
+        assert self._dictionary is not None
+        indices = self._indices[0] if len(self._indices) == 1 else np.concatenate([_NO_INDEX, *self._indices])
+        width = max((self._dictionary.count - 1).bit_length(), 1)
+        out = self.shared.room(start + max_index_bytes(len(indices), width))[start:]
+        size = encode_indices(indices, width, out)
+        entries = self._dictionary.values()
+        bounds = None
+        if options.has_statistics:
+            if not self._uses_all:
+                is_used = np.zeros(entries.count, np.uint8)
+                mark_used(indices, is_used)
+                entries = _used_entries(entries, is_used)
+            bounds = bounds_of(entries, leaf.type)
+        text_bytes, self._text_bytes, self._uses_all = self._text_bytes, 0, False
+        return size, Encoding.RLE_DICTIONARY, bounds, text_bytes
+
+    def _page(self, levels: list[bytes], size: int, encoding: Encoding, count: int) -> tuple[bytes, Bytes, int]:
+        """Return header, body and uncompressed size of a data page whose values are in the shared memory."""
+        before = self._levels_size(levels)
+        room = self.shared.room(before + size)
+        prefix = b"".join(part for encoded in levels for part in (len(encoded).to_bytes(4, "little"), encoded))
+        room[:before] = np.frombuffer(prefix, np.uint8)
+        body = self._compressed(room[: before + size])
+        details = encode_struct((1, I32, count), (2, I32, encoding), (3, I32, Encoding.RLE), (4, I32, Encoding.RLE))
+        return _header(DATA_PAGE, before + size, len(body), (5, STRUCT, details)), body, before + size
+
+    def _compressed(self, plain: npt.NDArray[np.uint8]) -> Bytes:
+        return plain.tobytes() if self.options.compress is None else self.options.compress(plain)
+
+    def take_dictionary(self, page: bytes, plain_bytes: int, entries: LeafValues | None) -> None:
+        """Begin with the dictionary page of another file, including its header; no value is added to it.
+
+        `plain_bytes`: its uncompressed size.
+        `entries`: its values, or None if no new page uses it.
+        """
+        self.dictionary_page = b"", page, plain_bytes
+        if entries is not None and self._dictionary is not None:
+            indexed = self._dictionary.index(entries, self.options.dictionary_bytes)
+            if indexed is None or self._dictionary.count != entries.count:
+                raise ValueError("a dictionary has a value twice")
+            self._uses_all, self._copied_entries = False, entries.count
+
+    def take_page(self, page: Page, rows: int) -> None:
+        """Add a page of another file, with its number of rows."""
+        self.flush()
+        self.pages.append(page._replace(first_row=self.rows))
+        self.rows += rows
+        self.has_cut_bounds |= self.leaf.type.physical == Physical.BYTE_ARRAY
+
+    def pending_bytes(self) -> int:
+        """Return the bytes of the values and the dictionary that `finish` compresses."""
+        return self._waiting_bytes + (0 if self._dictionary is None else self._dictionary.size)
+
+    def finish(self) -> None:
+        """Make the last data page and the dictionary page."""
+        self.flush()
+        dictionary = self._dictionary
+        if dictionary is None or not dictionary.count:
+            return
+        if self.dictionary_page is not None:
+            if dictionary.count != self._copied_entries:
+                raise ValueError("a page has values that are not in its dictionary")
+            dictionary.release()
+            return
+        entries = dictionary.values()
+        if self.options.keeps_hashes:
+            self.hashes.append(entries.hashes())
+        out = self.shared.room(max_value_bytes(entries, Encoding.PLAIN))
+        plain = out[: encode_values(entries, Encoding.PLAIN, self.leaf.type, out)]
+        body = self._compressed(plain)
+        details = encode_struct((1, I32, entries.count), (2, I32, Encoding.PLAIN), (3, BOOL, False))
+        self.dictionary_page = _header(DICTIONARY_PAGE, len(plain), len(body), (7, STRUCT, details)), body, len(plain)
+        dictionary.release()
+        self._dictionary = None
+
+    def forget_bytes(self) -> None:
+        """Release the bytes of pages that are in the file; keep their statistics."""
+        self.pages = [page._replace(header=b"", body=b"") for page in self.pages]
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds of the chunk; None if they are unknown."""
+        bounds: Bounds = None
+        for page in self.pages:
+            bounds = union(bounds, page.bounds)
+        return bounds
+
+
+def _has_dictionary(slots: Slots) -> TypeGuard[pa.DictionaryArray]:
+    return isinstance(slots, pa.Array) and pa.types.is_dictionary(slots.type)
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _header(kind: int, plain: int, stored: int, details: tuple[int, int, bytes]) -> bytes:
+    return encode_struct((1, I32, kind), (2, I32, plain), (3, I32, stored), details)
+
+
+def _used_entries(entries: LeafValues, is_used: npt.NDArray[np.uint8]) -> LeafValues:
+    """Return the entries of a dictionary that a page uses."""
+    if is_used.all():
+        return entries
+    is_used = is_used.view(bool)
+    if entries.lengths is None:
+        data = entries.data.reshape(entries.count, entries.width)[is_used].reshape(-1)
+        return LeafValues(int(is_used.sum()), entries.width, data)
+    lengths = entries.lengths[is_used]
+    return LeafValues(len(lengths), 0, entries.data[np.repeat(is_used, entries.lengths)], lengths)

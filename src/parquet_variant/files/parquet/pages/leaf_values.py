@@ -1,0 +1,235 @@
+"""The values of a leaf's Arrow array in Parquet's physical form: contiguous, without nulls.
+
+Owns the removal of nulls and the physical form of each type. Values are not copied if Arrow stores them in this form.
+Leaves encodings to `encodings` and levels to `levels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.pages.leaf_types import LeafType, Physical
+from parquet_variant.files.parquet.pages.levels import Entries
+from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.kernels.memory import address_of, buffer_address
+from parquet_variant.kernels.pages.bloom_hash import hash_byte_arrays, hash_values
+from parquet_variant.kernels.pages.levels import ByteArrays, present_slots
+from parquet_variant.kernels.pages.values import gather_bytes, valid_lengths, valid_values
+from parquet_variant.types import MAX_OFFSET
+
+Bytes = npt.NDArray[np.uint8]
+Lengths = npt.NDArray[np.int32]
+_DTYPES = {Physical.INT32: np.int32, Physical.INT64: np.int64, Physical.FLOAT: np.float32, Physical.DOUBLE: np.float64}
+_NOTHING = np.zeros(0, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafValues:
+    """Contiguous values of a leaf column, without nulls."""
+
+    count: int  # Number of values.
+    width: int  # Bytes per value; 0 for byte arrays.
+    data: Bytes  # The bytes of all values: numbers are little-endian, a boolean takes one byte.
+    lengths: Lengths | None = None  # Lengths of byte arrays; None for values of one width.
+
+    @property
+    def address(self) -> int:
+        """The address of the bytes."""
+        return address_of(self.data)
+
+    def numbers(self, leaf: LeafType) -> npt.NDArray[Any]:
+        """Return integers and floats as a NumPy array."""
+        dtype = _DTYPES[leaf.physical]
+        return self.data.view(f"u{leaf.width}" if leaf.order == "unsigned" else dtype)
+
+    @property
+    def span(self) -> int:
+        """The number of bytes."""
+        return len(self.data)
+
+    def hashes(self) -> npt.NDArray[np.int64]:
+        """Return the hashes of the values for Bloom filters."""
+        hashes = np.empty(self.count, np.int64)
+        if self.lengths is None:
+            hash_values(self.address, self.width, hashes)
+        else:
+            hash_byte_arrays(self.address, self.lengths, hashes)
+        return hashes
+
+    def texts(self) -> ArrowByteArrays:
+        """Return the values as byte arrays."""
+        bounds = np.full(self.count + 1, self.width, np.int32)
+        if self.lengths is not None:
+            bounds[1:] = self.lengths
+        bounds[0] = 0
+        np.cumsum(bounds, out=bounds)
+        return ArrowByteArrays(self.address, address_of(bounds), 4, 0, 0, self.count, self.count, bounds, self)
+
+
+class ArrowByteArrays(NamedTuple):
+    """Byte arrays as Arrow stores them, null slots included."""
+
+    # Addresses of the bytes and of the first slot's offset, and the width of an offset in bytes.
+    data: int
+    offsets: int
+    width: int
+    # Address of the validity bitmap (0 without nulls), and the bit of the first slot.
+    validity: int
+    first: int
+    # Number of slots, and number of slots with a value.
+    rows: int
+    present: int
+    bounds: npt.NDArray[Any]  # The offsets.
+    owner: Any  # The object that owns the memory.
+
+    @property
+    def span(self) -> int:
+        """The number of bytes from the first slot to the last, null slots included."""
+        return int(self.bounds[-1]) - int(self.bounds[0])
+
+    def length(self, slot: int) -> int:
+        """Return the number of bytes of a slot."""
+        return int(self.bounds[slot + 1]) - int(self.bounds[slot])
+
+
+def concatenated(parts: Sequence[LeafValues]) -> LeafValues:
+    """Concatenate values."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = None if parts[0].lengths is None else np.concatenate([part.lengths for part in parts])
+    data = np.concatenate([part.data for part in parts])
+    return LeafValues(sum(part.count for part in parts), parts[0].width, data, lengths)
+
+
+def present_array(array: pa.Array, entries: Entries) -> pa.Array:
+    """Return the array without the slots whose parents are null or empty."""
+    if entries.present == len(array) - array.null_count:
+        return array
+    positions = np.empty(entries.present, np.int64)
+    assert not isinstance(entries.definition, int)
+    present_slots(entries.definition, entries.slot_level, entries.present_level, positions)
+    return array.take(from_numpy(positions))
+
+
+def leaf_values(array: pa.Array, leaf: LeafType) -> LeafValues:
+    """Return the values of an array without nulls.
+
+    Raises `VariantFileError` if a decimal has more digits than its type, or values take more than 2 GiB.
+    """
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        array, kind = array.storage, kind.storage_type
+    if leaf.physical == Physical.BYTE_ARRAY:
+        return _byte_arrays(array)
+    if leaf.physical == Physical.BOOLEAN:
+        return _booleans(array)
+    width = kind.bit_width // 8
+    return stored_numbers(_fixed(array, width), leaf)
+
+
+def stored_numbers(values: LeafValues, leaf: LeafType) -> LeafValues:
+    """Return values of Arrow's width in the physical form of the file.
+
+    Raises `VariantFileError` if a decimal has more digits than its type.
+    """
+    if leaf.precision is not None:
+        return _decimals(values, leaf)
+    if values.width >= leaf.width:
+        return values
+    narrow = values.data.view(f"{'u' if leaf.order == 'unsigned' else 'i'}{values.width}")
+    return LeafValues(values.count, leaf.width, narrow.astype(np.int32).view(np.uint8))
+
+
+def _fixed(array: pa.Array, width: int) -> LeafValues:
+    validity, data = array.buffers()[:2]
+    count = len(array) - array.null_count
+    if not count:
+        return LeafValues(0, width, _NOTHING)
+    start = array.offset * width
+    if not array.null_count:
+        return LeafValues(count, width, np.frombuffer(data, np.uint8, count * width, start))
+    target = np.empty(count * width, np.uint8)
+    valid_values(
+        buffer_address(data) + start, width, buffer_address(validity), array.offset, len(array), address_of(target)
+    )
+    return LeafValues(count, width, target)
+
+
+def byte_arrays_of(array: pa.Array) -> ArrowByteArrays:
+    """Return the byte arrays of an array of strings or binaries that has rows.
+
+    Raises `VariantFileError` if they take more than 2 GiB.
+    """
+    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+        array = array.cast(pa.large_binary() if pa.types.is_binary_view(array.type) else pa.large_string())
+    validity, offsets, data = array.buffers()
+    rows, nulls, first = len(array), array.null_count, array.offset
+    width = 8 if pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type) else 4
+    slots = ArrowByteArrays(
+        data=buffer_address(data),
+        offsets=buffer_address(offsets) + first * width,
+        width=width,
+        validity=buffer_address(validity) if nulls else 0,
+        first=first,
+        rows=rows,
+        present=rows - nulls,
+        bounds=np.frombuffer(offsets, f"<i{width}", rows + 1, first * width),
+        owner=array,
+    )
+    if slots.span > MAX_OFFSET:
+        raise VariantFileError(
+            "the values of a row take more than 2 GiB, the limit of a Parquet page: split the row", reason="too-large"
+        )
+    return slots
+
+
+def _byte_arrays(array: pa.Array) -> LeafValues:
+    count = len(array) - array.null_count
+    lengths = np.empty(count, np.int32)
+    if not count:
+        return LeafValues(0, 0, _NOTHING, lengths)
+    slots = byte_arrays_of(array)
+    arrays = ByteArrays(*slots[:6])
+    _, total = valid_lengths(arrays, lengths)
+    if total == slots.span:
+        data = np.frombuffer(slots.owner.buffers()[2], np.uint8, total, int(slots.bounds[0])) if total else _NOTHING
+        return LeafValues(count, 0, data, lengths)
+    data = np.empty(total, np.uint8)
+    gather_bytes(arrays, address_of(data))
+    return LeafValues(count, 0, data, lengths)
+
+
+def _booleans(array: pa.Array) -> LeafValues:
+    rows, first = len(array), array.offset
+    validity, data = array.buffers()
+    slots = _bits(data, first, rows)
+    if array.null_count:
+        slots = slots[_bits(validity, first, rows).view(bool)]
+    return LeafValues(len(slots), 1, slots)
+
+
+def _bits(buffer: pa.Buffer, first: int, count: int) -> Bytes:
+    packed = np.frombuffer(buffer, np.uint8)[first >> 3 : (first + count + 7) >> 3]
+    return np.unpackbits(packed, bitorder="little")[first & 7 : (first & 7) + count]
+
+
+def _decimals(values: LeafValues, leaf: LeafType) -> LeafValues:
+    """Convert decimals of 16 bytes to integers, or to big-endian bytes of the width that the precision needs."""
+    words = values.data.view(np.int64).reshape(-1, 2)
+    if leaf.physical != Physical.FIXED_LEN_BYTE_ARRAY:
+        numbers = words[:, 0].astype(_DTYPES[leaf.physical])
+        if not np.array_equal(numbers, words[:, 0]) or not np.array_equal(words[:, 0] >> 63, words[:, 1]):
+            raise VariantFileError(
+                f"a decimal has more than the {leaf.precision} digits of its type: cast it to a larger precision first",
+                reason="value-out-of-range",
+            )
+        return LeafValues(values.count, leaf.width, numbers.view(np.uint8))
+    slots = values.data.reshape(-1, 16)[:, ::-1][:, 16 - leaf.width :]
+    return LeafValues(values.count, leaf.width, np.ascontiguousarray(slots).reshape(-1))

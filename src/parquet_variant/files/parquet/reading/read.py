@@ -1,0 +1,140 @@
+"""`read`: read a Variant column of one or many files, in any layout.
+
+Owns concatenating files and row groups to one array. Leaves finding the column to `format.columns`, and unshredding
+arrays whose schemas differ to `VariantArray`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, get_args
+
+from pyarrow import fs
+
+from parquet_variant.arrays.parts import nested_array
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import VariantError, VariantFileError, check_choice
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
+from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.support.choices import OnConflict
+
+if TYPE_CHECKING:
+    from parquet_variant.inference.profile import Profile
+
+
+def read(
+    source: Source,
+    column: str | None = None,
+    *,
+    filesystem: fs.FileSystem | None = None,
+    on_conflict: OnConflict = "error",
+    threads: int | None = None,
+) -> VariantArray:
+    """Read a Variant column.
+
+    Parameters
+    ----------
+    source
+        A file, directory, glob, URI or list of these, with or without annotation, in any layout.
+    column
+        The name of the column; optional if there is only one. A field of a struct is written with dots.
+    filesystem
+        A pyarrow filesystem.
+    on_conflict
+        Action for values whose ``value`` and ``typed_value`` contradict each other: with ``"error"``, `ConflictError`
+        is raised when such a value is used or unshredded; with ``"typed"``, ``typed_value`` is returned.
+    threads
+        Number of row groups that are read at the same time (default: one per CPU that this process may use).
+
+    Returns
+    -------
+    VariantArray
+        In the layout of the files if they have the same one, else unshredded; unshredded with ``on_conflict="typed"``.
+
+    Raises
+    ------
+    VariantFileError
+        If the file or column does not exist.
+    SchemaError
+        If a column has a shape or type that the specification does not allow.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', "2"]))
+    ...     pv.parquet.read(folder).to_pylist()
+    [{'a': 1}, 2]
+    """
+    check_choice("on_conflict", on_conflict, get_args(OnConflict))
+    parts: list[VariantArray] = []
+    workers = thread_count(threads)
+    for parquet_source in locate(source, filesystem):
+        with open_file(parquet_source) as file:
+            parts.append(read_column(file, choose_column(file.schema, column, file.name), on_conflict, workers))
+    return _concatenated(parts)
+
+
+def read_column(
+    file: OpenFile, column: VariantColumn, on_conflict: OnConflict = "error", threads: int = 1
+) -> VariantArray:
+    """Read all rows of a Variant column of an open file."""
+    arrays = [array for _, array in row_group_arrays(file, column, threads)]
+    if on_conflict == "error":
+        return _concatenated(arrays)
+    from parquet_variant.ops.shred_variant import unshred_variant
+
+    return _concatenated([unshred_variant(array, on_conflict=on_conflict) for array in arrays])
+
+
+def profile_column(source: ParquetSource, column: str | None) -> Profile:
+    """Return the profile of a Variant column of a file; `column` is optional if there is only one."""
+    from parquet_variant.inference.profile import Profile
+
+    total = Profile()
+    with open_file(source) as file:
+        for _, array in row_group_arrays(file, choose_column(file.schema, column, file.name)):
+            total = total.merge(Profile.of_array(array))
+    return total
+
+
+def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) -> Iterator[tuple[int, VariantArray]]:
+    """Yield the Variant column per row group, with the number of the first row; one empty array for an empty file.
+
+    Row groups are read by `threads` threads; at most one more is in memory. Raises `VariantFileError` if the column is
+    inside a list or map, and `SchemaError` if the specification does not allow its type.
+    """
+    if column.repeated:
+        raise VariantFileError(
+            f"{column.name} is inside a list or map, so a row may have several values: "
+            "read whole rows with pv.parquet.read_table or `variant cat`",
+            reason="repeated-column",
+            file=file.name,
+        )
+    leaves = [leaf.leaf for leaf in column.node.leaves() if leaf.leaf is not None]
+
+    def read_groups(groups: list[int]) -> VariantArray:
+        thread_file = file if threads == 1 else file.for_one_thread()
+        table = thread_file.read_leaves(groups, leaves)
+        try:
+            array = VariantArray(nested_array(table, column.path))
+            _ = array.schema  # Raises an error for types that the specification does not allow.
+        except VariantError as error:
+            raise error.at(file=file.name) from None
+        return array
+
+    first_row = 0
+    numbers = [[number] for number in range(file.metadata.num_row_groups)] or [[]]
+    for array in in_order(read_groups, numbers, threads):
+        yield first_row, array
+        first_row += len(array)
+
+
+def _concatenated(parts: list[VariantArray]) -> VariantArray:
+    if len(parts) == 1:
+        return parts[0]
+    nonempty = [part for part in parts if len(part)] or parts[:1]
+    if len({part.storage.type for part in nonempty}) > 1:
+        nonempty = [part.to_unshredded() for part in nonempty]
+    return VariantArray.concat(nonempty)

@@ -1,0 +1,130 @@
+"""Facts that files prove about the paths of a Variant column: the only type of a path, and the keys that occur.
+
+Owns conclusions that hold for every row of several files. Leaves the columns of a path to `projection`, and what
+statistics prove about one row group to `path_statistics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.encoding.metadata import decode_metadata
+from parquet_variant.errors import VariantError
+from parquet_variant.files.parquet.format.columns import choose_column
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.statistics import leaf_statistics, leaf_type
+from parquet_variant.files.parquet.scanning.projection import columns_of_path, only_nulls
+from parquet_variant.path import WILDCARD, VariantPath
+
+
+def common_type(
+    sources: Iterable[ParquetSource], column: str, path: VariantPath, *, nulls: bool = True
+) -> pa.DataType | None:
+    """Return the Arrow type of every value at a path, or None if the footers do not prove that there is one.
+
+    They prove it where each file shreds the path as that type, and no residual holds a value of another type.
+    `nulls`: whether values may also be Variant null.
+    """
+    common: pa.DataType | None = None
+    for source in sources:
+        with open_file(source) as file:
+            file_type = _type_in_file(file, column, path, nulls)
+        if file_type is None or (common is not None and file_type != common):
+            return None
+        common = file_type
+    return common
+
+
+def _type_in_file(file: OpenFile, column: str, path: VariantPath, nulls: bool) -> pa.DataType | None:
+    columns = columns_of_path(choose_column(file.schema, column, file.name), path, None)
+    leaf = columns.primitive
+    if leaf is None or columns.repeated or columns.needs_all:
+        return None
+    return leaf_type(leaf) if all(_is_empty(file, residual, nulls) for residual in columns.residuals) else None
+
+
+def leaf_of_elements(
+    sources: Iterable[ParquetSource], column: str, path: VariantPath
+) -> tuple[VariantPath, pa.DataType] | None:
+    """Return a typed path inside the elements of the arrays at a path, if the footers prove that all values are arrays.
+
+    The list of its values has one entry per element. Of several such paths, the one with the smallest column is chosen.
+    """
+    leaves: dict[VariantPath, pa.DataType] | None = None
+    for source in sources:
+        with open_file(source) as file:
+            of_file = _leaves_of_elements(file, column, path)
+        leaves = of_file if leaves is None else {p: kind for p, kind in leaves.items() if of_file.get(p) == kind}
+        if not leaves:
+            return None
+    return next(iter(leaves.items())) if leaves else None
+
+
+def _leaves_of_elements(file: OpenFile, column: str, path: VariantPath) -> dict[VariantPath, pa.DataType]:
+    """Return the typed paths inside the elements of arrays, the smallest column first; none if not all are arrays."""
+    variant = choose_column(file.schema, column, file.name)
+    columns = columns_of_path(variant, path, None)
+    typed, residual = columns.group.child("typed_value"), columns.group.child("value")
+    if not columns.reached or columns.repeated or typed is None or typed.is_leaf or not typed.is_list:
+        return {}
+    if residual is not None and not _is_empty(file, residual):
+        return {}
+    candidates = [path / WILDCARD, *(path / WILDCARD / key for key in _typed_keys(typed.element))]
+    sizes: dict[VariantPath, tuple[int, pa.DataType]] = {}
+    for candidate in candidates:
+        part = columns_of_path(variant, candidate, None)
+        if part.primitive is None or not all(_is_empty(file, leaf) for leaf in part.residuals):
+            continue
+        assert part.primitive.leaf is not None
+        groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
+        size = sum(group.column(part.primitive.leaf).total_compressed_size for group in groups)
+        if (kind := leaf_type(part.primitive)) is not None:
+            sizes[candidate] = size, kind
+    return {candidate: sizes[candidate][1] for candidate in sorted(sizes, key=lambda key: sizes[key][0])}
+
+
+def _typed_keys(element: SchemaNode) -> list[str]:
+    typed = element.child("typed_value")
+    return [] if typed is None or typed.is_leaf or typed.is_list else [child.name for child in typed.children]
+
+
+def _is_empty(file: OpenFile, residual: SchemaNode, variant_nulls: bool = False) -> bool:
+    """Return whether the footer proves that a residual column has no value, or (if allowed) only Variant nulls."""
+    assert residual.leaf is not None
+    groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
+    return all(
+        only_nulls(leaf_statistics(group.column(residual.leaf), residual), variant_nulls=variant_nulls)
+        for group in groups
+    )
+
+
+def keys_of_files(sources: Sequence[ParquetSource], column: str | None) -> frozenset[str]:
+    """Return every key of the objects in a Variant column, from shredded columns and metadata dictionaries."""
+    keys: set[str] = set()
+    metadata: set[bytes] = set()
+    for source in sources:
+        with open_file(source) as file:
+            variant = choose_column(file.schema, column, file.name)
+            keys |= {node.name for node in variant.node.walk()}  # a key of a typed object needs no dictionary entry
+            leaf = variant.node.child("metadata")
+            if leaf is not None and leaf.leaf is not None:
+                for number in range(file.metadata.num_row_groups):
+                    metadata |= _distinct(file.read_leaves([number], [leaf.leaf]))
+    for dictionary in metadata:
+        try:
+            keys.update(decode_metadata(dictionary))
+        except VariantError:  # whoever reads the row reports it
+            continue
+    return frozenset(keys)
+
+
+def _distinct(table: pa.Table) -> set[bytes]:
+    column = one_chunk(table.column(0))
+    while pa.types.is_struct(column.type):
+        column = column.flatten()[0]
+    values = column.dictionary if pa.types.is_dictionary(column.type) else column.unique()
+    return {bytes(value) for value in values.to_pylist() if value is not None}

@@ -1,0 +1,484 @@
+"""Queries by path over Parquet files: read only the leaf columns that are needed and the row groups that may match.
+
+Owns running a query over files, split into tasks that other processes can run. Leaves the choice of leaf columns and
+row groups to `scan_plan`, reading them to `part_reader`, and filters to `query.predicate`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol, TypedDict, TypeVar, Unpack, get_args
+
+import pyarrow as pa
+from pyarrow import fs
+
+from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.errors import VariantError, check_choice
+from parquet_variant.files.parquet.format.columns import top_column
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
+from parquet_variant.files.parquet.reading.column_values import DICTIONARY
+from parquet_variant.files.parquet.reading.read_table import plain_field
+from parquet_variant.files.parquet.report_text import counted
+from parquet_variant.files.parquet.scanning.part_reader import PartReader, in_type
+from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
+from parquet_variant.files.parquet.scanning.path_statistics import constant_statistics
+from parquet_variant.files.parquet.scanning.scan_plan import FilePlan, GroupPlan, ScanTask, plan_file, tasks_of_groups
+from parquet_variant.files.parquet.scanning.scan_report import ScanReport
+from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.layouts.similar_paths import missing_path_hint
+from parquet_variant.query.predicate import Predicate, columns_of, evaluate
+from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
+from parquet_variant.query.question import PlannedQuery, Question, short_description
+from parquet_variant.query.selection import Selected
+from parquet_variant.support.choices import Errors
+from parquet_variant.support.keywords import with_keywords
+
+# Uncompressed bytes that are read together if there is no filter.
+_BATCH_BYTES = 256 << 20
+# Number of footers of remote files that are requested at the same time.
+FOOTERS = 16
+# Rows from which a row group is read on its own, page by page.
+_WORTH_PAGES = 1 << 13
+# The share of matching rows up to which a filtered copy costs less than all rows.
+_WORTH_FILTERING = 0.75
+
+
+class FilePart(NamedTuple):
+    """Row groups of an open file that are read together."""
+
+    file: OpenFile
+    plan: FilePlan
+    groups: list[GroupPlan]
+    is_last: bool
+
+    @property
+    def first_row(self) -> int:
+        """The number of the first row, counted from the start of the file."""
+        return sum(self.file.metadata.row_group(number).num_rows for number in range(self.groups[0].number))
+
+
+# A file and the numbers of its row groups; None for all row groups.
+_GroupsOfFile = tuple[ParquetSource, frozenset[int] | None]
+
+
+class _PartOfFile(Protocol):
+    @property
+    def file(self) -> OpenFile: ...
+    @property
+    def is_last(self) -> bool: ...
+
+
+Part = TypeVar("Part", bound=_PartOfFile)
+
+
+def _is_remote(sources: Iterable[ParquetSource]) -> bool:
+    """Return whether any file is remote: footers of remote files are requested concurrently."""
+    return any(not isinstance(source.filesystem, fs.LocalFileSystem) for source in sources)
+
+
+def tables_of_parts(
+    files: Iterable[tuple[OpenFile, Sequence[Part]]], read: Callable[[Part], pa.Table | None], threads: int
+) -> Iterator[pa.Table]:
+    """Yield the rows of parts of files in order, read by threads; close a file after its last part.
+
+    At most one finished part is in memory in addition to those that threads read.
+    """
+    pending: deque[Part] = deque()
+
+    def parts() -> Iterator[Part]:
+        for file, file_parts in files:
+            for part in file_parts:
+                pending.append(part)
+                yield part
+            if not file_parts:
+                file.close()
+
+    tables = in_order(read, parts(), threads)
+    try:
+        for table in tables:
+            part = pending.popleft()
+            if part.is_last:
+                part.file.refuse_changed()
+                part.file.close()
+            if table is not None and len(table):
+                yield table
+    finally:
+        tables.close()
+        for part in pending:
+            part.file.close()
+
+
+@dataclass(frozen=True, repr=False)
+class Scan(PlannedQuery):
+    """A query over Parquet files, made by `scan`: only footers are read until rows are requested.
+
+    Parameters
+    ----------
+    sources
+        The files.
+    selection
+        The output columns.
+    hidden
+        Columns that only the filter needs.
+    predicate
+        The bound filter, or None.
+    column
+        The name of the Variant column, if there are several.
+    skipping
+        Whether to skip row groups by their statistics.
+    errors
+        Action for a value that cannot be cast: ``"null"`` or ``"raise"``.
+    zone
+        The session time zone of casts.
+    threads
+        Number of row groups that are read at the same time (default: one per CPU that this process may use).
+    coarse
+        Whether the result may contain rows that do not match the filter, where removing them costs more than it saves.
+    dictionaries
+        Names of string columns that are returned as dictionaries.
+    """
+
+    sources: tuple[ParquetSource, ...]
+    selection: tuple[Selected, ...]
+    hidden: tuple[Selected, ...] = ()
+    predicate: Predicate | None = None
+    column: str | None = None
+    skipping: bool = True
+    errors: Errors = "null"
+    zone: str = "UTC"
+    threads: int | None = None
+    coarse: bool = False
+    dictionaries: frozenset[str] = frozenset()
+    _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<Scan {short_description(self.selection, self.predicate)} over {counted(len(self.sources), 'file')}>"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result; a Variant is a struct whose field has the extension name."""
+        return pa.schema(
+            [
+                item.field.with_type(DICTIONARY) if item.name in self.dictionaries else item.field
+                for item in self.selection
+            ]
+        )
+
+    @property
+    def bytes_read(self) -> int:
+        """Compressed bytes of the column chunks that this scan has read in this process."""
+        return self._bytes_read[0]
+
+    # ---- plans
+
+    def _plan(self, file: OpenFile) -> FilePlan:
+        # A skipped row cannot raise an error, so nothing is skipped with errors="raise".
+        skipping = self.skipping and self.errors == "null"
+
+        def make() -> FilePlan:
+            return plan_file(file, self.every_column, self.predicate, self.column, skipping=skipping)
+
+        if file.cached is None or self.predicate is not None:
+            return make()
+        return file.cached.plan((self.selection, self.column, skipping, file.source.partition), make)
+
+    def _may_match_partition(self, source: ParquetSource) -> bool:
+        """Return whether the partition of a file allows a match; other files are not opened."""
+        if self.predicate is None or not source.partition or not self.skipping or self.errors != "null":
+            return True
+        values = dict(source.partition)
+        columns = {item.name: values.get(item.stored_name) for item in self.every_column if item.path is None}
+
+        def statistics(name: str) -> PruningStatistics:
+            value = columns.get(name)
+            return UNKNOWN if value is None else constant_statistics(value)
+
+        return bool(may_match(self.predicate, statistics))
+
+    def _outputs(self) -> tuple[list[int], list[int]]:
+        """Return the numbers of the columns that the filter needs, and of the other output columns."""
+        names = columns_of(self.predicate) if self.predicate is not None else set()
+        first = [number for number, item in enumerate(self.every_column) if item.name in names]
+        return first, [number for number in range(len(self.selection)) if number not in first]
+
+    def strings_with_dictionary(self) -> frozenset[str]:
+        """Return the string columns that have a dictionary in the first file; none for a remote file."""
+        if _is_remote(self.sources[:1]):
+            return frozenset()
+        with open_file(self.sources[0]) as file:
+            plan = self._plan(file)
+            return frozenset(
+                item.name
+                for number, item in enumerate(self.selection)
+                if (leaf := plan.direct.get(number)) is not None
+                and item.type == pa.string()
+                and plan.groups
+                and plan.groups[0].leaves[number] == (leaf.leaf,)
+                and file.metadata.row_group(plan.groups[0].number).column(leaf.leaf).has_dictionary_page
+            )
+
+    def explain(self) -> ScanReport:
+        """Return what the scan would read: files, row groups, columns and bytes.
+
+        Bytes are those of whole column chunks, from the footers. Where the filter then matches no row of a row group,
+        only the columns of the filter are read: fewer bytes than reported.
+        """
+        report = ScanReport()
+        outputs = range(len(self.every_column))
+        for source in self.sources:
+            with open_file(source) as file:
+                plan = self._plan(file)
+                report.add(file, plan, plan.chunk_bytes(file, plan.groups, outputs), outputs)
+        return report
+
+    def tasks(self, target_bytes: int = 128 << 20) -> list[ScanTask]:
+        """Split the work into tasks of about `target_bytes` compressed bytes, without row groups that cannot match."""
+        tasks: list[ScanTask] = []
+        outputs = range(len(self.every_column))
+        for source in filter(self._may_match_partition, self.sources):
+            with open_file(source) as file:
+                plan = self._plan(file)
+                sizes = {group.number: plan.chunk_bytes(file, [group], outputs) for group in plan.groups}
+                tasks += tasks_of_groups(file, sizes, target_bytes)
+        return tasks
+
+    # ---- rows
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the result in tables of at least one row, in the order of files and rows."""
+        return self._read_all([(source, None) for source in filter(self._may_match_partition, self.sources)])
+
+    def of(self, files: Sequence[ParquetSource]) -> Scan:
+        """Return the same query over other files."""
+        return replace(self, sources=tuple(files))
+
+    def read(self, task: ScanTask) -> Iterator[pa.Table]:
+        """Yield the part of the result that belongs to a task."""
+        return self._read_all([(task.source, frozenset(task.row_groups))])
+
+    def _read_all(self, sources: list[_GroupsOfFile]) -> Iterator[pa.Table]:
+        threads = thread_count(self.threads)
+
+        def parts_of(groups_of_file: _GroupsOfFile) -> tuple[OpenFile, list[FilePart]]:
+            source, groups = groups_of_file
+            file = open_file(source)
+            return file, self.parts(file, groups)
+
+        footers = FOOTERS if threads > 1 and _is_remote(source for source, _ in sources) else 1
+        return tables_of_parts(in_order(parts_of, sources, footers), self.read_part, threads)
+
+    def parts(self, file: OpenFile, only: frozenset[int] | None = None) -> list[FilePart]:
+        """Split an open file, or some of its row groups, into parts that are read together; close it if that fails."""
+        try:
+            plan = self._plan(file)
+            groups = [group for group in plan.groups if only is None or group.number in only]
+            parts = list(self._parts_of_groups(file, plan, groups))
+        except BaseException:
+            file.close()
+            raise
+        return [FilePart(file, plan, part, part is parts[-1]) for part in parts]
+
+    def read_part(self, part: FilePart) -> pa.Table | None:
+        """Return the matching rows of a part; None if no row matches."""
+        with part.file.place_errors(group.number for group in part.groups):
+            return self._matching_rows(part.file.for_one_thread(), part.plan, part.groups)
+
+    def _parts_of_groups(
+        self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]
+    ) -> Iterator[list[GroupPlan]]:
+        """Yield row groups that are read together: neighbors that need the same leaves; single ones with a filter."""
+        alone = self.predicate is not None or plan.is_unshredded
+        if plan.direct and groups:
+            alone = alone or file.metadata.row_group(groups[0].number).num_rows >= _WORTH_PAGES
+        max_bytes = _BATCH_BYTES // thread_count(self.threads)
+        part: list[GroupPlan] = []
+        size = 0
+        for group in groups:
+            group_bytes = file.metadata.row_group(group.number).total_byte_size
+            if part and (alone or group.leaves != part[0].leaves or size + group_bytes > max_bytes):
+                yield part
+                part, size = [], 0
+            part.append(group)
+            size += group_bytes
+        if part:
+            yield part
+
+    def _matching_rows(self, file: OpenFile, plan: FilePlan, part: list[GroupPlan]) -> pa.Table | None:
+        filter_outputs, other_outputs = self._outputs()
+        dictionaries = {number for number, item in enumerate(self.selection) if item.name in self.dictionaries}
+        reader = PartReader(
+            file,
+            plan,
+            part,
+            self.every_column,
+            self.errors == "raise",
+            self.zone,
+            frozenset(dictionaries.union(filter_outputs)),
+        )
+        columns: dict[int, pa.Array] = {}
+        mask: pa.BooleanArray | None = None
+        try:
+            if self.predicate is not None:
+                columns = reader.columns(filter_outputs)
+                named = {self.every_column[number].name: column for number, column in columns.items()}
+                mask = evaluate(self.predicate, named).fill_null(scalar(False, pa.bool_()))
+                matches = mask.true_count
+                if not matches:
+                    return None
+                if matches > (_WORTH_FILTERING * len(mask) if self.coarse else len(mask) - 1):
+                    mask = None
+                else:
+                    columns = {
+                        number: column.filter(mask) for number, column in columns.items() if number not in other_outputs
+                    }
+            columns |= reader.columns(other_outputs, mask)
+        finally:
+            self._bytes_read[0] += reader.bytes_read
+        schema = self.schema
+        return pa.table([in_type(columns[number], field.type) for number, field in enumerate(schema)], schema=schema)
+
+
+def scan(
+    source: Source,
+    columns: Mapping[str, object] | Sequence[str],
+    where: object = None,
+    *,
+    column: str | None = None,
+    filesystem: fs.FileSystem | None = None,
+    skipping: bool = True,
+    errors: Errors = "null",
+    zone: str = "UTC",
+    threads: int | None = None,
+) -> Scan:
+    """Plan a query by path over Parquet files, whatever their shredding schemas.
+
+    Parameters
+    ----------
+    source
+        A file, directory, glob, URI or list of these.
+    columns
+        Output columns by name: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of a
+        column of the files, which is returned whole, with any Variants in it.
+    where
+        A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a predicate.
+        It names output columns, ordinary columns of the files, or paths with their type: ``$.a.b:int = 3``.
+    column
+        The Variant column, if the files have several.
+    filesystem
+        A pyarrow filesystem.
+    skipping
+        Whether to skip data by statistics and Bloom filters. The result is the same.
+    errors
+        ``"null"``: a value that cannot be cast is null, as with `try_variant_get`; ``"raise"``: it raises `CastError`,
+        and nothing is skipped.
+    zone
+        The session time zone of casts: a region or an offset.
+    threads
+        Number of row groups that are read at the same time (default: one per CPU that this process may use). Rows are
+        returned in order, and at most ``threads + 1`` row groups are in memory.
+
+    Raises
+    ------
+    VariantFileError
+        If a file or column does not exist.
+    PathError, PredicateError, SchemaError
+        If a path, the filter or a type cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"mag": 5.5}', '{"mag": 1}']), schema="infer")
+    ...     pv.parquet.scan(folder, {"mag": "$.mag:double"}, "mag > 2").to_table().to_pydict()
+    {'mag': [5.5]}
+    """
+    thread_count(threads)
+    check_choice("errors", errors, get_args(Errors))
+    sources = tuple(locate(source, filesystem))
+    question = Question.of(columns, where)
+    typed = question.columns
+    if any(item.path is None for item in typed):
+        typed = with_types(sources[0], typed)
+    bound = question.bound(typed, zone)
+    return Scan(sources, bound.selection, bound.hidden, bound.predicate, column, skipping, errors, zone, threads)
+
+
+def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
+    """Return the selection with the types of ordinary columns in the first file."""
+    if not selection:
+        return ()
+    partition = dict(source.partition)
+    with open_file(source) as file:
+        arrow = file.arrow_schema
+        typed = []
+        for item in selection:
+            name = item.stored_name
+            if item.path is None and name in partition:
+                item = replace(item, type=partition[name].type)
+            elif item.path is None:
+                top_column(file.schema, name, file.name, partition)
+                field = plain_field(arrow.field(name), file)
+                item = replace(item, type=None if is_variant_field(field) else field.type)
+            typed.append(item)
+    return tuple(typed)
+
+
+class ScanKeywords(TypedDict, total=False):
+    """The keywords of `scan`."""
+
+    column: str | None
+    filesystem: fs.FileSystem | None
+    skipping: bool
+    errors: Errors
+    zone: str
+    threads: int | None
+
+
+@with_keywords(ScanKeywords, scan)
+def extract(
+    source: Source, columns: Mapping[str, object] | Sequence[str], where: object = None, **options: Unpack[ScanKeywords]
+) -> pa.Table:
+    """Read paths of a Variant column as typed Arrow columns: only the leaf columns and row groups that they need.
+
+    Parameters
+    ----------
+    source, columns, where, **options
+        As for `scan`: ``column``, ``filesystem``, ``skipping``, ``errors``, ``zone``, ``threads``.
+
+    Raises
+    ------
+    VariantError
+        As `scan`, and `CastError` with ``errors="raise"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"mag": 5.5, "place": "x"}', '{"mag": "n/a"}']))
+    ...     pv.parquet.extract(folder, {"mag": ("$.mag", "double"), "place": ("$.place", "string")}).to_pydict()
+    {'mag': [5.5, None], 'place': ['x', None]}
+    """
+    planned = scan(source, columns, where, **options)
+    table = planned.to_table()
+    if any(column.null_count == len(column) for column in table.columns):
+        _warn_of_missing_paths(planned)
+    return table
+
+
+def _warn_of_missing_paths(planned: Scan) -> None:
+    """Warn about the paths of a scan that no row has, and that are similar to one."""
+    paths = [column.path for column in (*planned.selection, *planned.hidden) if column.path is not None]
+    if not all(isinstance(source.filesystem, fs.LocalFileSystem) for source in planned.sources):
+        return  # the keys are read from the files, which takes requests to an object store
+    try:
+        keys = keys_of_files(planned.sources, planned.column) if paths else frozenset[str]()
+    except VariantError:  # whoever reads the values reports it
+        return
+    for path in dict.fromkeys(paths):
+        hint = missing_path_hint(path, keys) if keys else None
+        if hint is not None and "did you mean" in hint:
+            warnings.warn(hint, UserWarning, stacklevel=3)

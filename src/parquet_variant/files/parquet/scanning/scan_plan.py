@@ -1,0 +1,296 @@
+"""Planning a query over one file: the row groups that may match, and the leaf columns that each of them needs.
+
+Owns the plan, made from the footer alone, and tasks of row groups. Leaves statistics of paths to `path_statistics`, the
+evaluation of filters over them to `query.prune`, and reading to `scan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyarrow import fs
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format.bloom import BloomFilters
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, top_column
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.statistics import leaf_statistics, leaf_type, may_hide_nan
+from parquet_variant.files.parquet.scanning.path_statistics import (
+    column_statistics,
+    constant_statistics,
+    path_statistics,
+)
+from parquet_variant.files.parquet.scanning.projection import PathColumns, columns_of_path
+from parquet_variant.inference.leaf_statistics import LeafStatistics, merge_statistics
+from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.query.predicate import Predicate, columns_of
+from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
+from parquet_variant.query.selection import Selected
+
+# Types whose values a file stores as Arrow does in memory.
+_INSTANTS = [pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC")]
+_DIRECT = frozenset(
+    [pa.bool_(), pa.string(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32(), *_INSTANTS]
+)
+Statistics = Callable[[SchemaNode], LeafStatistics]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """A row group that may contain matching rows."""
+
+    number: int  # The number of the row group.
+    # For each output column, the numbers of the leaf columns to read; None if every row is null there.
+    leaves: tuple[tuple[int, ...] | None, ...]
+
+    def leaves_of(self, outputs: Iterable[int]) -> list[int]:
+        """Return the leaf columns that some outputs need, sorted."""
+        return sorted({leaf for output in outputs for leaf in self.leaves[output] or ()})
+
+
+@dataclass(slots=True)
+class FilePlan:
+    """The plan of a query over a file: its Variant column, the row groups to read, and its partition values.
+
+    `direct` maps outputs to the leaf columns whose values they are, in row groups that need no other leaf.
+    """
+
+    column: VariantColumn | None
+    groups: list[GroupPlan]
+    residuals: frozenset[int]
+    constants: Mapping[int, pa.Scalar]
+    direct: Mapping[int, SchemaNode]
+
+    @property
+    def is_unshredded(self) -> bool:
+        """Whether every path is extracted from the bytes of whole values."""
+        return self.column is not None and self.column.layout == "unshredded"
+
+    def chunk_bytes(self, file: OpenFile, groups: Sequence[GroupPlan], outputs: Iterable[int]) -> int:
+        """Return the compressed bytes of the column chunks that some outputs need from some row groups."""
+        numbers = list(outputs)
+        return sum(
+            file.metadata.row_group(group.number).column(leaf).total_compressed_size
+            for group in groups
+            for leaf in group.leaves_of(numbers)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """A selected column in one file: the columns of a path, an ordinary column, or a partition value."""
+
+    selected: Selected
+    path: PathColumns | None
+    node: SchemaNode | None
+    constant: pa.Scalar | None = None
+
+    @property
+    def scalar(self) -> bool:
+        kind = self.selected.type
+        return kind is not None and not pa.types.is_nested(kind)
+
+    def leaves(self, statistics: Statistics) -> tuple[int, ...] | None:
+        if self.path is not None:
+            needed = self.path.needed(statistics, scalar=self.scalar)
+            return None if needed is None else tuple(leaf.leaf for leaf in needed if leaf.leaf is not None)
+        if self.constant is not None:
+            return ()
+        assert self.node is not None
+        return tuple(leaf.leaf for leaf in self.node.leaves() if leaf.leaf is not None)
+
+    def pruning_statistics(self, statistics: Statistics, hidden_nan: bool) -> ColumnStatistics:
+        if self.path is not None:
+            return path_statistics(self.path, self.selected.type, statistics, hidden_nan=hidden_nan)
+        if self.constant is not None:
+            return constant_statistics(self.constant)
+        assert self.node is not None
+        if self.node.leaf is None or self.selected.type is None or self.node.repetition == "repeated":
+            return UNKNOWN
+        return column_statistics(self.node, statistics(self.node), self.selected.type, hidden_nan=hidden_nan)
+
+    def direct_leaf(self, file: OpenFile) -> SchemaNode | None:
+        """Return the leaf that holds the values of the path, if it can be read without other columns."""
+        leaf = self.path.primitive if self.path is not None and not self.path.repeated else None
+        is_local = isinstance(file.source.filesystem, fs.LocalFileSystem)  # few requests matter more on object stores
+        kind = None if leaf is None or not is_local else leaf_type(leaf)
+        return leaf if kind in _DIRECT and kind == self.selected.type else None
+
+    @property
+    def has_exact_statistics(self) -> bool:
+        """Whether statistics of the column are exact: integers, dates and timestamps, not changed by a cast."""
+        kind, leaf = self.selected.type, self.exact_leaf
+        stored = leaf_type(leaf) if self.constant is None and leaf is not None else kind
+        if kind is None or stored is None:
+            return False
+        if pa.types.is_signed_integer(kind):
+            return bool(pa.types.is_signed_integer(stored))
+        return stored == kind and bool(pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+
+    @property
+    def exact_leaf(self) -> SchemaNode | None:
+        """The leaf that holds the values of the output, so that its Bloom filter applies to them."""
+        return self.path.primitive if self.path is not None and not self.path.repeated else self.node
+
+
+def plan_file(
+    file: OpenFile,
+    selection: Sequence[Selected],
+    predicate: Predicate | None,
+    column: str | None,
+    *,
+    skipping: bool = True,
+) -> FilePlan:
+    """Plan the query over one file.
+
+    `selection`: the output columns and the columns that only the predicate needs.
+    `predicate`: the bound filter, or None.
+    `column`: the name of the Variant column, if the file has several.
+    `skipping`: whether to use statistics; without them, every row group and every residual is read.
+    Raises `VariantFileError` if the file does not have a column.
+    """
+    variant, outputs = _outputs(file, selection, column)
+    hidden_nan = may_hide_nan(file.metadata)
+    blooms = BloomFilters(file)
+    names = {item.name: output for item, output in zip(selection, outputs, strict=True)}
+    per_group = [
+        _statistics(file, number) if skipping else _unknown_statistics for number in range(file.metadata.num_row_groups)
+    ]
+    if (
+        predicate is not None
+        and skipping
+        and per_group
+        and not _may_match(predicate, names, _file_statistics(per_group), hidden_nan)
+    ):
+        per_group = []  # Statistics of the whole file rule out every row group.
+    groups = []
+    for number, statistics in enumerate(per_group):
+        if predicate is not None and skipping:
+            if not _may_match(predicate, names, statistics, hidden_nan):
+                continue
+            if not _may_match(predicate, names, statistics, hidden_nan, blooms.of(number)):
+                continue
+        groups.append(GroupPlan(number, tuple(output.leaves(statistics) for output in outputs)))
+    residuals = {
+        leaf.leaf for output in outputs if output.path for leaf in output.path.residuals if leaf.leaf is not None
+    }
+    constants = {number: output.constant for number, output in enumerate(outputs) if output.constant is not None}
+    direct = {number: leaf for number, output in enumerate(outputs) if (leaf := output.direct_leaf(file)) is not None}
+    return FilePlan(variant, groups, frozenset(residuals), constants, direct)
+
+
+def proven_bounds(
+    file: OpenFile, selection: Sequence[Selected], column: str | None
+) -> list[list[tuple[pa.Scalar, pa.Scalar]] | None]:
+    """Return minimum and maximum of every column, which may be null, per row group; None if one is unknown.
+
+    They come from statistics, so they are values of the file only if its writer stores exact bounds.
+    """
+    _, outputs = _outputs(file, selection, column)
+    groups = range(file.metadata.num_row_groups)
+    return [_bounds(outputs, _statistics(file, number), file.metadata.row_group(number).num_rows) for number in groups]
+
+
+def _bounds(outputs: list[_Output], statistics: Statistics, rows: int) -> list[tuple[pa.Scalar, pa.Scalar]] | None:
+    bounds = []
+    for output in outputs:
+        kind = output.selected.type
+        if kind is None or not rows:
+            return None
+        values = output.pruning_statistics(statistics, True)
+        has_bounds = values.lower is not None and values.upper is not None
+        if values.may_be_value and not (has_bounds and output.has_exact_statistics):
+            return None
+        null = scalar(None, kind)
+        bounds.append((values.lower, values.upper) if values.may_be_value else (null, null))
+    return bounds
+
+
+def _outputs(
+    file: OpenFile, selection: Sequence[Selected], column: str | None
+) -> tuple[VariantColumn | None, list[_Output]]:
+    """Return the Variant column, if the selection has paths, and the columns of the file for each selected column."""
+    variant = (
+        choose_column(file.schema, column, file.name) if any(item.path is not None for item in selection) else None
+    )
+    if variant is not None and variant.repeated:
+        raise VariantFileError(
+            f"{variant.name} is inside a list or map, so a row may have several values: use pv.parquet.read_table",
+            reason="repeated-column",
+            file=file.name,
+        )
+    return variant, [_output(file, item, variant) for item in selection]
+
+
+def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -> _Output:
+    if selected.path is not None:
+        assert variant is not None
+        return _Output(selected, columns_of_path(variant, selected.path, selected.type), None)
+    name = selected.stored_name
+    if (constant := dict(file.source.partition).get(name)) is not None:
+        return _Output(selected, None, None, constant)
+    return _Output(selected, None, top_column(file.schema, name, file.name))
+
+
+def _statistics(file: OpenFile, number: int) -> Statistics:
+    group = file.metadata.row_group(number)
+    cached: dict[int, LeafStatistics] = {}
+
+    def statistics(node: SchemaNode) -> LeafStatistics:
+        assert node.leaf is not None
+        if node.leaf not in cached:
+            cached[node.leaf] = leaf_statistics(group.column(node.leaf), node)
+        return cached[node.leaf]
+
+    return statistics
+
+
+def _unknown_statistics(node: SchemaNode) -> LeafStatistics:
+    return LeafStatistics(0)
+
+
+def _file_statistics(groups: Sequence[Statistics]) -> Statistics:
+    return lambda node: merge_statistics(statistics(node) for statistics in groups)
+
+
+def _may_match(
+    predicate: Predicate,
+    outputs: dict[str, _Output],
+    statistics: Statistics,
+    hidden_nan: bool,
+    blooms: Callable[[SchemaNode], Callable[[pa.Scalar], bool] | None] | None = None,
+) -> bool:
+    columns = {name: outputs[name].pruning_statistics(statistics, hidden_nan) for name in columns_of(predicate)}
+    if blooms is not None:
+        for name, values in columns.items():
+            leaf = outputs[name].exact_leaf
+            # With unknown statistics, a residual or a cast may produce values that are not in the Bloom filter.
+            if leaf is not None and leaf.leaf is not None and values is not UNKNOWN:
+                columns[name] = replace(values, excludes=blooms(leaf))
+    return may_match(predicate, columns.__getitem__)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTask:
+    """Some row groups of one file: the unit of work that is sent to other processes."""
+
+    source: ParquetSource  # The file.
+    row_groups: tuple[int, ...]  # The numbers of the row groups.
+    rows: int  # Rows of the row groups, before any filter.
+    bytes: int  # Compressed bytes of the column chunks that are read.
+
+
+def tasks_of_groups(file: OpenFile, sizes: Mapping[int, int], target_bytes: int) -> Iterator[ScanTask]:
+    """Yield tasks of about `target_bytes` from row groups of a file: their numbers and the bytes to read of each."""
+    task = ScanTask(file.source, (), 0, 0)
+    for number, size in sizes.items():
+        if task.row_groups and task.bytes + size > target_bytes:
+            yield task
+            task = ScanTask(file.source, (), 0, 0)
+        rows = task.rows + file.metadata.row_group(number).num_rows
+        task = ScanTask(file.source, (*task.row_groups, number), rows, task.bytes + size)
+    if task.row_groups:
+        yield task

@@ -1,0 +1,204 @@
+"""Engines that cannot read a file, or read it differently, with the reason.
+
+Owns the table of limits of engines. ``engine_runs.json`` has what the engines did with a file of each trait, as
+`benchmarks.engine_runs` measured it by `pv.compat`: a limit that the last run did not show is not reported. Leaves the
+rules of the specification to the other modules of this package: these limits are not faults of a file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from parquet_variant.encoding.metadata import decode_metadata
+from parquet_variant.errors import VariantError
+from parquet_variant.files.parquet.format.columns import VariantColumn
+from parquet_variant.files.parquet.format.files import OpenFile
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.report_text import Report, counted
+from parquet_variant.files.parquet.scanning.groups import ShreddedGroup, shredded_groups
+
+RUNS_FILE = Path(__file__).with_name("engine_runs.json")
+
+
+@cache
+def _runs() -> dict[str, dict[str, str]]:
+    """Return what engines did in the last run, by the engine and the trait of a limit."""
+    runs: dict[str, dict[str, str]] = json.loads(RUNS_FILE.read_text("utf-8"))
+    return runs
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimit:
+    """A limit of an engine for files with a trait.
+
+    Parameters
+    ----------
+    engine
+        Name and version.
+    trait
+        The trait of `FileTraits` to which the limit applies.
+    why
+        The effect on a user, and how to avoid it.
+    source
+        The version and command that showed the limit, or a reference; the last run takes precedence.
+    """
+
+    engine: str
+    trait: str
+    why: str
+    source: str
+
+    @property
+    def run(self) -> dict[str, str] | None:
+        """What the engine did in the last run; None if the limit is not measured by `pv.compat`."""
+        return _runs().get(f"{self.engine}: {self.trait}")
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the last run showed the limit, or there was none."""
+        return self.run is None or self.run["verdict"] != "equal"
+
+    @property
+    def evidence(self) -> str:
+        """The last run as text, or else the reference."""
+        if self.run is None:
+            return self.source
+        return f"variant compat, {self.run['engine']}: {self.run['verdict']}: {self.run['detail']}"
+
+
+_NO_ANNOTATION = "cannot open a file with the VARIANT annotation (rewrite with --no-annotation)"
+_AS_STRUCT = "reads the column as a plain struct"
+ENGINE_LIMITS = (
+    EngineLimit(
+        "Spark before 4.1", "annotated", "does not know the VARIANT annotation (rewrite with --no-annotation)",
+        "SPARK-54410, github.com/apache/spark/pull/53120",
+    ),
+    EngineLimit(
+        "Spark before 4.1", "shredded", "does not read shredded Variants by default (rewrite with --layout unshredded)",
+        "SPARK-54454, github.com/apache/spark/pull/53164",
+    ),
+    EngineLimit(
+        "Spark 4.3", "TIME", "has no TIME: reading the file fails with FAILED_READ_FILE", "4.3.0: spark.read.parquet(f)"
+    ),
+    EngineLimit(
+        "Spark 4.3", "NANOS", "has no nanosecond timestamps: PARQUET_TYPE_ILLEGAL", "4.3.0: spark.read.parquet(f)"
+    ),
+    EngineLimit("Spark 4.3", "UUID", "has no UUID columns: PARQUET_TYPE_ILLEGAL", "4.3.0: spark.read.parquet(f)"),
+    EngineLimit(
+        "Spark 4.3", "utf16", "searches large objects in UTF-16 order: a key beyond U+FFFF may give NULL",
+        "4.3.0: variant_get(v, '$.key')",
+    ),
+    EngineLimit("DuckDB 2.0", "no_value", "fails on a group without value", "2.0.1: SELECT v FROM 'f.parquet'"),
+    EngineLimit(
+        "DuckDB 2.0", "case_twins",
+        "renames a field whose name differs from another one only in case (n, N: n_1); shred only one of them",
+        "2.0.1: SELECT v::JSON FROM 'f.parquet'",
+    ),
+    EngineLimit(
+        "polars 2.1", "annotated", _NO_ANNOTATION, "2.1.0: pl.read_parquet(f)",
+    ),
+    EngineLimit(
+        "pyarrow before 22", "annotated", _NO_ANNOTATION, "21.0.0: pyarrow.parquet.read_table(f)",
+    ),
+    EngineLimit("pyarrow 22 and newer", "annotated", _AS_STRUCT, "23.0.0 and 26.0.1: pyarrow.parquet.read_table(f)"),
+    EngineLimit(
+        "Sail 0.7", "annotated", f"{_AS_STRUCT}, on which variant_get fails",
+        "pysail 0.7.2: spark.sql(\"SELECT variant_get(v, '$.n', 'int') FROM parquet.`f.parquet`\")",
+    ),
+    EngineLimit(
+        "ClickHouse", "annotated", "reads the column as a Tuple of its physical columns",
+        "chDB 4.4.0: DESCRIBE file('f.parquet')",
+    ),
+    EngineLimit(
+        "ClickHouse", "nested", "reads a missing object or array as an empty one: its Tuple and Array have no null",
+        "chDB 4.4.0: SELECT v FROM file('f.parquet')",
+    ),
+    EngineLimit(
+        "every engine", "draft", "the column has the layout of a draft that no release reads",
+        "spark-shredding-draft-1-paths.md and spark-encoding-and-shredding-draft-2 (rewrite with --layout final)",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EngineNote(Report):
+    """An engine that cannot read some of the files, or reads them differently."""
+
+    engine: str
+    why: str
+    source: str
+    files: int
+    example: str
+
+    def __str__(self) -> str:
+        return f"{self.engine}: {self.why} ({counted(self.files, 'file')}, such as {self.example}; {self.source})"
+
+
+@dataclass(slots=True)
+class FileTraits:
+    """The traits of files that matter to engines: the files by trait."""
+
+    files: dict[str, list[str]] = field(default_factory=dict)
+    _current: str = ""
+
+    def _add_file(self, trait: str, file: str) -> None:
+        files = self.files.setdefault(trait, [])
+        if file not in files[-1:]:
+            files.append(file)
+
+    def add_column(self, file: OpenFile, column: VariantColumn) -> None:
+        """Add the traits in the schema of a column."""
+        self._current = file.name
+        if column.node.annotated:
+            self._add_file("annotated", file.name)
+        if column.layout.startswith("draft"):
+            self._add_file("draft", file.name)
+            return
+        if column.layout == "final":
+            self._add_file("shredded", file.name)
+        for group in shredded_groups(column):
+            for trait in _group_traits(group):
+                self._add_file(trait, file.name)
+
+    def add_names(self, storage: pa.StructArray) -> None:
+        """Add the traits in the metadata dictionaries of the current file."""
+        metadata = storage.field("metadata")
+        metadata = metadata if pa.types.is_dictionary(metadata.type) else metadata.dictionary_encode()
+        for value in metadata.dictionary.to_pylist():
+            try:
+                names = decode_metadata(value or b"")
+            except VariantError:
+                continue
+            if sorted(names) != sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass")):
+                self._add_file("utf16", self._current)
+                return
+
+
+def _group_traits(group: ShreddedGroup) -> list[str]:
+    traits = [] if group.residual is not None else ["no_value"]
+    if group.typed is None:
+        return traits
+    if group.typed.is_leaf:
+        return traits + [trait.strip("(") for trait in ("TIME(", "NANOS", "UUID") if trait in group.typed.logical]
+    if group.path.segments:
+        traits.append("nested")
+    return [*traits, "case_twins"] if not group.typed.is_list and has_case_twins(group.typed) else traits
+
+
+def has_case_twins(group: SchemaNode) -> bool:
+    """Return whether two fields of a group have names that differ only in case."""
+    return len({child.name.casefold() for child in group.children}) < len({child.name for child in group.children})
+
+
+def engine_notes(traits: FileTraits) -> list[EngineNote]:
+    """Return a note for each engine with a limit for some of the files, in the order of the table."""
+    return [
+        EngineNote(limit.engine, limit.why, limit.evidence, len(files), files[0])
+        for limit in ENGINE_LIMITS
+        if limit.is_shown and (files := traits.files.get(limit.trait))
+    ]

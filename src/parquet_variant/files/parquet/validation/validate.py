@@ -1,0 +1,243 @@
+"""`validate`: check Parquet files with Variant columns against the final specification and against engines.
+
+Owns the iteration over files, columns and row groups, and the check of statistics. Leaves other rules to
+`validate_schema` and `validate_values`, and the limits of engines to `engines`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+import pyarrow as pa
+from pyarrow import fs
+
+from parquet_variant.arrays.parts import nested_array
+from parquet_variant.encoding.cast.forms import list_elements
+from parquet_variant.errors import VariantError, check_count
+from parquet_variant.files.parquet.format.columns import VariantColumn, find_variants, no_variant_column
+from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.statistics import leaf_statistics
+from parquet_variant.files.parquet.report_text import Report, counted
+from parquet_variant.files.parquet.scanning.groups import shredded_groups
+from parquet_variant.files.parquet.validation.engines import EngineNote, FileTraits, engine_notes
+from parquet_variant.files.parquet.validation.validate_schema import check_schema
+from parquet_variant.files.parquet.validation.validate_values import check_values
+from parquet_variant.files.parquet.validation.violations import Violation, Violations
+from parquet_variant.inference.leaf_statistics import order_key
+from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.support import arrow_compute as pc
+
+
+@dataclass(slots=True, repr=False)
+class ValidationReport(Report):
+    """The result of a validation.
+
+    Parameters
+    ----------
+    files, rows
+        Number of files and rows that were checked.
+    violations
+        Violations of the specification, in order of files.
+    omitted
+        Number of violations beyond the limit.
+    engines
+        Engines that cannot read the files, with the reason. These notes are not violations.
+    """
+
+    files: int = 0
+    rows: int = 0
+    violations: list[Violation] = field(default_factory=list)
+    omitted: int = 0
+    engines: list[EngineNote] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the files have no violations."""
+        return not self.violations
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the report as a dictionary."""
+        return {"files": self.files, "rows": self.rows, "ok": self.ok, **asdict(self)}
+
+    def __repr__(self) -> str:
+        notes = f"; notes on {counted(len(self.engines), 'engine')}" if self.engines else ""
+        return f"<ValidationReport {self._verdict()}{notes}>"
+
+    def _verdict(self) -> str:
+        count = len(self.violations) + self.omitted
+        verdict = counted(count, "violation") if count else "valid"
+        return f"{counted(self.files, 'file')}, {counted(self.rows, 'row')}: {verdict}"
+
+    def __str__(self) -> str:
+        lines = [self._verdict()]
+        lines += [str(violation) for violation in self.violations]
+        lines += [f"… and {self.omitted:,} more"] if self.omitted else []
+        return "\n".join([*lines, *(str(note) for note in self.engines)])
+
+
+def validate(
+    source: Source,
+    *,
+    column: str | None = None,
+    filesystem: fs.FileSystem | None = None,
+    limit: int = 1000,
+    threads: int | None = None,
+) -> ValidationReport:
+    """Check files, including every value, against the specification of shredding and encoding.
+
+    Parameters
+    ----------
+    source
+        A file, directory, glob, URI or list of these.
+    column
+        The Variant column to check (default: all).
+    filesystem
+        A pyarrow filesystem.
+    limit
+        Maximum number of violations per column of a file; further ones are counted.
+    threads
+        Number of row groups that are checked at the same time (default: one per CPU that this process may use).
+
+    Returns
+    -------
+    ValidationReport
+        With file, row group, row, path and reason of every violation.
+
+    Raises
+    ------
+    VariantFileError
+        If a file does not exist, is not Parquet, or does not have the Variant column.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']), schema="a bigint")
+    ...     pv.parquet.validate(folder).ok
+    True
+    """
+    check_count("limit", limit)
+    report = ValidationReport()
+    traits, workers = FileTraits(), thread_count(threads)
+    for parquet_source in locate(source, filesystem):
+        with open_file(parquet_source) as file:
+            variants = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
+            if not variants:
+                raise no_variant_column([node.name for node in file.schema.children], file.name, column)
+            report.files += 1
+            report.rows += file.rows
+            for variant in variants:
+                violations = Violations(file.name, variant.name, limit)
+                traits.add_column(file, variant)
+                _check(file, variant, violations, traits, workers)
+                report.violations += violations.violations
+                report.omitted += violations.count - len(violations.violations)
+    report.engines = engine_notes(traits)
+    return report
+
+
+def _check(file: OpenFile, variant: VariantColumn, violations: Violations, traits: FileTraits, threads: int) -> None:
+    if not check_schema(variant, violations):
+        return
+    # A map is recognized only if its keys are read too.
+    top = file.schema.child(variant.path[0]) if variant.repeated else variant.node
+    assert top is not None
+    leaves = [leaf.leaf for leaf in top.leaves() if leaf.leaf is not None]
+
+    def check(number: int) -> tuple[Violations, pa.StructArray | None]:
+        first_row = sum(file.metadata.row_group(before).num_rows for before in range(number))
+        part = Violations(violations.file, violations.column, violations.limit, number, first_row)
+        thread_file = file.for_one_thread()
+        try:
+            storage = _storage(thread_file.read_leaves([number], leaves), variant)
+        except VariantError as error:
+            part.add(error.reason, error.message, error.path)
+            return part, None
+        check_values(storage, part)
+        _check_statistics(thread_file, variant, number, part)
+        return part, storage
+
+    for part, storage in in_order(check, range(file.metadata.num_row_groups), threads):
+        violations.merge(part)
+        if storage is not None:
+            traits.add_names(storage)
+
+
+def _storage(table: pa.Table, variant: VariantColumn) -> pa.StructArray:
+    """Return the Variants of a row group; those in lists and maps are flattened, so rows are values."""
+    if not variant.repeated:
+        return nested_array(table, variant.path)
+    array = table.column(0).combine_chunks()
+    names = list(variant.path[1:])
+    while names:
+        if pa.types.is_struct(array.type):
+            array = array.flatten()[[child.name for child in array.type].index(names.pop(0))]
+        elif pa.types.is_map(array.type):
+            array, names = array.items, names[2:]
+        else:
+            array, names = list_elements(array), names[2:]
+    return array
+
+
+def _check_statistics(file: OpenFile, column: VariantColumn, row_group: int, violations: Violations) -> None:
+    """Report every leaf column of a Variant whose statistics contradict its values."""
+    for group in shredded_groups(column):
+        for leaf in (group.typed, group.residual):
+            if leaf is not None and leaf.leaf is not None:
+                _check_leaf(file, leaf, row_group, str(group.path), violations)
+
+
+def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, violations: Violations) -> None:
+    statistics = leaf_statistics(file.metadata.row_group(row_group).column(leaf.leaf), leaf)
+    table = file.read_leaves([row_group], [leaf.leaf] if leaf.leaf is not None else [])
+    values = _only_leaf(table.column(0).combine_chunks())
+    present = len(values) - values.null_count
+    if statistics.nulls is not None and statistics.values - statistics.nulls != present:
+        counted_values = statistics.values - statistics.nulls
+        message = f"{leaf.dotted}: the statistics count {counted_values} values, but the column has {present}"
+        violations.add("wrong-statistics", message, path)
+    if statistics.lower is None or statistics.upper is None or not present:
+        return
+    lower, upper = _extremes(values)
+    if lower is None or upper is None:
+        return
+    if order_key(statistics.lower) > order_key(lower) or order_key(statistics.upper) < order_key(upper):
+        is_text = pa.types.is_string(lower.type) or pa.types.is_large_string(lower.type)
+        low, high = (order_key(bound).decode(errors="replace") if is_text else bound for bound in (lower, upper))
+        message = (
+            f"{leaf.dotted}: the bounds in the statistics are {statistics.lower} and {statistics.upper}, "
+            f"but the values are from {low} to {high}"
+        )
+        violations.add("wrong-statistics", message, path)
+
+
+def _only_leaf(array: pa.Array) -> pa.Array:
+    """Return the only leaf that was read of a nested column; lists are flattened, and missing parents are null."""
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.nulls(0, array.type) if not array.num_chunks else array.chunk(0)
+    while pa.types.is_nested(array.type):
+        if pa.types.is_struct(array.type):
+            array = array.flatten()[0]
+        elif pa.types.is_map(array.type):
+            array = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+        else:
+            array = list_elements(array)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _extremes(values: pa.Array) -> tuple[pa.Scalar | None, pa.Scalar | None]:
+    if pa.types.is_floating(values.type):
+        values = values.filter(pc.invert(pc.fill_null(pc.is_nan(values), True)))
+    if values.type == pa.uuid():
+        raw = pc.min_max(values.storage)
+        return raw["min"].cast(pa.uuid()), raw["max"].cast(pa.uuid())
+    if pa.types.is_decimal32(values.type) or pa.types.is_decimal64(values.type):
+        values = values.cast(pa.decimal128(values.type.precision, values.type.scale))  # Arrow compares only these
+    if not len(values):
+        return None, None
+    try:
+        extremes = pc.min_max(values)
+    except pa.ArrowNotImplementedError:  # a type from the Arrow schema of the file may have no order
+        return None, None
+    return (extremes["min"], extremes["max"]) if extremes["min"].is_valid else (None, None)

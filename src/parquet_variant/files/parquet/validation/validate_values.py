@@ -1,0 +1,188 @@
+"""The rules of the specification for the values of a shredded column.
+
+Owns the INVALID rows of the table of objects, the rules for arrays and primitives, the rule that every name is in the
+dictionary, and UTF-8. Leaves the bytes of a value to `encoding.validate`, and the schema to `validate_schema`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import metadata_array, stored_columns
+from parquet_variant.encoding.cast.forms import list_elements
+from parquet_variant.encoding.metadata import decode_metadata
+from parquet_variant.encoding.validate import Fault, find_faults
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+from parquet_variant.files.parquet.validation.violations import Violations
+from parquet_variant.kernels.arrow_buffers import to_numpy
+from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.ops.columns.column_slots import faulty_slots
+from parquet_variant.ops.validate import sound_rows
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types import BasicType
+
+Rows = npt.NDArray[np.int64]
+_EMPTY_OBJECT_METADATA = b"\x01\x00\x00"
+_SMALL_BYTES, _MAX_CACHED = 32, 100_000
+
+
+def check_values(storage: pa.StructArray, violations: Violations) -> None:
+    """Report violations by the values of a row group, unshredded or shredded in the final layout."""
+    keep = np.flatnonzero(_valid_mask(storage))
+    rows = keep.astype(np.int64)
+    fields = stored_columns(storage)
+    columns = {name: _take(array, keep, len(storage)) for name, array in fields.items()}
+    if _valid_mask(columns["metadata"]).sum() < len(rows):
+        for row in rows[~_valid_mask(columns["metadata"])]:
+            violations.add("no-metadata", "metadata is null", None, int(row))
+    metadata = columns["metadata"]
+    if not pa.types.is_dictionary(metadata.type):
+        metadata = metadata.dictionary_encode()
+    codes = np.full(len(storage), -1, np.int64)
+    codes[rows] = to_numpy(metadata.indices.fill_null(-1))
+    check = _Check(violations, codes, [bytes(value) for value in metadata.dictionary.to_pylist()])
+    check.group(columns, rows, VariantPath(), required=True, top=True)
+
+
+def _valid_mask(array: pa.Array) -> npt.NDArray[np.bool_]:
+    return to_numpy(array.is_valid())
+
+
+def _take(array: pa.Array, keep: npt.NDArray[np.intp], rows: int) -> pa.Array:
+    return array if len(keep) == rows else array.take(pa.array(keep, pa.int64()))
+
+
+class _Check:
+    def __init__(self, violations: Violations, codes: Rows, metadata: list[bytes]) -> None:
+        self.violations, self.codes, self.metadata = violations, codes, metadata
+        self.small: dict[tuple[int, bytes], list[Fault]] = {}
+        self.names: list[frozenset[str] | None] = [self._names(value) for value in metadata]
+        # Faults of metadata are reported at the first row that has them.
+        self.faulty = {code for code, value in enumerate(metadata) if find_faults(value, b"\x00")}
+        for code in sorted(self.faulty):
+            row = int(np.flatnonzero(codes == code)[0]) if (codes == code).any() else None
+            for fault in find_faults(metadata[code], b"\x00"):
+                violations.add(fault.reason, f"metadata, byte {fault.offset}: {fault.message}", None, row)
+
+    @staticmethod
+    def _names(metadata: bytes) -> frozenset[str] | None:
+        try:
+            return frozenset(decode_metadata(metadata))
+        except VariantError:
+            return None
+
+    def group(
+        self, fields: dict[str, pa.Array], rows: Rows, path: VariantPath, *, required: bool, top: bool = False
+    ) -> npt.NDArray[np.bool_]:
+        """Check the entries of a group; return the mask of entries that have a value."""
+        no_rows = np.zeros(len(rows), bool)
+        value, typed = fields.get("value"), fields.get("typed_value")
+        has_value = no_rows if value is None else _valid_mask(value)
+        has_typed = no_rows if typed is None else _valid_mask(typed)
+        if required:
+            where = "a row" if top else "an element"
+            for row in rows[~has_value & ~has_typed]:
+                self.violations.add("missing", f"value and typed_value are both null in {where}", path, int(row))
+        names: frozenset[str] = frozenset()
+        kind = "variant" if typed is None else "primitive"
+        if typed is not None and pa.types.is_struct(typed.type):
+            kind = "object"
+            names = frozenset(field.name for field in typed.type if pa.types.is_struct(field.type))
+        elif typed is not None and is_list(typed.type) and pa.types.is_struct(typed.type.value_type):
+            kind = "array"
+        if value is not None:
+            self._residuals(value, np.flatnonzero(has_value), rows, has_typed, path, kind, names)
+        if typed is not None:
+            self._check_typed(typed, rows, has_typed, path, kind)
+        return has_value | has_typed
+
+    def _residuals(
+        self,
+        value: pa.Array,
+        places: npt.NDArray[np.intp],
+        rows: Rows,
+        has_typed: npt.NDArray[np.bool_],
+        path: VariantPath,
+        kind: str,
+        names: frozenset[str],
+    ) -> None:
+        sound = self._sound_values(value, places, rows)
+        if kind in ("variant", "primitive"):  # a valid value breaks another rule only if there is a typed value too
+            places = places[~sound[places] | has_typed[places]]
+        for place in places:
+            row, data = int(rows[place]), value[int(place)].as_py()
+            code = int(self.codes[row])
+            metadata = self.metadata[code] if code >= 0 else _EMPTY_OBJECT_METADATA
+            faults = [] if sound[place] else self._faults(code, metadata, data)
+            for fault in faults:
+                self.violations.add(fault.reason, f"value, byte {fault.offset}: {fault.message}", path, row)
+            basic = BasicType(data[0] & 3) if data else BasicType.PRIMITIVE
+            if has_typed[place] and (kind != "object" or basic is not BasicType.OBJECT):
+                self.violations.add("conflict", "value and typed_value are set, but value is not an object", path, row)
+            elif kind == "array" and basic is BasicType.ARRAY:
+                self.violations.add("array-not-typed", "value is an array although typed_value is a list", path, row)
+            elif kind == "object" and basic is BasicType.OBJECT and not has_typed[place]:
+                self.violations.add("object-not-typed", "value is an object although typed_value is null", path, row)
+            if kind == "object" and basic is BasicType.OBJECT and not faults and code not in self.faulty:
+                for name in sorted(names.intersection(Variant(metadata, data).keys())):
+                    self.violations.add("field-in-both", f"the shredded field {name!r} is also in value", path, row)
+
+    def _sound_values(self, value: pa.Array, places: npt.NDArray[np.intp], rows: Rows) -> npt.NDArray[np.bool_]:
+        """Return which entries of a column the kernel finds valid; False where it cannot decide."""
+        present = np.zeros(len(value), np.bool_)
+        codes = self.codes[rows]
+        present[places] = codes[places] >= 0
+        if not present.any():
+            return present
+        dictionary = pa.array(self.metadata, pa.binary())
+        metadata = metadata_array(pa.array(np.maximum(codes, 0), pa.int32()), dictionary)
+        storage = pa.StructArray.from_arrays([metadata, value], ["metadata", "value"], mask=pa.array(~present))
+        return present & sound_rows(storage)
+
+    def _faults(self, code: int, metadata: bytes, data: bytes) -> list[Fault]:
+        """Return the faults of the bytes of a value; results for small values, which often repeat, are cached."""
+        faults = self.small.get((code, data))
+        if faults is None:
+            faults = [fault for fault in find_faults(metadata, data) if fault.part == "value"]
+            if len(data) <= _SMALL_BYTES and len(self.small) < _MAX_CACHED:
+                self.small[code, data] = faults
+        return faults
+
+    def _check_typed(
+        self, typed: pa.Array, rows: Rows, has_typed: npt.NDArray[np.bool_], path: VariantPath, kind: str
+    ) -> None:
+        if kind == "object":
+            keep = np.flatnonzero(has_typed)
+            for name, child in stored_columns(typed).items():
+                if not pa.types.is_struct(child.type):
+                    continue
+                fields = {key: _take(array, keep, len(typed)) for key, array in _children(child).items()}
+                present = self.group(fields, rows[keep], path / name, required=False)
+                self._check_name(name, rows[keep][present], path / name)
+        elif kind == "array":
+            lengths = to_numpy(pc.list_value_length(typed).fill_null(0))
+            elements = list_elements(typed)
+            self.group(_children(elements), np.repeat(rows, lengths), path / WILDCARD, required=True)
+        else:
+            for index, reason, message in faulty_slots(typed):
+                self.violations.add(reason, message, path, int(rows[index]))
+
+    def _check_name(self, name: str, rows: Rows, path: VariantPath) -> None:
+        codes = self.codes[rows]
+        for code in np.unique(codes):
+            names = self.names[code] if code >= 0 else None
+            if names is not None and name not in names:
+                row = int(rows[codes == code][0])
+                self.violations.add(
+                    "name-not-in-metadata", f"the field {name!r} is not in the row's dictionary", path, row
+                )
+
+
+def _children(group: pa.StructArray) -> dict[str, pa.Array]:
+    """Return the columns of a field or element group; a null group is a missing field."""
+    arrays = group.flatten() if group.null_count else [group.field(number) for number in range(group.type.num_fields)]
+    return dict(zip((field.name for field in group.type), arrays, strict=True))

@@ -1,0 +1,182 @@
+"""Conversion of input data to the form of a file: names, nullability and types of the groups of Variants.
+
+Owns the storage type of every Variant, at the top level or in structs, lists and maps, and their schema paths. Leaves
+the kinds of input data to `interop.table_of`. Values are not decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+
+from parquet_variant.arrays.chunked_array import variant_table
+from parquet_variant.arrays.field_names import with_field_names
+from parquet_variant.arrays.parts import columns_of, stored_columns
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import in_form, plain_form, without_encoding
+from parquet_variant.encoding.metadata import NULL_VALUE
+from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.writing.nested import Place, map_variants
+from parquet_variant.interop.table_of import table_of
+from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.layouts.depth_limits import depth_limit
+from parquet_variant.ops.shred_variant import limited_depth
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types import MAX_OFFSET
+
+_EMPTY_METADATA = b"\x01\x00\x00"
+
+
+def conform_table(
+    columns: object, variants: Collection[str], *, value_first: bool = False
+) -> tuple[pa.Table, tuple[Place, ...]]:
+    """Return the table to write, from any input of `table_of`, and the places of Variants that may be annotated.
+
+    `variants`: dotted schema paths of structs that are Variants without the extension name.
+    Raises `VariantFileError` for a path that does not exist, and `SchemaError` for a Variant of an invalid type.
+    """
+    if not variants and not value_first and isinstance(columns, Mapping):
+        arrays = {
+            name: array for name, array in columns.items() if isinstance(array, VariantArray) and _is_conforming(array)
+        }
+        if arrays and len(arrays) == len(columns) and len(set(map(len, arrays.values()))) == 1:
+            return variant_table(arrays), tuple((name,) for name in arrays)
+    named = {tuple(name.split(".")) for name in variants}
+    seen: dict[Place, bool] = {}
+
+    def conformed(storage: pa.StructArray, place: Place) -> pa.StructArray:
+        # Reading the schema raises an error for invalid types.
+        variant = limited_depth(VariantArray(storage), depth_limit(len(place) - 1))
+        storage = variant.storage
+        seen[place] = variant.layout in ("unshredded", "final")
+        named = with_field_names(storage) if variant.layout == "final" else storage
+        return conform(named, variant.layout, value_first=value_first)
+
+    table = map_variants(table_of(columns), conformed, named)
+    for missing in sorted(named - seen.keys()):
+        raise VariantFileError(
+            f"{'.'.join(missing)} is not a struct column of the data: name a struct column in variants=",
+            reason="no-such-column",
+        )
+    return table, tuple(place for place, annotated in seen.items() if annotated)
+
+
+def _is_conforming(array: VariantArray) -> bool:
+    """Return whether a top-level column can be written as it is."""
+    return array.fits_files and (array.schema is None or array.schema.physical_depth <= depth_limit())
+
+
+def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) -> pa.StructArray:
+    """Return the values in the form that the specification requires of a file; drafts are not changed.
+
+    `value_first` puts ``value`` before ``metadata``, for readers that use positions. Spec, "Value
+    Shredding": ``metadata`` is required; ``value`` is required if there is no ``typed_value``; "Objects": field groups
+    are required; "Arrays": the element group is required. A row or element without a required value
+    becomes Variant null, as readers must interpret it.
+    """
+    if layout not in ("unshredded", "final"):
+        return storage
+    children = columns_of(storage)
+    metadata = children["metadata"]
+    if pa.types.is_run_end_encoded(metadata.type):
+        metadata = without_encoding(metadata)
+    metadata = _dictionary(_fill_nulls(metadata, _EMPTY_METADATA))
+    value = _binary(children["value"]) if "value" in children else pa.nulls(len(storage), pa.binary())
+    shredded = "typed_value" in children
+    if not shredded:
+        value = _fill_nulls(value, NULL_VALUE)
+    arrays: list[pa.Array] = [metadata, value]
+    fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=shredded)]
+    if shredded:
+        typed = _conformed_typed(children["typed_value"])
+        fields.append(pa.field("typed_value", typed.type))
+        arrays = [metadata, null_where_missing(value, typed, storage), typed]
+    elif value_first:
+        arrays.reverse()
+        fields.reverse()
+    mask = storage.is_null() if storage.null_count else None
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+
+
+def null_where_missing(value: pa.Array, typed: pa.Array, rows: pa.Array | None = None) -> pa.Array:
+    """Return the residual, with Variant null where neither column has a value; `rows` is null where none is required.
+
+    Spec, "Value Shredding": a row or element must have a value; readers interpret a missing value as Variant null.
+    """
+    if not (value.null_count and typed.null_count):
+        return value
+    missing = pc.and_(value.is_null(), typed.is_null())
+    if rows is not None and rows.null_count:
+        missing = pc.and_(missing, rows.is_valid())
+    if not pc.any(missing).as_py():
+        return value
+    plain = plain_form(value.type)
+    return in_form(pc.if_else(missing, scalar(NULL_VALUE, plain), in_form(value, plain)), value.type)
+
+
+def _binary(value: pa.Array) -> pa.Array:
+    """Return a residual as binary, or large binary if it exceeds 2 GiB."""
+    value = without_encoding(value)
+    if value.type == pa.binary() or (pa.types.is_large_binary(value.type) and value.nbytes >= MAX_OFFSET):
+        return value
+    return value.cast(pa.binary())
+
+
+def _dictionary(metadata: pa.Array) -> pa.Array:
+    """Return metadata as a dictionary of binary, so that batches of any origin have one type."""
+    kind = pa.dictionary(pa.int32(), pa.binary())
+    if metadata.type == kind:
+        return metadata
+    if pa.types.is_dictionary(metadata.type):
+        dictionary, indices = metadata.dictionary.cast(pa.binary()), metadata.indices.cast(pa.int32())
+        return pa.DictionaryArray.from_arrays(indices, dictionary)
+    return metadata.cast(pa.binary()).dictionary_encode()
+
+
+def _fill_nulls(array: pa.Array, filler: bytes) -> pa.Array:
+    """Fill nulls, also in null rows, because a required column of a null group must not have nulls."""
+    if not array.null_count:
+        return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+        return _fill_nulls(array, filler).dictionary_encode()
+    return pc.fill_null(array, scalar(filler, array.type))
+
+
+def _pair(group: pa.StructArray, *, element: bool = False) -> pa.StructArray:
+    """Return a field or element group: required, and with ``value``, which some readers need."""
+    # Flattening makes both columns null in a null group: a missing field, as the specification defines it.
+    columns = columns_of(group) if group.null_count else stored_columns(group)
+    value = _binary(columns["value"]) if "value" in columns else pa.nulls(len(group), pa.binary())
+    pair: dict[str, pa.Array] = {"value": value}
+    if "typed_value" in columns:
+        pair["typed_value"] = _conformed_typed(columns["typed_value"])
+    if element:
+        pair["value"] = null_where_missing(value, pair.get("typed_value", pa.nulls(len(group))))
+    return pa.StructArray.from_arrays(
+        list(pair.values()), fields=[pa.field(name, child.type) for name, child in pair.items()]
+    )
+
+
+def _conformed_typed(array: pa.Array) -> pa.Array:
+    if pa.types.is_struct(array.type):
+        groups = [
+            (name, _pair(child))
+            for name, child in stored_columns(array).items()
+            if not name.startswith("_") or pa.types.is_struct(child.type)
+        ]
+        fields = [pa.field(name, child.type, nullable=False) for name, child in groups]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays([child for _, child in groups], fields=fields, mask=mask)
+    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+        large = pa.types.is_large_list_view(array.type)
+        array = array.cast((pa.large_list if large else pa.list_)(array.type.value_type))
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        large = pa.types.is_large_list(array.type)
+        elements = _pair(array.values, element=True)
+        list_type = (pa.large_list if large else pa.list_)(pa.field("element", elements.type, nullable=False))
+        # Keep offsets and validity, and replace the elements.
+        buffers = array.buffers()[:2]
+        return pa.Array.from_buffers(list_type, len(array), buffers, array.null_count, array.offset, [elements])
+    return array

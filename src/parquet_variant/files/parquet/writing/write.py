@@ -1,0 +1,149 @@
+"""`write` and `write_table`: write Variants, alone or with other columns, to one Parquet file.
+
+Owns the functions of one call. Leaves the file to `VariantWriter`, and shredding to `functions`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Unpack, get_args
+
+import pyarrow as pa
+
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import check_choice
+from parquet_variant.files.parquet.writing.nested import Place, map_variants
+from parquet_variant.files.parquet.writing.options import WriterKeywords
+from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.interop.table_of import table_of
+from parquet_variant.io.temporaries import sweep_temporaries
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.support.choices import Layout
+from parquet_variant.support.keywords import with_keywords
+
+SchemaLike = ShreddingSchema | str | None
+
+
+@with_keywords(WriterKeywords, VariantWriter)
+def write(
+    path: str | os.PathLike[str],
+    data: object,
+    *,
+    column: str = "v",
+    schema: SchemaLike | Mapping[str, SchemaLike] = None,
+    layout: Layout = "final",
+    **options: Unpack[WriterKeywords],
+) -> FileInfo:
+    """Write a Parquet file with Variant columns.
+
+    Parameters
+    ----------
+    path
+        The file to create, with its directory. It appears only when it is complete.
+    data
+        A `VariantArray`; a mapping of column names to `VariantArray` or Arrow arrays; or a pyarrow table whose Variant
+        columns are structs with the extension name ``arrow.parquet.variant`` (or are named in `variants`).
+    column
+        The name of the column, if `data` is a `VariantArray`.
+    schema
+        Shredding schema: a `ShreddingSchema`, its DDL, or ``"infer"``; a mapping by name for several Variant columns.
+        None writes every column as it is, shredded or not. Applies to top-level Variants, not to those inside lists.
+    layout
+        ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``.
+    **options
+        Options of `VariantWriter`: ``compression`` (``"zstd"``), ``compression_level``, ``row_group_bytes``,
+        ``annotation`` (without it, readers that do not support Variant see a struct), ``sort_by`` and
+        ``bloom_filters`` (paths), ``variants`` (structs that are Variants without the extension name), ``writer``,
+        ``filesystem``, and ``mode`` if the file exists: ``"error"`` or ``"overwrite"``.
+
+    Returns
+    -------
+    FileInfo
+        Rows, bytes, and statistics of each leaf column.
+
+    Raises
+    ------
+    VariantFileError
+        If the file exists or cannot be created.
+    SchemaError
+        If the schema is invalid, or the columns of the data do not have one type.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     info = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', "null", None]), schema="a bigint")
+    >>> info.rows, info.variants
+    (3, (('v',),))
+    """
+    check_choice("layout", layout, get_args(Layout))
+    columns = {column: data} if isinstance(data, VariantArray) else data
+    with VariantWriter(path, **options) as file:
+        sweep_temporaries(file.filesystem, [file.path])
+        if schema is not None or layout != "final":
+            columns = _shredded(columns, schema, layout, frozenset(options.get("variants", ())))
+        file.write_batch(columns)
+    assert file.info is not None
+    return file.info
+
+
+def write_table(table: object, where: str | os.PathLike[str], **options: Any) -> FileInfo:
+    """Write a table with Variant and ordinary columns as a Parquet file; `read_table` reads it back.
+
+    The arguments have the order of ``pyarrow.parquet.write_table``.
+
+    Parameters
+    ----------
+    table
+        An Arrow table, a data frame of pandas or polars, or columns by name.
+    where
+        The file to create.
+    **options
+        Options of `write`.
+
+    Raises
+    ------
+    VariantFileError, SchemaError
+        As `write`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write_table({"id": [1, 2], "v": pv.parse_json(["1", '"x"'])}, f"{folder}/a.parquet")
+    ...     pv.parquet.read_table(f"{folder}/a.parquet").column_names
+    ['id', 'v']
+    """
+    return write(where, table, **options)
+
+
+def _shredded(
+    data: object, schema: SchemaLike | Mapping[str, SchemaLike], layout: Layout, variants: frozenset[str]
+) -> pa.Table:
+    """Return the columns with top-level Variants shredded by the schema."""
+
+    def shredded(storage: pa.StructArray, place: Place) -> pa.StructArray:
+        if len(place) > 1:
+            return storage
+        column_schema = schema.get(place[0]) if isinstance(schema, Mapping) else schema
+        return shredded_as(VariantArray(storage), column_schema, layout).storage
+
+    return map_variants(table_of(data), shredded, {(name,) for name in variants})
+
+
+def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> VariantArray:
+    """Return the array in a layout and schema; with None, it keeps its schema.
+
+    Raises `SchemaError` if the DDL is invalid.
+    """
+    if layout == "unshredded":
+        return array.to_unshredded()
+    if schema is None:
+        if array.schema is None:
+            return array
+        schema = array.schema.limited_to()
+    if schema == "infer":
+        schema = infer_shredding_schema(array)
+    return shred_variant(array, schema, layout=layout)

@@ -1,0 +1,466 @@
+"""`VariantWriter`: write a Parquet file with Variant columns in batches, atomically.
+
+Owns the size of row groups, sorting, key-value metadata of the footer, and the temporary file with its rename. Leaves
+the storage type of Variants to `conform`, encodings to `encodings`, the bytes of the file to `pages.file_writer` or
+`pyarrow_file`, and the function of one call to `write`.
+"""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import os
+import posixpath
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, Unpack
+
+import pyarrow as pa
+from pyarrow import fs
+
+from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.variant_array import VariantArray, trusted_array
+from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
+from parquet_variant.errors import SchemaError, VariantFileError, check_count, check_mapping, strings_of
+from parquet_variant.files.parquet.format.columns import find_variants
+from parquet_variant.files.parquet.format.footer import parse_schema
+from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, file_statistics, footer_metadata
+from parquet_variant.files.parquet.pages.file_schema import is_written
+from parquet_variant.files.parquet.pages.file_writer import MOST_SLICE_BYTES, PageFileWriter
+from parquet_variant.files.parquet.writing.arrow_leaves import (
+    has_nan,
+    is_recovered,
+    leaf_paths,
+    may_have_nan,
+    null_rows,
+    schema_for_others,
+)
+from parquet_variant.files.parquet.writing.conform import conform_table
+from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, choose_encodings
+from parquet_variant.files.parquet.writing.options import FileKeywords, WriterOptions
+from parquet_variant.files.parquet.writing.pyarrow_file import PyarrowFileWriter
+from parquet_variant.inference.leaf_statistics import LeafStatistics
+from parquet_variant.io.filesystems import filesystem_of, write_errors
+from parquet_variant.io.staging import check_target
+from parquet_variant.io.temporaries import temporary_beside
+from parquet_variant.kernels.shredding.json_batch import ShreddedRows
+from parquet_variant.kernels.shredding.schema_table import SchemaTable
+from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.choices import FileMode
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.keywords import with_keywords
+
+# Rows are written directly to pages if a row group has room for at least this many such batches.
+_MIN_BATCHES = 4
+Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] | pa.RecordBatch | pa.Table
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """A written Parquet file.
+
+    Parameters
+    ----------
+    path
+        The path of the file.
+    rows, bytes, row_groups
+        Counts of the file.
+    variants
+        The schema paths of the Variant columns.
+    may_hold_nan
+        Whether a float column may contain a NaN, which statistics do not include.
+    footer
+        The Thrift bytes of the footer.
+    null_rows
+        Number of rows where a Variant column is null, by schema path.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    row_groups: int
+    variants: tuple[tuple[str, ...], ...]
+    may_hold_nan: bool = True
+    footer: builtins.bytes = field(repr=False, default=b"")
+    null_rows: Mapping[tuple[str, ...], int] = field(repr=False, default_factory=dict)
+
+    @cached_property
+    def statistics(self) -> Mapping[tuple[str, ...], LeafStatistics]:
+        """Statistics of each leaf column in the whole file, by schema path."""
+        metadata, root = footer_metadata(self.footer), parse_schema(self.footer, self.path)
+        statistics = {leaf.path: file_statistics(metadata, leaf) for leaf in root.leaves()}
+        # The file has no statistics of metadata columns, but the writer counts null rows.
+        for place, nulls in self.null_rows.items():
+            statistics[*place, "metadata"] = LeafStatistics(self.rows, nulls)
+        return statistics
+
+
+class VariantWriter:
+    """Write a Parquet file with Variant columns; the file appears at `path` when `close` succeeds.
+
+    Parameters
+    ----------
+    path
+        The file to create, with its directory.
+    variants
+        Dotted schema paths of struct columns that are Variants; not needed for a `VariantArray`, or for an Arrow field
+        with the extension name ``arrow.parquet.variant``.
+    compression, compression_level
+        Codec of all columns (default: ``"zstd"``) and its level; None chooses a level of zstd per column.
+    effort
+        ``"fast"`` (zstd level 1), ``"balanced"`` (level 1 or 2 per column) or ``"small"`` (level 1 or 9): points of the
+        frontier of speed and size (docs/performance.md).
+    row_group_bytes
+        Maximum Arrow bytes of a row group.
+    annotation
+        Whether to annotate Variant columns as VARIANT; ``"shredded"`` annotates all of them if one is shredded, else
+        none. Layouts of the drafts are never annotated.
+    value_first
+        Write unshredded columns as ``value``, then ``metadata``, the order in Delta's protocol.
+    filesystem
+        A pyarrow filesystem (default: the local one, or the one of the URI).
+    sort_by
+        Variant paths, such as ``"$.ts"`` or ``"$.ts:timestamp"``, by which the rows of the file are sorted. All rows
+        are held in memory. By default rows are not sorted.
+    bloom_filters
+        Variant paths, such as ``"$.id"``, whose shredded columns get a Bloom filter.
+    writer
+        ``"native"`` writes pages with the kernels of this package, ``"pyarrow"`` with pyarrow, which also writes files
+        with columns of types that only it supports (null, duration, float16, fixed-size lists, …).
+    threads
+        Number of threads that encode and compress columns with ``writer="native"``.
+    encodings
+        Encodings that `known_encodings` returned for such rows, to skip the trials.
+    mode
+        If the file exists: ``"error"`` or ``"overwrite"``.
+
+    Raises
+    ------
+    VariantFileError
+        If the file exists and may not be replaced, cannot be created, or an option is invalid.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa
+    >>> import parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with VariantWriter(f"{folder}/a.parquet") as writer:
+    ...         writer.write_batch({"v": pv.parse_json(pa.array(['{"a": 1}', "2"])), "id": pa.array([1, 2])})
+    ...     writer.info.rows
+    2
+    """
+
+    @with_keywords(FileKeywords, WriterOptions)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        variants: Collection[str] = (),
+        value_first: bool = False,
+        filesystem: fs.FileSystem | None = None,
+        threads: int = 1,
+        encodings: ColumnEncodings | None = None,
+        mode: FileMode = "error",
+        **options: Unpack[FileKeywords],
+    ) -> None:
+        self._options = WriterOptions.of(options)
+        check_count("threads", threads, 1)
+        check_mapping("encodings", {} if encodings is None else encodings)
+        self.filesystem, self.path = filesystem_of(path, filesystem)
+        self.info: FileInfo | None = None
+        self.rows = 0
+        self._variants, self._threads = frozenset(strings_of("variants", variants)), threads
+        self._encodings = encodings
+        self._value_first = value_first
+        self._unsorted: list[pa.Table] = []
+        self._group_rows = self._group_bytes = self._groups = 0
+        self._stream: pa.NativeFile | None = None
+        self._file: PageFileWriter | PyarrowFileWriter | None = None
+        self._schema: pa.Schema | None = None
+        self._annotated: tuple[tuple[str, ...], ...] = ()
+        self._nan, self._floats = False, True
+        self._table: SchemaTable | None = None
+        self._nulls: dict[tuple[str, ...], int] = {}
+        self._done = False
+        check_target(self.filesystem, self.path, mode)
+        self._temporary = temporary_beside(self.path)
+
+    # ---- batches
+
+    def write_batch(self, columns: Columns) -> None:
+        """Add rows, as columns by name (`VariantArray` or Arrow); every batch must have the same columns and types.
+
+        Raises
+        ------
+        SchemaError
+            If a column's type differs from the first batch's.
+        VariantFileError
+            If columns differ in length, or there are no columns.
+        """
+        table, annotated = conform_table(columns, self._variants, value_first=self._value_first)
+        if self._schema is None:
+            with write_errors(self.path):
+                self._open(table, annotated)
+        elif not table.schema.equals(self._schema):
+            table = _same_type(table, self._schema, self.path)
+        if self._floats and not self._nan:
+            self._nan = any(has_nan(chunk) for column in table.columns for chunk in column.chunks)
+        for place in self._annotated:
+            nulls = null_rows(table, place)
+            if nulls is not None:
+                self._nulls[place] = self._nulls.get(place, 0) + nulls
+        if self._options.sort_by:
+            self._unsorted.append(table)
+        else:
+            with write_errors(self.path):
+                self._write_table(table)
+
+    def write_rows(self, name: str, rows: ShreddedRows) -> None:
+        """Add rows of one Variant column made from nodes: as their storage, or directly to pages.
+
+        Raises
+        ------
+        SchemaError, VariantFileError
+            As `write_batch`.
+        """
+        size = rows.buffers.nbytes + rows.metadata.nbytes
+        limit = min(self._options.row_group_bytes // _MIN_BATCHES, MOST_SLICE_BYTES)
+        # Trials, sorting and splitting need Arrow columns.
+        is_same_schema = self._schema is not None and self._schema.names == [name] and rows.table is self._table
+        if (
+            not is_same_schema
+            or self._options.sort_by
+            or size > limit
+            or not isinstance(self._file, PageFileWriter)
+            or not len(rows)
+        ):
+            self.write_batch({name: trusted_array(rows.storage(), fits_files=True)})
+            self._table = rows.table
+            return
+        place = (name,)
+        self._nulls[place] = self._nulls.get(place, 0) + rows.null_count
+        with write_errors(self.path):
+            if self._group_bytes + size > self._options.row_group_bytes:
+                self._end_group()
+            self._nan |= self._file.write_rows(rows)
+        self._group_rows += len(rows)
+        self._group_bytes += size
+
+    def _open(self, table: pa.Table, annotated: tuple[tuple[str, ...], ...]) -> None:
+        folder = posixpath.dirname(self.path)
+        try:
+            if folder:
+                self.filesystem.create_dir(folder, recursive=True)
+            self._stream = self.filesystem.open_output_stream(self._temporary)
+        except (OSError, pa.ArrowException) as error:
+            raise VariantFileError(f"cannot create {self.path}: {error}", reason="cannot-create") from None
+        options, self._schema, self._annotated = self._options, table.schema, annotated
+        self._floats = any(may_have_nan(field.type) for field in table.schema)
+        is_native = options.writer == "native" and all(is_written(field.type) for field in table.schema)
+        encodings = choose_encodings(
+            table, options.compression, options.compression_level, self._encodings, options.effort, self._threads
+        )
+        if is_native:
+            encodings["threads"] = self._threads
+        writer_class = PageFileWriter if is_native else PyarrowFileWriter
+        self._file = writer_class(
+            self._stream,
+            table.schema,
+            self._to_annotate(annotated, table.schema),
+            # The bounds of dictionaries of keys are long and useless.
+            no_statistics=[".".join((*column, "metadata")) for column in annotated],
+            bloom_filters=self._bloom_leaves(table.schema),
+            compression=options.compression,
+            **encodings,
+        )
+
+    def _bloom_leaves(self, schema: pa.Schema) -> Collection[str]:
+        if not self._options.bloom_filters:
+            return ()
+        from parquet_variant.files.parquet.format.bloom import bloom_leaves
+
+        return bloom_leaves(schema, self._annotated, self._options.bloom_filters)
+
+    def _write_table(self, table: pa.Table) -> None:
+        """Write rows, and end row groups that are full."""
+        assert self._file is not None
+        limit = self._options.row_group_bytes
+        # Rows are split by their mean size; a row larger than a group becomes a group.
+        row_bytes = table.nbytes / max(len(table), 1)
+        start = 0
+        while start < len(table):
+            room = int((limit - self._group_bytes) / max(row_bytes, 1e-9))
+            part = table.slice(start, min(max(room, 0 if self._group_rows else 1), len(table)))
+            if len(part):
+                self._file.write_batch(part)
+            self._group_rows += len(part)
+            self._group_bytes += int(row_bytes * len(part))
+            start += len(part)
+            if start < len(table) or self._group_bytes >= limit:
+                self._end_group()
+
+    def _end_group(self) -> None:
+        assert self._file is not None
+        if self._group_rows:
+            self._file.end_row_group()
+            self.rows += self._group_rows
+            self._groups += 1
+        self._group_rows = self._group_bytes = 0
+
+    # ---- end of the file
+
+    def close(self) -> FileInfo:
+        """Write pending rows and the footer, and rename the file to its path.
+
+        Raises
+        ------
+        VariantFileError
+            If no batch was written, so that the schema is unknown.
+        """
+        if self._done:
+            if self.info is None:
+                raise VariantFileError("the writer was aborted: make a new one", reason="aborted", file=self.path)
+            return self.info
+        if self._schema is None or self._file is None or self._stream is None:
+            self.abort()
+            raise VariantFileError(
+                "no batch was written, so the schema is unknown: write at least one batch, which may be empty",
+                reason="no-batch",
+            )
+        try:
+            with write_errors(self.path):
+                if self._unsorted:
+                    self._write_table(self._sort_rows())
+                self._end_group()
+                footer, size = self._file.close(self._key_values(self._schema))
+                self._stream.close()
+                self.filesystem.move(self._temporary, self.path)
+        except BaseException:
+            self.abort()
+            raise
+        self._done = True
+        annotated = self._annotated or (column.path for column in find_variants(parse_schema(footer, self.path)))
+        self.info = FileInfo(self.path, self.rows, size, self._groups, tuple(annotated), self._nan, footer, self._nulls)
+        return self.info
+
+    def _sort_rows(self) -> pa.Table:
+        table, self._unsorted = pa.concat_tables(self._unsorted), []
+        return _sorted_rows(table.combine_chunks(), self._options.sort_by)
+
+    def _key_values(self, schema: pa.Schema) -> dict[str, str]:
+        key_values = {}
+        if not all(is_recovered(field.type) for field in schema):
+            key_values["ARROW:schema"] = base64.b64encode(schema_for_others(schema).serialize().to_pybytes()).decode()
+        if not self._nan:
+            key_values[NO_NAN_KEY.decode()] = "true"
+        return key_values
+
+    def _to_annotate(self, annotated: tuple[tuple[str, ...], ...], schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
+        annotation = self._options.annotation
+        if annotation == "shredded":
+            annotation = any("typed_value" in leaf for column in schema for leaf in leaf_paths(column, (column.name,)))
+        return annotated if annotation else ()
+
+    def abort(self) -> None:
+        """Close the writer and remove the temporary file."""
+        if self._done:
+            return
+        self._done = True
+        if self._stream is not None:
+            if self._file is not None:
+                self._file.abort()
+            if not self._stream.closed:
+                self._stream.close()
+            if self.filesystem.get_file_info(self._temporary).type == fs.FileType.File:
+                self.filesystem.delete_file(self._temporary)
+
+    def __enter__(self) -> VariantWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
+def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
+    """Return the table with the schema of the first batch, if they differ only in nullability or dictionaries."""
+    if table.schema.names != schema.names:
+        raise SchemaError(
+            f"batches must have the same columns: the first batch has {', '.join(schema.names)}, this one has "
+            f"{', '.join(table.schema.names)}",
+            reason="batches-differ",
+            file=path,
+        )
+    columns = []
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        column = table.column(name)
+        if column.type != kind:
+            try:
+                column = column.cast(kind)
+            except pa.ArrowException:
+                raise SchemaError(
+                    f"column {name} is {column.type}, but {kind} in the first batch: cast it to one type",
+                    reason="batches-differ",
+                    file=path,
+                ) from None
+        columns.append(column)
+    return pa.table(columns, schema=schema)
+
+
+def _sorted_rows(table: pa.Table, sort_by: Sequence[str]) -> pa.Table:
+    """Return the table in ascending order of keys, nulls last; equal rows keep their order.
+
+    `table`: rows with Variant columns that have the extension name, in any layout.
+    `sort_by`: ``"$.path:type"`` in the only top-level Variant column, or the name of an ordinary column. A path without
+      a type is sorted as its shredded type, else numbers before strings.
+    Raises `VariantFileError` for a path unless there is exactly one top-level Variant column.
+    """
+    selection = read_selection({f"key{number}": key for number, key in enumerate(sort_by)})
+    keys = {
+        f"{selected.name}.{number}": _sortable(key)
+        for selected in selection
+        for number, key in enumerate(_keys(table, selected))
+    }
+    ordered = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+    return table.take(ordered)
+
+
+def _sortable(key: pa.Array) -> pa.Array:
+    """Return a key as a type that pyarrow sorts."""
+    if isinstance(key.type, pa.BaseExtensionType):
+        return pc.cast(key, key.type.storage_type)
+    return pc.cast(key, pa.float32()) if pa.types.is_float16(key.type) else key
+
+
+def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
+    from parquet_variant.ops.variant_get import try_variant_get
+
+    if selected.path is None:
+        if selected.column not in table.column_names:
+            raise VariantFileError(
+                f"cannot sort by {selected.column}: the column does not exist", reason="no-such-column"
+            )
+        column = table.column(selected.column)
+        if pa.types.is_nested(column.type):
+            raise VariantFileError(
+                f"cannot sort by {selected.column}: its values are nested; use a path of a Variant, such as "
+                "'$.id:bigint', or a column of scalars",
+                reason="bad-option",
+            )
+        return [chunks_in_form(column, plain_form(column.type))]
+    top = [field.name for field in table.schema if is_variant_field(field)]
+    if len(top) != 1:
+        raise VariantFileError(
+            f"cannot sort by {selected.path}: {len(top)} top-level columns are Variants, not one",
+            reason="several-variant-columns" if top else "no-variant-column",
+        )
+    array = VariantArray(table.column(top[0]))
+    if selected.type is not None:
+        return [try_variant_get(array, selected.path, selected.type)]
+    shredded = None if array.schema is None else array.schema.get(selected.path)
+    first_type = pa.float64() if shredded is None or shredded.type is None else shredded.type
+    # Values of other types are sorted as strings.
+    return [try_variant_get(array, selected.path, kind) for kind in dict.fromkeys((first_type, pa.string()))]

@@ -1,0 +1,71 @@
+"""Find the Vortex files that a path names.
+
+The module does not need vortex-data, so that commands can ask about any path.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.io.commit_journal import files_that_count
+from parquet_variant.io.filesystems import filesystem_of, path_text, refuse_no_path
+from parquet_variant.io.staging import check_target
+from parquet_variant.support.choices import FileMode
+
+SUFFIX = ".vortex"
+
+
+def vortex_files(path: str | os.PathLike[str]) -> list[str]:
+    """Return the Vortex files that a path names: a file, the matches of a glob, or the files of a directory.
+
+    The list is empty if the path names no Vortex file.
+
+    Examples
+    --------
+    >>> vortex_files("examples")
+    []
+    """
+    name = path_text(path).removeprefix("file://")
+    if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
+        infos = files_that_count(pafs.LocalFileSystem(), name)
+        files = sorted(info.path for info in infos if info.path.endswith(SUFFIX))
+        parts = ((file, Path(os.path.relpath(file, name)).parts) for file in files)
+        return [file for file, names in parts if not any(part.startswith(("_", ".")) for part in names)]
+    if not name.endswith(SUFFIX):
+        return []
+    if any(character in name for character in "*?[") and not Path(name).exists():
+        return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - patterns may be absolute
+    # A missing file is returned too, so that opening it raises the error for a missing Vortex file.
+    return [name]
+
+
+def local_target(path: Any, mode: FileMode) -> Path:
+    """Return the local path of a Vortex file to write.
+
+    Raises `VariantFileError` as `check_target`; with reason ``"bad-option"`` for a path that is not local.
+    """
+    name = path_text(path).removeprefix("file://")
+    refuse_no_path(name)
+    if "://" in name:
+        raise VariantFileError(
+            f"{name} is not on a local disk: write Vortex files to a local directory and copy them",
+            reason="bad-option",
+            file=name,
+        )
+    filesystem, local = filesystem_of(name)
+    check_target(filesystem, local, mode)
+    return Path(local)
+
+
+def some_vortex_files(path: str | os.PathLike[str]) -> list[str]:
+    """Return `vortex_files`, or raise `VariantFileError` (``no-such-file``) if there are none."""
+    files = vortex_files(path)
+    if not files:
+        raise VariantFileError(f"no Vortex file found at {path}", file=os.fspath(path), reason="no-such-file")
+    return files

@@ -1,0 +1,247 @@
+"""`read`, `read_table` and `read_json`: read whole rows of Vortex files.
+
+Owns the public operations. `scan` reads by path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+import pyarrow as pa
+
+from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_storage, without_views
+from parquet_variant.arrays.chunked_array import variant_table
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
+from parquet_variant.errors import VariantFileError, strings_of
+from parquet_variant.files.vortex.files.library import OpenVortexFile, open_file
+from parquet_variant.files.vortex.files.paths import vortex_files
+from parquet_variant.files.vortex.files.storing import unstored, unstored_rows
+from parquet_variant.files.vortex.files.trailer import text_column
+from parquet_variant.files.vortex.logical.encodings import AnyVariant, EncodingName, encode
+from parquet_variant.files.vortex.logical.json_columns import JsonColumn, compress_json, decompress_json, json_errors
+from parquet_variant.io.parallel import in_order
+from parquet_variant.types import MAX_OFFSET
+
+
+@overload
+def read(path: Any, column: str | None = ..., *, encoding: None = ...) -> VariantArray: ...
+@overload
+def read(path: Any, column: str | None = ..., *, encoding: EncodingName) -> AnyVariant: ...
+def read(path: Any, column: str | None = None, *, encoding: EncodingName | None = None) -> AnyVariant:
+    """Read a Variant column.
+
+    Parameters
+    ----------
+    path
+        A file, or a directory or glob of files.
+    column
+        The column, if there are several.
+    encoding
+        ``"unshredded"``, ``"final"``, or ``"columnar"`` for a `ColumnarVariant`. By default a `VariantArray` in the
+        stored encoding; unshredded if the files store it in the columnar layout, or in different types.
+
+    Raises
+    ------
+    VariantFileError
+        If the file or the column does not exist.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.vortex.write(f"{folder}/a.vortex", pv.parse_json(['{"a": 1}', None]), layout="columnar")
+    ...     read(f"{folder}/a.vortex"), read(f"{folder}/a.vortex", encoding="columnar")
+    (<VariantArray unshredded, 2 rows: [{"a":1}, NULL]>, <ColumnarVariant, 2 rows, 2 paths>)
+    """
+    columns = [file.table([choose_variant(file, column)]).column(0) for file in _open_files(path)]
+    if len(columns) == 1 and encoding not in (None, "unshredded"):
+        return encode(unstored(columns[0]), encoding)
+    parts = [unstored_rows(chunks) for chunks in columns]
+    if encoding == "unshredded" or any(part.storage.type != parts[0].storage.type for part in parts):
+        parts = [part.to_unshredded() for part in parts]
+    rows = parts[0] if len(parts) == 1 else VariantArray.concat(parts)
+    return rows if encoding in (None, "unshredded") else encode(rows, encoding)
+
+
+def _open_files(path: Any) -> list[OpenVortexFile]:
+    return [open_file(file) for file in vortex_files(path) or [path]]
+
+
+def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> pa.Array:
+    """Read a Variant column, or a column of the type ``vortex.json``, as JSON text of the type ``arrow.json``.
+
+    Parameters
+    ----------
+    path
+        The file.
+    column
+        The column, if there are several.
+    exact
+        If true, return the original texts, which `write` keeps with ``exact=True``, and which a column of the type
+        ``vortex.json`` has; otherwise canonical JSON.
+
+    Raises
+    ------
+    VariantFileError
+        If the file or the column does not exist.
+    VariantError
+        If `exact` is true and the original texts were not kept (``no-texts``).
+    JsonError
+        If the texts of a column of the type ``vortex.json`` are not valid JSON.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = pa.table({"doc": ['{"a": 1.50}']})
+    ...     _ = pv.vortex.write(f"{folder}/a.vortex", table, json=["doc"], exact=True)
+    ...     read_json(f"{folder}/a.vortex").to_pylist(), read_json(f"{folder}/a.vortex", exact=True).to_pylist()
+    (['{"a":1.5}'], ['{"a": 1.50}'])
+    """
+    file = open_file(path)
+    name = choose_variant(file, column, json=True)
+    if name in file.json_columns:
+        texts = json_texts(file, name)
+        with json_errors(name, file.path):
+            return texts if exact else decompress_json(compress_json(texts, encoding="unshredded"))
+    texts = original_texts(file, name) if exact else None
+    return decompress_json(JsonColumn(unstored(file.table([name]).column(0)), texts), exact=exact)
+
+
+def original_texts(file: OpenVortexFile, column: str) -> pa.Array | None:
+    """Return the original texts of a column that was written from JSON; None if they were not kept."""
+    note = file.notes.get(column)
+    if note is None or not note.has_texts:
+        return None
+    texts = [batch.column(0) for batch in file.batches([text_column(column)])]
+    return pa.concat_arrays(texts) if texts else pa.array([], pa.large_string())
+
+
+def json_texts(file: OpenVortexFile, column: str) -> pa.Array:
+    """Return a column of strings or of the type ``vortex.json``, without views."""
+    texts = file.table([column]).column(0)
+    return one_chunk(chunks_in_form(texts, without_views(texts.type, large=texts.nbytes > MAX_OFFSET)))
+
+
+def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read whole rows as a pyarrow table, whose Variant columns have the extension name.
+
+    Parameters
+    ----------
+    path
+        A file, or a directory or glob of files with the same columns.
+    columns
+        The columns to read; by default all.
+
+    Raises
+    ------
+    VariantFileError
+        If there is no such file or column, or the columns of files differ (``files-differ``).
+    """
+    columns = None if columns is None else strings_of("columns", columns)
+    tables = []
+    for file in _open_files(path):
+        missing = sorted(set(columns or ()) - set(file.schema.names))
+        if missing:
+            raise VariantFileError(
+                f"column {missing[0]!r} does not exist: the columns are {', '.join(file.schema.names)}", file=file.path
+            )
+        tables.append(_tagged(file.table(columns), file))
+        if not tables[-1].schema.equals(tables[0].schema):
+            raise VariantFileError(
+                f"the columns differ from those of the first file of {path}: read each file separately, or read paths "
+                "with scan_files",
+                file=file.path,
+                reason="files-differ",
+            )
+    return pa.concat_tables(tables)
+
+
+def iter_tables(path: Any, *, threads: int = 1) -> Iterator[pa.Table]:
+    """Yield the rows of a file, in order, as tables of some thousand rows, converted in threads; see `read_table`."""
+    file = open_file(path)
+    batches = file.batches(file.schema.names)
+    yield from in_order(lambda batch: _tagged(pa.Table.from_batches([batch]), file), batches, threads)
+
+
+def iter_variant_tables(path: Any, *, threads: int = 1) -> Iterator[pa.Table]:
+    """Yield the rows of a file as `iter_tables` does, with unshredded Variants in columns of JSON text."""
+    file = open_file(path)
+    start = 0
+    for table in iter_tables(path, threads=threads):
+        yield with_variants(file, table, start)
+        start += len(table)
+
+
+def with_variants(file: OpenVortexFile, table: pa.Table, start: int = 0) -> pa.Table:
+    """Return the rows of a file from the row ``start``, with unshredded Variants in columns of JSON text."""
+    for name in file.json_columns:
+        with json_errors(name, file.path, start=start):
+            variants = compress_json(one_chunk(table.column(name)), encoding="unshredded")
+        assert isinstance(variants, VariantArray)
+        field = variants.arrow_field.with_name(name).with_nullable(table.schema.field(name).nullable)
+        table = table.set_column(table.schema.get_field_index(name), field, variants.storage)
+    return table
+
+
+def _tagged(table: pa.Table, file: OpenVortexFile) -> pa.Table:
+    columns: dict[str, Any] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name in file.layouts:
+            columns[name] = unstored_rows(column)
+        else:
+            columns[name] = chunks_in_form(column, without_views(column.type, large=column.nbytes > MAX_OFFSET))
+    tagged = variant_table(columns)
+    fields = []
+    for field in tagged.schema:
+        kind = field.type if field.name in file.layouts else with_fields(field.type, _tagged_inside)
+        fields.append(field.with_type(kind).with_nullable(file.schema.field(field.name).nullable))
+    return pa.table(tagged.columns, schema=pa.schema(fields))
+
+
+def _tagged_inside(field: pa.Field) -> pa.Field:
+    """Return a field whose nested Variants, which may be structs in the file, have the extension name."""
+    if is_storage(field.type):
+        return field.with_metadata(EXTENSION_METADATA)
+    return field.with_type(with_fields(field.type, _tagged_inside))
+
+
+def choose_path_column(file: OpenVortexFile, column: str | None) -> str:
+    """Return the name of the column whose paths are read.
+
+    It is a Variant, which may be inside of structs (``s.v``), or JSON text if it is named or the only choice.
+    """
+    if column is not None and column in file.nested_variants and column not in file.schema.names:
+        return column
+    has_choice = column is not None or not file.layouts
+    return choose_variant(file, column, json=has_choice and bool(file.json_columns))
+
+
+def choose_variant(file: OpenVortexFile, column: str | None, *, json: bool = False) -> str:
+    """Return the name of the Variant column to read; with ``json``, columns of JSON text count as well.
+
+    Raises `VariantFileError` (``no-such-column``) if the named column is not such a column, or no name is given and
+    the file does not have exactly one.
+    """
+    names = file.schema.names
+    candidates = [*file.layouts, *(file.json_columns if json else [])]
+    if column in candidates:
+        return str(column)
+    if len(candidates) != 1 or column is not None:
+        kind = "Variant or JSON column" if json else "Variant column"
+        if column is not None:
+            problem = f"{column!r} is not a {kind} of the file (its columns are {', '.join(names)})"
+        else:
+            problem = f"the file has {len(candidates)} {kind}s (its columns are {', '.join(names)})"
+        choice = f"name one of {', '.join(candidates)}" if candidates else f"name a file with a {kind}"
+        if not json and file.json_columns:
+            choice = f"read JSON text ({', '.join(file.json_columns)}) with read_json, or convert it with compress"
+        raise VariantFileError(
+            f"{problem}: {choice}",
+            file=file.path,
+            reason="no-such-column",
+        )
+    return candidates[0]

@@ -1,0 +1,328 @@
+"""`rewrite`: Vortex and Parquet files with Variant columns as files of the other format, or in another layout.
+
+Owns the public operation, and the tables of a file of either format. `files.parquet.operations.rewrite` owns the new
+form of a Variant, `writer` Vortex files, and `files.parquet.writing.writer` Parquet files.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import pyarrow as pa
+
+from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.parts import empty_table, one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import check_choice
+from parquet_variant.files.parquet.format.columns import choose_column
+from parquet_variant.files.parquet.format.files import ParquetSource, locate
+from parquet_variant.files.parquet.format.files import open_file as open_parquet
+from parquet_variant.files.parquet.operations.rewrite import VariantForm, profile_task
+from parquet_variant.files.parquet.reading.read_table import tagged_table
+from parquet_variant.files.parquet.writing.nested import Place, map_variants
+from parquet_variant.files.parquet.writing.write import SchemaLike
+from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.files.vortex.files.library import OpenVortexFile, open_file, vortex
+from parquet_variant.files.vortex.files.paths import SUFFIX, local_target, vortex_files
+from parquet_variant.files.vortex.files.reader import (
+    choose_variant,
+    iter_tables,
+    iter_variant_tables,
+    json_texts,
+    original_texts,
+    read,
+    with_variants,
+)
+from parquet_variant.files.vortex.files.trailer import ColumnNote
+from parquet_variant.files.vortex.files.writer import VortexColumn, VortexFileInfo, check_options, write
+from parquet_variant.files.vortex.logical.json_columns import JsonColumn, compress_json, json_errors
+from parquet_variant.inference.infer import infer
+from parquet_variant.inference.profile import Profile
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.io.filesystems import filesystem_of, path_text
+from parquet_variant.io.staging import check_target
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.shred_variant import infer_shredding_schema
+from parquet_variant.support.choices import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
+
+FileFormat: TypeAlias = Literal["parquet", "vortex"]
+# A Vortex file by its path, or a Parquet file.
+SourceFile: TypeAlias = "str | ParquetSource"
+_VORTEX_LAYOUTS: dict[str, VortexLayout] = {"unshredded": "variant", "final": "struct"}
+
+
+def rewrite(
+    source: str | os.PathLike[str],
+    dest: str | os.PathLike[str],
+    *,
+    format: FileFormat | None = None,
+    layout: AnyLayout | None = None,
+    schema: SchemaLike = None,
+    column: str | None = None,
+    on_conflict: OnConflict = "error",
+    mode: FileMode = "error",
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **options: Any,
+) -> list[VortexFileInfo | FileInfo]:
+    """Rewrite Parquet files as Vortex files, Vortex files as Parquet files, or Vortex files in another layout.
+
+    Values do not change. Columns of the type ``vortex.json`` become Variants. Original texts of JSON columns, which
+    `write` keeps with ``exact=True``, are kept in Vortex files only.
+
+    Parameters
+    ----------
+    source
+        Parquet or Vortex files: a file, directory or glob.
+    dest
+        A file if the source is one file; otherwise a directory, in which files keep their names relative to the source,
+        with the ending of the format.
+    format
+        ``"parquet"`` or ``"vortex"``; by default the ending of `dest` decides, or else the format of the source.
+    layout
+        For Parquet ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``; for Vortex a layout of
+        `write`, ``"final"`` (struct) or ``"unshredded"`` (variant). By default each column keeps its layout as far as
+        the format has it. Columnar columns are shredded by an inferred schema in Parquet.
+    schema
+        A `ShreddingSchema`, its DDL, or ``"infer"`` to choose one from all values of all files. By default each column
+        keeps its schema.
+    column, on_conflict, mode, threads, progress, engine
+        As for `pv.parquet.rewrite`.
+    **options
+        Options of `VariantWriter`; for Vortex, ``compact``.
+
+    Returns
+    -------
+    list of VortexFileInfo or FileInfo
+        One per file.
+
+    Raises
+    ------
+    VariantFileError
+        If there are no files to read, the destination exists, or Vortex does not preserve a column.
+    VariantError
+        For a layout or an option that the format does not have (``bad-option``).
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']), schema="a bigint")
+    ...     (info,) = rewrite(f"{folder}/a.parquet", f"{folder}/b.vortex")
+    ...     _ = rewrite(f"{folder}/b.vortex", f"{folder}/c.parquet")
+    ...     info.layouts, pv.parquet.read(f"{folder}/c.parquet")
+    ({'v': 'struct'}, <VariantArray final, 1 rows: [{"a":1}]>)
+    """
+    vortex()
+    engine = engine_or_threads(engine, threads, progress)
+    files = source_files(source)
+    dest = path_text(dest).removeprefix("file://")
+    kind = _format_of(dest, format, "parquet" if isinstance(files[0], ParquetSource) else "vortex")
+    form = _Form.of(kind, layout, on_conflict)
+    if kind == "vortex":
+        check_options(**options)
+    targets = _targets(files, os.fspath(source), dest, kind)
+    for _, target in targets:
+        if kind == "vortex":
+            local_target(target, mode)
+        else:
+            check_target(*filesystem_of(target), mode)
+    if schema == "infer":
+        schema = infer(engine.reduce("infer the schema", partial(_profile, column=column), files, Profile.merge)).schema
+    if schema is not None:
+        form = replace(form, schema=ShreddingSchema.of(schema), column=column)
+    work = partial(_to_vortex if kind == "vortex" else _to_parquet, form=form, options=options)
+    return engine.run("rewrite", work, targets)
+
+
+# -- sources and targets
+
+
+def source_files(source: str | os.PathLike[str]) -> list[SourceFile]:
+    """Return the Vortex files that a path names, or else the Parquet files."""
+    return list(vortex_files(source)) or list(locate(source))
+
+
+def _format_of(dest: str, format: FileFormat | None, source_format: FileFormat) -> FileFormat:
+    if format is not None:
+        check_choice("format", format, get_args(FileFormat))
+    by_name: FileFormat | None = "vortex" if dest.endswith(SUFFIX) else "parquet" if dest.endswith(".parquet") else None
+    return format or by_name or source_format
+
+
+def _targets(files: list[SourceFile], source: str, dest: str, kind: FileFormat) -> list[tuple[SourceFile, str]]:
+    paths = [path_of(file) for file in files]
+    is_directory = Path(dest).is_dir() or dest.endswith("/")
+    if paths == [filesystem_of(source)[1]] and not is_directory:
+        return [(files[0], dest)]
+    folders = [posixpath.dirname(path) for path in paths]
+    base = posixpath.commonpath(folders) if all(folders) else ""
+    names = [Path(posixpath.relpath(path, base) if base else path).with_suffix(f".{kind}") for path in paths]
+    return [(file, f"{dest.rstrip('/')}/{name.as_posix()}") for file, name in zip(files, names, strict=True)]
+
+
+def path_of(file: SourceFile) -> str:
+    """Return the path of a file."""
+    return file.path if isinstance(file, ParquetSource) else file
+
+
+def tables_of(file: SourceFile, *, json: bool = False) -> Iterator[pa.Table]:
+    """Yield the rows of a file as at least one table, whose Variants have the extension name.
+
+    `json`: whether columns of JSON text in Vortex files are kept; otherwise they become Variants.
+    """
+    if isinstance(file, ParquetSource):
+        with open_parquet(file) as opened:
+            for group in [[number] for number in range(opened.metadata.num_row_groups)] or [[]]:
+                with opened.place_errors(group):
+                    yield tagged_table(opened, group)
+        return
+    table = None
+    for table in iter_tables(file) if json else iter_variant_tables(file):
+        yield table
+    if table is None:
+        empty = empty_table(open_file(file).schema)
+        yield empty if json else with_variants(open_file(file), empty)
+
+
+def _profile(task: int, attempt: int, file: SourceFile, *, column: str | None) -> Profile:
+    if isinstance(file, ParquetSource):
+        return profile_task(task, attempt, file, column=column)
+    return Profile.of_array(read(file, column))
+
+
+# -- one file
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The new form of the Variants of files; `rewrite` documents the options."""
+
+    layout: Layout | None  # The layout of the values: of Parquet, or before Vortex stores them.
+    vortex_layout: VortexLayout | None
+    on_conflict: OnConflict
+    schema: ShreddingSchema | None = None
+    column: str | None = None
+
+    @classmethod
+    def of(cls, kind: FileFormat, layout: str | None, on_conflict: OnConflict) -> _Form:
+        """Check a layout, and return the form; the schema is added later."""
+        check_choice("on_conflict", on_conflict, get_args(OnConflict))
+        if layout is not None:
+            choices = get_args(Layout) if kind == "parquet" else (*_VORTEX_LAYOUTS, *get_args(VortexLayout))
+            check_choice(f"the layout of {kind.title()} files", layout, choices)
+        if kind == "parquet":
+            return cls(layout, None, on_conflict)  # type: ignore[arg-type]
+        stored = None if layout is None else _VORTEX_LAYOUTS.get(layout, layout)
+        return cls("unshredded" if layout == "unshredded" else None, stored, on_conflict)  # type: ignore[arg-type]
+
+    def main(self, file: SourceFile, *, json: bool = False) -> Place | None:
+        """Return the column that the schema applies to, with ``json`` also of JSON text; None without a schema."""
+        if self.schema is None:
+            return None
+        if isinstance(file, ParquetSource):
+            with open_parquet(file) as opened:
+                return choose_column(opened.schema, self.column, opened.name).path
+        return (choose_variant(open_file(file), self.column, json=json),)
+
+    def converted(
+        self, table: pa.Table, main: Place | None, schemas: Mapping[str, ShreddingSchema], *, drafts: bool
+    ) -> pa.Table:
+        """Return a table with all Variants in their new form.
+
+        `schemas`: schemas of columns that have none of their own; `drafts`: whether drafts keep their layout.
+        """
+
+        def convert(storage: pa.StructArray, place: Place) -> pa.StructArray:
+            array = VariantArray(storage)
+            schema = self.schema if place == main else schemas.get(place[0]) if len(place) == 1 else None
+            layout = self.layout
+            if layout is None and (schema is not None or (array.is_shredded and not drafts)):
+                layout = "final"
+            form = VariantForm(layout, schema, None, self.on_conflict)
+            return form.of(array, is_main=schema is not None)
+
+        return map_variants(table, convert)
+
+
+def _to_parquet(
+    task: int, attempt: int, target: tuple[SourceFile, str], *, form: _Form, options: Mapping[str, Any]
+) -> FileInfo:
+    file, dest = target
+    main, schemas = form.main(file, json=True), {}
+    if isinstance(file, str) and form.layout in (None, "final"):
+        schemas = _schemas_of(open_file(file), skip=main)
+    # A task may run again after it has moved its file into place.
+    with VariantWriter(dest, mode="overwrite", **options) as writer:
+        for table in tables_of(file):
+            writer.write_batch(form.converted(table, main, schemas, drafts=True))
+    assert writer.info is not None
+    return writer.info
+
+
+def write_shredded_parquet(file: str, dest: str) -> None:
+    """Write the rows of a Vortex file to a Parquet file, in which all Variants that are columns are shredded."""
+    schemas = _schemas_of(open_file(file), shreds_all=True)
+    form = _Form(None, None, "error")
+    with VariantWriter(dest, mode="overwrite") as writer:
+        for table in tables_of(file):
+            writer.write_batch(form.converted(table, None, schemas, drafts=True))
+
+
+def _schemas_of(
+    file: OpenVortexFile, *, skip: Place | None = None, shreds_all: bool = False
+) -> dict[str, ShreddingSchema]:
+    """Return the schemas of columns whose rows are read unshredded: the schema of the column, or one of its values.
+
+    `skip`: a column that has another schema.
+    `shreds_all`: whether columns that are unshredded in the file get a schema.
+    """
+    schemas: dict[str, ShreddingSchema] = {}
+    for name, layout in file.layouts.items():
+        schema = file.shredding_schema(name)
+        if schema is None or (schema.kind == "variant" and shreds_all):
+            if (name,) != skip:
+                schemas[name] = infer_shredding_schema(read(file.path, name, encoding="unshredded"))
+        elif layout == "variant" and schema.kind != "variant":
+            schemas[name] = schema
+    for name in file.json_columns:
+        with json_errors(name, file.path):
+            unshredded = compress_json(json_texts(file, name), encoding="unshredded")
+        schemas[name] = infer_shredding_schema(unshredded)
+    return schemas
+
+
+def _to_vortex(
+    task: int, attempt: int, target: tuple[SourceFile, str], *, form: _Form, options: Mapping[str, Any]
+) -> VortexFileInfo:
+    file, dest = target
+    main = form.main(file)
+    table = pa.concat_tables([form.converted(part, main, {}, drafts=False) for part in tables_of(file, json=True)])
+    columns = vortex_columns(file, table, keep_layouts=form.vortex_layout is None, main=main)
+    return write(dest, columns, layout=form.vortex_layout or "auto", mode="overwrite", **options)
+
+
+def vortex_columns(
+    file: SourceFile, table: pa.Table, *, keep_layouts: bool, main: Place | None = None
+) -> dict[str, VortexColumn]:
+    """Return the rows of a file as columns to write, with the original texts of a Vortex file.
+
+    `keep_layouts`: columns keep their layout in a Vortex file, except for `main`, whose schema changes.
+    """
+    opened = None if isinstance(file, ParquetSource) else open_file(file)
+    columns = {}
+    for field, column in zip(table.schema, table.columns, strict=True):
+        values: Any = VariantArray.from_arrow(column) if is_variant_field(field) else one_chunk(column)
+        layout = None if opened is None else opened.layouts.get(field.name)
+        if opened is not None and layout is not None and opened.notes.get(field.name, ColumnNote()).is_json:
+            values = JsonColumn(values, original_texts(opened, field.name))
+        kept = layout if keep_layouts and (field.name,) != main else None
+        columns[field.name] = VortexColumn(values, kept, field.nullable)
+    return columns

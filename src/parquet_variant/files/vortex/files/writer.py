@@ -1,0 +1,433 @@
+"""`write`: write Variant columns to a Vortex file, which is verified before it gets its name.
+
+Owns the public operation, the choice of each column's layout, and the verification. `storing` owns the layouts,
+`json_columns` JSON text, and `trailer` the checksums and notes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.chunked_array import ChunkedVariantArray
+from parquet_variant.arrays.field_names import with_field_names
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import in_form, is_json_type, plain_form, with_fields
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, check_names, strings_of
+from parquet_variant.files.parquet.writing.write import shredded_as
+from parquet_variant.files.vortex.columnar.columnar_variant import ColumnarVariant
+from parquet_variant.files.vortex.files.library import BLOCK_ROWS, open_file, vortex, vortex_errors
+from parquet_variant.files.vortex.files.paths import local_target
+from parquet_variant.files.vortex.files.storing import (
+    LAYOUTS,
+    StoredLayout,
+    first_difference,
+    stored_column,
+    within_dtype,
+)
+from parquet_variant.files.vortex.files.trailer import ColumnNote, append_trailer, text_column, write_notes
+from parquet_variant.files.vortex.logical.encodings import EncodingName, encode, encoding_of
+from parquet_variant.files.vortex.logical.json_columns import JsonColumn, compress_json, json_errors
+from parquet_variant.files.vortex.logical.range_statistics import collect_statistics, with_columns_to_describe
+from parquet_variant.inference.policies.decision import Policy
+from parquet_variant.interop.table_of import table_of
+from parquet_variant.io.filesystems import cannot_write, write_errors
+from parquet_variant.io.staging import replaces, staging_beside
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.columns.arrow_input import as_arrow
+from parquet_variant.support.choices import FileMode, VortexLayout
+
+_OPTIONS = ("layout", "compact", "exact")
+# Part of the messages of Rust for errors of the operating system.
+_SYSTEM_ERROR = "(os error "
+
+
+@dataclass(frozen=True, slots=True)
+class VortexFileInfo:
+    """A Vortex file that was written.
+
+    Parameters
+    ----------
+    path, rows, bytes
+        Path, number of rows, and size of the file.
+    layouts
+        Layout of each Variant column.
+    fallbacks
+        Columns that are not in the first choice of layout, with the reason.
+    in_bytes
+        By column, the paths of the schema that are not typed because the layout cannot hold them, with the reason.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    layouts: dict[str, StoredLayout]
+    fallbacks: dict[str, str] = field(default_factory=dict)
+    in_bytes: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class VortexColumn:
+    """A column to write: a Variant in any encoding, or an Arrow array; with original JSON texts if they are kept.
+
+    ``layout`` is the layout of a Variant in the file, and before that the layout to use instead of the caller's.
+    """
+
+    values: Any
+    layout: StoredLayout | None = None
+    nullable: bool = True
+    note: ColumnNote = field(default_factory=ColumnNote)
+    texts: pa.Array | None = None
+
+
+def write(
+    path: Any,
+    data: Any,
+    *,
+    column: str = "v",
+    schema: ShreddingSchema | str | Mapping[str, ShreddingSchema | str] | None = None,
+    layout: VortexLayout = "auto",
+    json: Collection[str] = (),
+    policy: str | Policy = "auto",
+    exact: bool = False,
+    compact: bool = True,
+    mode: FileMode = "error",
+) -> VortexFileInfo:
+    """Write a Vortex file with Variant columns. The file is read back and compared before it gets its name.
+
+    Parameters
+    ----------
+    path
+        The file to write; its directory is created if needed.
+    data
+        A `VariantArray` or `ColumnarVariant`; a mapping of column names to these, `ChunkedVariantArray` or Arrow
+        arrays; or a pyarrow table whose Variant columns have the extension name. A non-nullable field remains
+        non-nullable.
+    column
+        The name of the column, if `data` is a single array.
+    schema
+        The shredding schema, as in `pv.parquet.write`: a schema, its DDL, ``"infer"``, or several by column name.
+    layout
+        ``"variant"``: Vortex's Variant type, in which top-level scalars can be typed. ``"struct"``: the storage struct,
+        with typed columns next to the residual. ``"columnar"``: a discriminator and one column per type, for every
+        path. ``"auto"``: columnar for a `ColumnarVariant`, struct for shredded columns, and the Variant type for
+        others; if the library does not preserve a column in one of the last two, the other one.
+    json
+        Names of string columns that hold JSON: they are converted to Variants, like columns of the type ``arrow.json``;
+        see `compress_json`.
+    policy
+        The shredding policy for JSON columns.
+    exact
+        Keep the original texts of JSON columns, for `read_json` with ``exact=True``.
+    compact
+        Let Vortex use its slower, smaller encodings.
+    mode
+        If the file exists: ``"error"``, or ``"overwrite"``.
+
+    Raises
+    ------
+    VariantFileError
+        If the file exists already, the library fails, or the file does not preserve every row (``lost-in-file``).
+    VariantError
+        If vortex-data is not installed, for options that cannot be combined (``bad-option``), or for an array in a
+        draft layout (``draft-layout``).
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     info = write(f"{folder}/a.vortex", pv.parse_json(['{"a": 1}', "null", None]), schema="a bigint")
+    ...     pv.vortex.read(f"{folder}/a.vortex")
+    <VariantArray final, 3 rows: [{"a":1}, null, NULL]>
+    >>> info.rows, info.layouts
+    (3, {'v': 'struct'})
+    """
+    vortex()
+    check_options(layout=layout, compact=compact, exact=exact)
+    target = local_target(path, mode)
+    columns = _columns(data, column)
+    json = strings_of("json", json)
+    if missing := sorted(set(json) - set(columns)):
+        raise VariantFileError(
+            f"json= names the column {missing[0]!r}, which does not exist: the columns are {', '.join(columns)}",
+            reason="no-such-column",
+        )
+    for name, item in columns.items():
+        column_schema = schema.get(name) if isinstance(schema, Mapping) else schema
+        if isinstance(item.values, JsonColumn) or name in json or is_json_type(getattr(item.values, "type", None)):
+            with json_errors(name):
+                item = _variants_of_json(item, _policy_or_schema(policy, column_schema), layout, exact=exact)
+            column_schema = None
+        if isinstance(item.values, (VariantArray, ColumnarVariant)):
+            item = _in_layout(item, column_schema, item.layout or layout)
+        if item.texts is not None and text_column(name) in columns:
+            raise VariantFileError(
+                f"the original texts of {name!r} need the column {text_column(name)!r}, which the data has: rename "
+                "that column, or leave exact= out",
+                reason="several-columns",
+            )
+        if not item.nullable and item.values.null_count:
+            raise VariantFileError(
+                f"column {name!r} has null rows, but its field is not nullable: make the field nullable",
+                reason="null-in-column",
+            )
+        columns[name] = item
+    return _write_first_that_fits(target, mode, _attempts(columns, layout), compact)
+
+
+def check_options(**options: Any) -> None:
+    """Check the options of writing that do not depend on the file.
+
+    Raises `VariantError` with reason ``"bad-option"``, also for an unknown option.
+    """
+    check_names("option for Vortex files", options, _OPTIONS)
+    check_choice("layout", options.get("layout", "auto"), ("auto", *LAYOUTS))
+
+
+# -- input
+
+
+def _columns(data: Any, column: str) -> dict[str, VortexColumn]:
+    if isinstance(data, (VariantArray, ChunkedVariantArray, ColumnarVariant, JsonColumn)):
+        data = {column: data}
+    columns: dict[str, VortexColumn] = {}
+    if isinstance(data, Mapping) and data:
+        columns = {
+            name: replace(values, values=_values(values.values))
+            if isinstance(values, VortexColumn)
+            else VortexColumn(_values(values))
+            for name, values in data.items()
+        }
+    else:
+        table = table_of(data)
+        for schema_field, array in zip(table.schema, table.columns, strict=True):
+            values = VariantArray.from_arrow(array) if is_variant_field(schema_field) else array
+            columns[schema_field.name] = VortexColumn(_values(values), nullable=schema_field.nullable)
+    lengths = {name: len(item.values) for name, item in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
+    for name, item in columns.items():
+        if isinstance(item.values, pa.Array):
+            _check_type(name, item.values.type)
+    return columns
+
+
+def _policy_or_schema(policy: Any, schema: Any) -> Any:
+    """Return the schema of a JSON column if one is given, else the policy that infers it."""
+    if schema is None or schema == "infer":
+        return policy
+    return ShreddingSchema.from_ddl(schema) if isinstance(schema, str) else schema
+
+
+def _check_type(name: str, kind: pa.DataType) -> None:
+    types = pa.types
+    unsupported = (types.is_fixed_size_binary, types.is_duration, types.is_interval, types.is_union)
+    if any(is_unsupported(kind) for is_unsupported in unsupported):
+        raise SchemaError(
+            f"column {name!r} has the Arrow type {kind}, which Vortex does not support: cast the column first",
+            reason="unsupported-type",
+        )
+    for index in range(kind.num_fields):
+        _check_type(name, kind.field(index).type)
+
+
+def _values(values: Any) -> Any:
+    if isinstance(values, ChunkedVariantArray):
+        return values.combine()
+    return values if isinstance(values, (VariantArray, ColumnarVariant, JsonColumn)) else _storable(as_arrow(values))
+
+
+def _storable(array: pa.Array) -> pa.Array:
+    """Return an Arrow column in a form that the library accepts."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        return array
+    array = in_form(array, _storable_type(plain_form(array.type, stored=True)))
+    # A copy, because the library fails on slices of nested columns.
+    return pa.concat_arrays([array, array[:0]]) if pa.types.is_nested(array.type) else array
+
+
+def _storable_type(kind: pa.DataType, as_structs: bool = False) -> pa.DataType:
+    """Return a type that the library accepts.
+
+    Nested Variants have no dictionaries. They are structs in lists, if they are shredded, and with vortex-data 0.90.
+    """
+    as_structs = as_structs or not pa.types.is_struct(kind) or vortex().__version__.startswith("0.90.")
+
+    def storable(child: pa.Field) -> pa.Field:
+        if not is_variant_field(child):
+            return child.with_type(_storable_type(child.type, as_structs))
+        is_struct = as_structs or child.type.get_field_index("typed_value") >= 0
+        return pa.field(child.name, plain_form(child.type), child.nullable, None if is_struct else child.metadata)
+
+    return with_fields(kind, storable)
+
+
+def _variants_of_json(column: VortexColumn, policy: Any, layout: str, *, exact: bool) -> VortexColumn:
+    """Return the column with Variants in place of JSON text."""
+    values = column.values
+    if not isinstance(values, JsonColumn):
+        encoding: EncodingName = "columnar" if layout == "columnar" else "final"
+        compressed = compress_json(values, policy, encoding=encoding, exact=exact)
+        values = compressed if isinstance(compressed, JsonColumn) else JsonColumn(compressed)
+    note = ColumnNote(is_json=True, has_texts=values.texts is not None)
+    return replace(column, values=values.values, note=note, texts=values.texts)
+
+
+def _in_layout(column: VortexColumn, schema: Any, layout: str) -> VortexColumn:
+    """Return the column in the encoding that the layout stores, with its note."""
+    encoding, values = encoding_of(column.values)
+    if layout == "columnar" or (layout == "auto" and encoding.name == "columnar"):
+        if schema not in (None, "infer"):
+            raise VariantError(
+                "layout='columnar' shreds every path and takes no schema: leave schema= out", reason="bad-option"
+            )
+        return _noted(column, encode(values, "columnar"), "columnar", {})
+    if isinstance(values, ColumnarVariant):
+        raise VariantError(
+            f"a ColumnarVariant cannot be stored with layout={layout!r}: use layout='columnar', or encode it first",
+            reason="bad-option",
+        )
+    shredded = shredded_as(values, schema, "final")
+    if shredded.is_shredded:
+        shredded = VariantArray(with_field_names(shredded.storage))
+    if layout == "auto":
+        layout = "struct" if shredded.is_shredded else "variant"
+    stored, in_bytes = within_dtype(shredded) if layout == "variant" else (shredded, {})
+    return _noted(column, stored, layout, in_bytes)
+
+
+def _noted(column: VortexColumn, values: Any, layout: Any, in_bytes: Mapping[str, str]) -> VortexColumn:
+    described = with_columns_to_describe(values) if layout == "variant" else values
+    is_described = isinstance(described, ColumnarVariant) or described.is_shredded
+    data = collect_statistics(described).to_bytes() if is_described else b""
+    schema = values.schema if layout == "variant" and values.is_shredded else None
+    note = ColumnNote(schema, in_bytes, column.note.is_json, column.note.has_texts, data)
+    return VortexColumn(values, layout, column.nullable, note, column.texts)
+
+
+def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, VortexColumn]]:
+    """Return the layouts to try in order: the chosen ones, then all columns in one layout.
+
+    The library does not say which column it cannot hold. It cannot return typed columns of its own type next to some
+    values (decimals whose scale is above their digits), so the last attempt has no typed columns.
+    """
+    attempts = [columns]
+    for other in () if layout in LAYOUTS else ("struct", "variant"):
+        attempt = {
+            name: column if column.layout in (None, "columnar", other) else _in_layout(column, None, other)
+            for name, column in columns.items()
+        }
+        attempts += [attempt] if any(attempt[name] is not columns[name] for name in columns) else []
+    if any(column.note.schema is not None for column in attempts[-1].values()):
+        attempts.append({name: _untyped(column) for name, column in attempts[-1].items()})
+    return attempts
+
+
+def _untyped(column: VortexColumn) -> VortexColumn:
+    if column.note.schema is None:
+        return column
+    reason = "vortex-data cannot return typed columns of these values"
+    in_bytes = {str(path): reason for path, node in column.note.schema.leaves()}
+    return _noted(column, column.values.to_unshredded(), "variant", {**column.note.in_bytes, **in_bytes})
+
+
+# -- the file
+
+
+def _write_first_that_fits(
+    target: Path, mode: FileMode, attempts: list[dict[str, VortexColumn]], compact: bool
+) -> VortexFileInfo:
+    """Write the file with the first attempt that the library preserves."""
+    with write_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    staging = staging_beside(str(target))
+    try:
+        staged = Path(staging.begin().attempt(0)) / "staged.vortex"
+        failed: VariantFileError | None = None
+        for attempt in attempts:
+            try:
+                rows = _write(staged, attempt, compact)
+                break
+            except VariantFileError as error:
+                if _SYSTEM_ERROR in error.message:  # another layout would fail in the same way
+                    raise cannot_write(target, error.message) from None
+                failed = failed or error
+        else:
+            assert failed is not None
+            failed.file = str(target)  # instead of the staged file
+            raise failed
+        size = staged.stat().st_size
+        _move(staged, target, mode)
+    finally:
+        staging.discard()
+    layouts = {name: column.layout for name, column in attempt.items() if column.layout is not None}
+    changed = [name for name in layouts if layouts[name] != attempts[0][name].layout]
+    reasons = {} if failed is None else dict.fromkeys(changed, failed.message)
+    in_bytes = {name: dict(column.note.in_bytes) for name, column in attempt.items() if column.note.in_bytes}
+    return VortexFileInfo(str(target), rows, size, layouts, reasons, in_bytes)
+
+
+def _move(staged: Path, target: Path, mode: FileMode) -> None:
+    """Give the file its name, which another writer may have taken since it was checked."""
+    if not replaces(mode):
+        with suppress(OSError):  # not every filesystem has links
+            os.link(staged, target)
+            return
+        local_target(target, mode)
+    with write_errors(target):
+        staged.replace(target)
+
+
+def _write(path: Path, columns: dict[str, VortexColumn], compact: bool) -> int:
+    fields, arrays = [], []
+    for name, column in columns.items():
+        if column.layout is None:
+            stored, array = pa.field("", column.values.type, column.nullable), column.values
+        else:
+            stored, array = stored_column(column.values, column.layout, nullable=column.nullable)
+        fields.append(stored.with_name(name))
+        arrays.append(array)
+        if column.texts is not None:
+            fields.append(pa.field(text_column(name), column.texts.type))
+            arrays.append(column.texts)
+    table = pa.table(arrays, schema=pa.schema(fields))
+    path.unlink(missing_ok=True)
+    with vortex_errors(path):
+        options = vortex().io.VortexWriteOptions
+        (options.compact() if compact else options.default()).write(table, str(path))
+    notes = {name: column.note for name, column in columns.items() if column.layout is not None}
+    append_trailer(path, write_notes(notes))
+    _verify(path, columns)
+    return int(table.num_rows)
+
+
+def _verify(path: Path, columns: dict[str, VortexColumn]) -> None:
+    file = open_file(path)
+    if "variant" in str(file.file.dtype) and any(end - start > BLOCK_ROWS for start, end in file.file.splits()):
+        raise VariantFileError(
+            "vortex-data joined blocks of its Variant type, which it cannot convert", reason="vortex-failed"
+        )
+    start = 0
+    texts = {text_column(name): column.texts for name, column in columns.items() if column.texts is not None}
+    arrays = {name: column.values for name, column in columns.items()} | texts
+    for batch in file.batches():
+        stop = start + batch.num_rows
+        for name, values in arrays.items():
+            row = first_difference(values[start:stop], batch.column(name))
+            if row is not None:
+                raise VariantFileError(
+                    f"vortex-data did not preserve column {name!r}: no file is written",
+                    reason="lost-in-file",
+                    row=start + row,
+                )
+        start = stop
+    rows = len(next(iter(arrays.values())))
+    if start != rows:
+        raise VariantFileError(f"vortex-data wrote {start} of {rows} rows: no file is written", reason="lost-in-file")

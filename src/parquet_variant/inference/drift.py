@@ -1,0 +1,257 @@
+"""Drift: differences between the shredding of a table and new data, and whether re-shredding pays.
+
+Owns the comparison of an existing schema with a new profile. A policy chooses the better schema; `delta`, `parquet` and
+`spark` rewrite files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Literal
+
+from parquet_variant.errors import check_number
+from parquet_variant.inference.costs import bytes_saved, typed_share
+from parquet_variant.inference.infer import infer
+from parquet_variant.inference.policies.decision import Policy
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile_path import PathProfile
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.spellings import node_name
+from parquet_variant.path import WILDCARD, VariantPath
+
+Change = Literal["hot", "shifted", "dead"]
+
+# A type has shifted if another type would hold at least this share more of the values.
+_SHIFTED = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A path at which the schema and the data differ.
+
+    Parameters
+    ----------
+    path
+        The path.
+    change
+        ``"hot"``: frequent but not shredded; ``"shifted"``: shredded as another type than the data has; ``"dead"``:
+        shredded but no longer in the data.
+    before, after
+        The nodes in the existing schema and in the better one, by DDL name; None if not shredded.
+    row_share
+        Share of the new rows that have the path.
+    typed_before, typed_after
+        Share of the path's values that are typed under either schema.
+    bytes_saved
+        Estimate of the bytes of the profiled data that would leave the residual; negative if bytes would be added.
+    """
+
+    path: VariantPath
+    change: Change
+    before: str | None
+    after: str | None
+    row_share: float
+    typed_before: float
+    typed_after: float
+    bytes_saved: int
+
+    def __str__(self) -> str:
+        nodes = f"{self.before or 'not shredded'} -> {self.after or 'not shredded'}"
+        shares = f"typed {self.typed_before:.1%} -> {self.typed_after:.1%}"
+        saved = f", saves {self.bytes_saved:,} bytes" if self.bytes_saved > 0 else ""
+        return f"{self.change}  {self.path}: {nodes}, in {self.row_share:.1%} of rows, {shares}{saved}"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaOrigin:
+    """The files whose schema the data is compared with.
+
+    Parameters
+    ----------
+    rows, total_rows
+        Number of rows in files with this schema, and in all files.
+    since
+        The time of the oldest of these files: since then the schema has been in use. None if unknown.
+    """
+
+    rows: int
+    total_rows: int
+    since: datetime | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the origin as plain values."""
+        since = None if self.since is None else self.since.isoformat()
+        return {"rows": self.rows, "total_rows": self.total_rows, "since": since}
+
+    def __str__(self) -> str:
+        since = "" if self.since is None else f", in use since {self.since:%Y-%m-%d %H:%M:%S} UTC"
+        return f"compared with the schema of {self.rows:,} of {self.total_rows:,} rows{since}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DriftReport:
+    """The differences between a schema and new data, and the recommended schema.
+
+    Parameters
+    ----------
+    schema
+        The schema that fits the new data, by the policy.
+    merged
+        The existing schema with only the changes that pay: hot paths added, shifted types replaced. Dead columns are
+        kept, because older rows may have them, unless ``drop_dead`` is set.
+    drifts
+        The differences; those that save most come first.
+    pays
+        Whether re-shredding with `merged` saves at least `min_saving` of the bytes.
+    saved_share
+        Estimate of the share of the encoded bytes that leaves the residual with `merged`.
+    saved_bytes, encoded_bytes
+        Estimates of the bytes that leave the residual, and of all values before compression.
+    origin
+        The files whose schema was compared; None if the schema was not read from files.
+    """
+
+    schema: ShreddingSchema
+    merged: ShreddingSchema
+    drifts: tuple[Drift, ...]
+    pays: bool
+    saved_share: float
+    saved_bytes: int = 0
+    encoded_bytes: int = 0
+    origin: SchemaOrigin | None = None
+
+    def to_shred(self, existing: ShreddingSchema, *, reshred: bool) -> ShreddingSchema:
+        """Return the schema for new files: `merged` if it pays, else `existing`; `schema` if `reshred` is set."""
+        return self.schema if reshred else self.merged if self.pays else existing
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the report as plain values, with schemas as DDL."""
+        drifts = [asdict(drift) | {"path": str(drift.path)} for drift in self.drifts]
+        schemas = {"schema": self.schema.to_ddl(), "merged": self.merged.to_ddl()}
+        sizes = {"saved_bytes": self.saved_bytes, "encoded_bytes": self.encoded_bytes}
+        origin = None if self.origin is None else self.origin.to_dict()
+        return {
+            "pays": self.pays, "saved_share": self.saved_share, **sizes, **schemas, "origin": origin, "drifts": drifts,
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<DriftReport {self._verdict()}>"
+
+    def _verdict(self) -> str:
+        if not self.drifts:
+            return "no drift: the schema fits the data"
+        verdict = "pays" if self.pays else "does not pay"
+        sizes = f"{self.saved_bytes:,} of {self.encoded_bytes:,}"
+        return f"re-shredding {verdict}: it saves {self.saved_share:.1%} of the encoded bytes ({sizes})"
+
+    def __str__(self) -> str:
+        origin = [] if self.origin is None else [str(self.origin)]
+        return "\n".join([self._verdict(), *origin, *map(str, self.drifts)])
+
+
+def find_drift(
+    schema: ShreddingSchema,
+    profile: Profile,
+    policy: str | Policy | None = None,
+    *,
+    min_saving: float = 0.02,
+    drop_dead: bool = False,
+) -> DriftReport:
+    """Compare an existing schema with new data.
+
+    `schema`: the shredding schema of the table.
+    `profile`: the profile of the new data.
+    `policy`: chooses the better schema; ``"auto"`` if None.
+    `min_saving`: share of the encoded bytes that must leave the residual for re-shredding to pay.
+    `drop_dead`: whether `DriftReport.merged` omits columns that the new data lacks.
+
+    >>> import parquet_variant as pv
+    >>> rows = ['{"id": "a-%d", "kind": "new kind", "seen": "2026-11-20"}' % n for n in range(50)]
+    >>> table = ShreddingSchema.from_ddl("id bigint, kind string, old double")
+    >>> report = find_drift(table, Profile.of_array(pv.parse_json(rows)))
+    >>> for drift in report.drifts:
+    ...     print(drift)
+    hot  $['seen']: not shredded -> string, in 100.0% of rows, typed 0.0% -> 100.0%, saves 680 bytes
+    shifted  $['id']: bigint -> string, in 100.0% of rows, typed 0.0% -> 100.0%, saves 240 bytes
+    dead  $['old']: double -> not shredded, in 0.0% of rows, typed 0.0% -> 0.0%
+    >>> report.pays, report.merged.to_ddl()
+    (True, 'id string, kind string, old double, seen string')
+    """
+    check_number("min_saving", min_saving)
+    fitting = infer(profile, policy).schema
+    drifts: list[Drift] = []
+    merged = _merge(profile.root, schema, fitting, VariantPath(), drifts, drop_dead=drop_dead)
+    drifts.sort(key=lambda drift: (-drift.bytes_saved, -drift.row_share, str(drift.path)))
+    total = profile.root.encoded_bytes if profile.root is not None else 0
+    saved = sum(max(drift.bytes_saved, 0) for drift in drifts)
+    share = saved / total if total else 0.0
+    return DriftReport(
+        fitting, merged or ShreddingSchema.variant(), tuple(drifts), share >= min_saving, share, saved, total
+    )
+
+
+def _merge(
+    path_profile: PathProfile | None,
+    old: ShreddingSchema,
+    new: ShreddingSchema | None,
+    path: VariantPath,
+    drifts: list[Drift],
+    *,
+    drop_dead: bool,
+) -> ShreddingSchema | None:
+    """Return the old node with the changes that pay, and record the differences."""
+    if path_profile is None or path_profile.count == 0:
+        drifts.append(Drift(path, "dead", node_name(old), None, 0.0, 0.0, 0.0, 0))
+        return None if drop_dead else old
+    if new is None:
+        return old  # rarer than the policy requires, but still in the data
+    if old.kind == new.kind == "object":
+        fields: dict[str, ShreddingSchema] = {}
+        before, after = dict(old.fields), dict(new.fields)
+        children_by_name = {str(child.segment): child for child in path_profile.fields}
+        for name in sorted({*before, *after}):
+            field_path = path / name
+            if name in before:
+                merged_field = _merge(
+                    children_by_name.get(name), before[name], after.get(name), field_path, drifts, drop_dead=drop_dead
+                )
+                if merged_field is not None:
+                    fields[name] = merged_field
+            else:
+                drifts.append(_drift(children_by_name[name], field_path, "hot", None, after[name]))
+                fields[name] = after[name]
+        return ShreddingSchema.object(fields) if fields else None
+    if old.element is not None and new.element is not None:
+        element = _merge(path_profile.element, old.element, new.element, path / WILDCARD, drifts, drop_dead=drop_dead)
+        return ShreddingSchema.array(element) if element is not None else None
+    if typed_share(path_profile, new) - typed_share(path_profile, old) < _SHIFTED:
+        return old  # another type that is not better
+    drifts.append(_drift(path_profile, path, "shifted", old, new))
+    return new
+
+
+def _drift(
+    path_profile: PathProfile, path: VariantPath, change: Change, old: ShreddingSchema | None, new: ShreddingSchema
+) -> Drift:
+    return Drift(
+        path,
+        change,
+        node_name(old) if old is not None else None,
+        node_name(new),
+        path_profile.row_share,
+        typed_share(path_profile, old) if old is not None else 0.0,
+        typed_share(path_profile, new),
+        _saved_below(path_profile, new) - (_saved_below(path_profile, old) if old is not None else 0),
+    )
+
+
+def _saved_below(path_profile: PathProfile, node: ShreddingSchema) -> int:
+    """Bytes that a node and those below it take off the residual."""
+    if node.type is not None:
+        share = typed_share(path_profile, node)
+        return max(bytes_saved(path_profile, node), round(share * path_profile.scalar_bytes))
+    children = [(path_profile.field(name), child) for name, child in node.fields]
+    if node.element is not None:
+        children.append((path_profile.element, node.element))
+    return sum(_saved_below(inner, child) for inner, child in children if inner is not None)

@@ -1,0 +1,331 @@
+"""`AutoPolicy`: shred frequent paths, as the type of most values, within a budget of columns.
+
+Owns the default rules and their constants. `column_types` chooses the type of a column, `maps` recognizes maps.
+
+Source: measurements on the shared data sets (docs/inference.md). A rare path costs more as a column than in the
+residual, where the compressor sees the other values of its row next to it; from about a seventh of the rows on, columns
+are smaller, and they are what queries read. If data has few common paths, its most frequent paths are shredded at any
+cost. A minority type does no harm, because it is stored in a residual of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from parquet_variant.errors import VariantError
+from parquet_variant.inference.costs import bytes_saved, typed_share
+from parquet_variant.inference.estimate import predict
+from parquet_variant.inference.policies.column_types import (
+    ColumnType,
+    best_column,
+    has_scalar_column,
+    is_unreadable_by_spark,
+)
+from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE, Completion, completions
+from parquet_variant.inference.policies.decision import (
+    Decision,
+    Decisions,
+    InferenceResult,
+    check_constants,
+    schema_of_leaves,
+)
+from parquet_variant.inference.policies.maps import MapRules, map_reason
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile_merge import ROWS
+from parquet_variant.inference.profile_path import PathProfile
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.spellings import node_name
+from parquet_variant.path import WILDCARD, Segment, VariantPath, is_within, outer_paths
+from parquet_variant.types import PrimitiveId
+
+_READERS = ("duckdb", "spark")
+# Number of fields of an object for which columns are considered, per column of the budget, and at least.
+_CONSIDERED_PER_COLUMN, _LEAST_CONSIDERED = 4, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class AutoPolicy:
+    """Shred frequent paths.
+
+    Parameters
+    ----------
+    min_row_share
+        Minimum share of the rows (SQL NULL excluded) that have a path; rarer paths stay in the residual.
+    least_columns
+        Number of the most frequent scalar paths that are shredded down to a quarter of that share.
+    min_type_share
+        Minimum share of a path's values, Variant nulls excluded, that a typed column holds; a path without such a type
+        becomes a column without a type.
+    max_columns
+        Maximum number of leaves; those in most rows are kept, and among equals those that save most bytes.
+    max_depth
+        Maximum number of segments of a path; deeper values stay in the residual.
+    maps
+        Which objects are maps; a map is a separate residual, except for its most common keys.
+    completion
+        Maximum estimated growth of the file, as a share of its size, for columns of rare keys. They let other engines
+        read frequent paths from typed columns alone (docs/interop.md); 0 adds none.
+    readers
+        Engines that read the files directly. ``"duckdb"`` adds columns of rare keys whatever they cost, with frequent
+        paths below top-level keys, and makes no column without a type. ``"spark"`` makes no column of a type that plain
+        Spark cannot read (uuid, time, timestamps in nanoseconds).
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.inference.infer import infer
+    >>> rows = ['{"task": %d}' % n for n in range(72)] + ['{"task": "none"}'] * 28
+    >>> result = infer(pv.parse_json(rows), AutoPolicy())
+    >>> result.schema.to_ddl(), result.decision("$.task").typed_share
+    ('task bigint', 0.72)
+    >>> result.decision("$.task").reason
+    '72.0% number, 28.0% string'
+    """
+
+    name: ClassVar[str] = "auto"  # What `infer` takes.
+    min_row_share: float = 0.15
+    least_columns: int = 10
+    min_type_share: float = 0.3
+    max_columns: int = 300
+    max_depth: int = 50
+    maps: MapRules = field(default_factory=MapRules)
+    completion: float = 0.01
+    readers: str | tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_constants(self)
+        readers = (self.readers,) if isinstance(self.readers, str) else tuple(self.readers)
+        if unknown := [reader for reader in readers if reader not in _READERS]:
+            words = f"unknown reader {unknown[0]!r}: use {', '.join(_READERS)}"
+            raise VariantError(words, reason="bad-policy")
+        object.__setattr__(self, "readers", readers)
+
+    def choose(self, profile: Profile) -> InferenceResult:
+        """Return the schema for data with this profile, and the reasons."""
+        walk = _Walk(self, profile, _least_share(self, profile))
+        if profile.root is not None:
+            walk.node(profile.root, VariantPath())
+        walk.keep_the_best()
+        walk.complete()
+        schema = schema_of_leaves(walk.leaves)
+        return InferenceResult(schema, tuple(walk.decisions), self, profile.rows, predict(profile, schema))
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The walk over the paths from the root down; ``leaves`` are the columns chosen so far."""
+
+    policy: AutoPolicy
+    profile: Profile
+    least_share: float
+    decisions: Decisions = field(default_factory=Decisions)
+    leaves: dict[VariantPath, ShreddingSchema] = field(default_factory=dict)
+    of_root: dict[Segment, int] = field(default_factory=dict)
+
+    @property
+    def for_duckdb(self) -> bool:
+        """Whether DuckDB reads the files."""
+        return "duckdb" in self.policy.readers
+
+    def least_rows(self, path_profile: PathProfile, path: VariantPath) -> tuple[float, int]:
+        """Return the share of rows that a path needs, and the number of rows that it refers to."""
+        rows = self.profile.rows - self.profile.null_rows
+        if not self.for_duckdb or not path.segments:
+            return self.least_share, rows
+        if len(path) == 1:
+            self.of_root[path.segments[0]] = path_profile.rows
+            return min(LEAST_ROW_SHARE, self.least_share), rows
+        return self.least_share, self.of_root[path.segments[0]]
+
+    def node(self, path_profile: PathProfile, path: VariantPath) -> bool:
+        """Decide on a path and the paths below it; return whether it has a column or group."""
+        column = best_column(path_profile)
+        if column is None:
+            return self.leave(path_profile, path, "only Variant nulls")
+        least, rows = self.least_rows(path_profile, path)
+        if path_profile.rows < least * rows:
+            return self.leave(path_profile, path, f"in {path_profile.rows / rows:.2%} of the rows, under {least:.0%}")
+        if len(path) > self.policy.max_depth:
+            return self.leave(path_profile, path, f"deeper than {self.policy.max_depth} segments")
+        if column.share < self.policy.min_type_share:
+            return self.untyped(path_profile, path, f"no type has {self.policy.min_type_share:.0%}: {mix(column)}")
+        if column.name == "object":
+            return self.object(path_profile, path, column)
+        if column.name == "array":
+            return self.array(path_profile, path, column)
+        assert column.arrow is not None
+        if "spark" in self.policy.readers and is_unreadable_by_spark(column.arrow):
+            return self.untyped(path_profile, path, f"{mix(column)}; plain Spark cannot read columns of {column.name}")
+        leaf = self.leaves[path] = ShreddingSchema.primitive(column.arrow)
+        self.decisions.note(path, path_profile, column.name, column.share, bytes_saved(path_profile, leaf), mix(column))
+        return True
+
+    def object(self, path_profile: PathProfile, path: VariantPath, column: ColumnType) -> bool:
+        limit = max(_LEAST_CONSIDERED, _CONSIDERED_PER_COLUMN * self.policy.max_columns)
+        fields, words = path_profile.largest_fields(limit, by_rows=True), mix(column)
+        reason = map_reason(path_profile, self.policy.maps)
+        if reason is not None:
+            fields = [child for child in fields if self.common(child)]
+            words = f"{reason}; only keys in {self.policy.maps.common:.0%} of them have columns"
+        if path_profile.key_count > limit:
+            words = f"{words}; of {path_profile.key_count:,} fields, only the {limit:,} in most rows are considered"
+        if not fields:
+            return self.untyped(path_profile, path, reason or "only empty objects")
+        if self.are_rare(fields):  # as below, without a decision per field
+            return self.untyped(path_profile, path, f"all paths below are in under {self.least_share:.0%} of the rows")
+        self.decisions.note(path, path_profile, "object", column.share, 0, words)
+        at = len(self.decisions)
+        first = first_by_case(fields)
+        shredded = [self.field(child, path / str(child.segment), first) for child in fields]
+        if any(shredded):
+            return True
+        return self.untyped(path_profile, path, self.reason_below(at, "no field has a column"))
+
+    def are_rare(self, fields: list[PathProfile]) -> bool:
+        """Return whether all fields are in too few rows for a column."""
+        least = self.least_share * (self.profile.rows - self.profile.null_rows)
+        return not self.for_duckdb and all(child.rows < least for child in fields)
+
+    def field(self, child: PathProfile, path: VariantPath, first: dict[str, PathProfile]) -> bool:
+        name = str(child.segment)
+        preferred = str(first[name.casefold()].segment)
+        if preferred != name:
+            # DuckDB 2.0 reads the second of two such columns under another name.
+            return self.leave(
+                child, path, f"differs from {preferred!r} only in case, which not every reader can tell apart"
+            )
+        return self.node(child, path)
+
+    def common(self, child: PathProfile) -> bool:
+        """Return whether a key of a map is frequent enough to be treated as a field."""
+        return child.share >= self.policy.maps.common and has_scalar_column(child)
+
+    def array(self, path_profile: PathProfile, path: VariantPath, column: ColumnType) -> bool:
+        self.decisions.note(path, path_profile, "array", column.share, 0, mix(column))
+        at = len(self.decisions)
+        element = path_profile.element
+        if element is not None and self.node(element, path / WILDCARD):
+            return True
+        return self.untyped(path_profile, path, self.reason_below(at, "only empty arrays"))
+
+    def reason_below(self, at: int, otherwise: str) -> str:
+        """Return why no path below a container has a column; remove its decision and those below."""
+        rare = [decision for decision in self.decisions[at:] if decision.count]
+        if rare and all(decision.row_share < self.least_share for decision in rare):
+            otherwise = f"all paths below are in under {self.least_share:.0%} of the rows"
+        del self.decisions[at - 1 :]
+        return otherwise
+
+    def untyped(self, path_profile: PathProfile, path: VariantPath, reason: str) -> bool:
+        if self.for_duckdb:
+            return self.leave(path_profile, path, f"{reason}; DuckDB needs typed columns")
+        self.leaves[path] = ShreddingSchema.variant()
+        self.decisions.note(path, path_profile, "variant", 0.0, 0, reason)
+        return True
+
+    def leave(self, path_profile: PathProfile, path: VariantPath, reason: str) -> bool:
+        self.decisions.note(path, path_profile, None, 0.0, 0, reason)
+        return False
+
+    def complete(self) -> None:
+        """Add columns of rare keys to objects on the way to typed scalars, within the budgets of bytes and columns."""
+        budget = float("inf") if self.for_duckdb else self.policy.completion
+        has_untyped = any(leaf.kind == "variant" for leaf in self.leaves.values())
+        if not budget or has_untyped:
+            return  # one column without a type makes DuckDB ignore all typed columns
+        incomplete: dict[VariantPath, str] = {}  # with the reasons
+        for completion in completions(self.profile, dict(self.leaves)):
+            path, count = completion.path, len(completion.keys)
+            if not count or any(is_within(path, outer) for outer in incomplete):
+                continue
+            words = f"{count:,} more column{'s' * (count > 1)} for DuckDB would add about {completion.share:.1%}"
+            if completion.share > 1:
+                words = "the data is too small for more columns for DuckDB"
+            if completion.twins is not None:
+                words = f"{' and '.join(completion.twins)} differ only in case, which DuckDB cannot tell apart"
+            elif completion.share <= budget and len(self.leaves) + count <= self.policy.max_columns:
+                budget -= completion.share
+                self.add_columns(completion)
+                continue
+            incomplete[path] = words
+        self.decisions = Decisions(
+            replace(decision, reason=f"{decision.reason}; {incomplete[decision.path]}")
+            if decision.path in incomplete
+            else decision
+            for decision in self.decisions
+        )
+
+    def add_columns(self, completion: Completion) -> None:
+        """Add the columns that complete an object, and replace the decisions about its rare keys."""
+        leaves = completion.leaves()
+        self.leaves |= leaves
+        new: dict[VariantPath, Decisions] = {}
+        reason = f"completes {completion.path.shorthand} for engines that read whole values otherwise"
+        depth = len(completion.path) + 1
+        for path, leaf in leaves.items():
+            key = VariantPath(path.segments[:depth])
+            for length in range(depth, len(path) + 1):
+                node_path = VariantPath(path.segments[:length])
+                node = leaf if length == len(path) else schema_of_leaves({VariantPath(path.segments[length:]): leaf})
+                path_profile = self.profile.get(node_path)
+                assert path_profile is not None
+                name, share = node_name(node), typed_share(path_profile, node)
+                new.setdefault(key, Decisions()).note(
+                    node_path, path_profile, name, share, bytes_saved(path_profile, node), reason
+                )
+        decisions = Decisions()
+        for decision in self.decisions:
+            decisions.extend(new.pop(decision.path, [decision]))
+        decisions.extend(decision for remaining in new.values() for decision in remaining)
+        self.decisions = decisions
+
+    def keep_the_best(self) -> None:
+        """Remove the leaves over the budget, and the decisions for groups that become empty."""
+        if len(self.leaves) <= self.policy.max_columns:
+            return
+        of_path = {decision.path: decision for decision in self.decisions}
+        order = sorted(self.leaves, key=lambda p: (-of_path[p].row_share, -of_path[p].bytes_saved, str(p)))
+        for path in order[self.policy.max_columns :]:
+            del self.leaves[path]
+        needed = {outer for path in self.leaves for outer in [*outer_paths(path), path]}
+        reason = f"over the budget of {self.policy.max_columns} columns: other paths are in more rows or save more"
+        self.decisions = Decisions(
+            decision
+            if decision.path in needed or not decision.shredded
+            else Decision(decision.path, None, decision.count, decision.row_share, 0.0, 0, reason)
+            for decision in self.decisions
+        )
+
+
+def _least_share(policy: AutoPolicy, profile: Profile) -> float:
+    """Return the minimum share of rows of a path: less than the policy's if few paths reach that."""
+    table, rows = profile.table, profile.rows - profile.null_rows
+    scalar = table.kinds[:, PrimitiveId.NULL + 1 : len(PrimitiveId)].any(axis=1)
+    shares = np.sort(table.counts[scalar, ROWS])[::-1]
+    if not 0 < policy.least_columns <= len(shares):
+        return policy.min_row_share
+    frequent = float(shares[policy.least_columns - 1]) / rows
+    return min(policy.min_row_share, max(frequent, policy.min_row_share / 4))
+
+
+def first_by_case(fields: list[PathProfile]) -> dict[str, PathProfile]:
+    """Return the most frequent field of each set of names that differ only in case, by case-folded name."""
+    first: dict[str, PathProfile] = {}
+    for child in fields:
+        name = str(child.segment).casefold()
+        if name not in first or child.count > first[name].count:
+            first[name] = child
+    return first
+
+
+def mix(column: ColumnType) -> str:
+    """Return the types at a path with their shares, as text."""
+    if not column.other_types:
+        return f"all {column.name}"
+    total = column.typed + sum(column.other_types.values())
+    first = "number" if column.name.startswith(("bigint", "decimal")) else column.name
+    parts = [(first, column.typed), *sorted(column.other_types.items(), key=lambda item: (-item[1], item[0]))]
+    return ", ".join(f"{count / total:.1%} {name}" for name, count in parts)

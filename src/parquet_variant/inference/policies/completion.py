@@ -1,0 +1,177 @@
+"""Columns for rare keys, so that other engines read the frequent paths next to them from typed columns alone.
+
+Owns the columns that complete an object, and the estimate of their size. `AutoPolicy` decides how much they may cost.
+
+Source: docs/interop.md. DuckDB reads a typed path alone if no object on the way to it has a residual; it rebuilds whole
+values otherwise. A residual of the field itself does not matter. So a rare key needs any column with a type, and its
+other values stay in the residual of that column. Columns inside objects cost more than they save, except for large
+strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, log2
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.inference.policies.column_types import best_column, is_unreadable_by_spark
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile_path import PathProfile
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.path import WILDCARD, VariantPath, is_within, outer_paths
+from parquet_variant.types import PrimitiveId
+
+# Minimum share of rows of a key. A row with a residual affects the 2,048 rows around it: at this share 2 % of the rows.
+LEAST_ROW_SHARE = 0.00001
+# Bytes of the two columns of a key in one row group: footer, page headers, statistics and dictionary. Measured.
+_KEY_BYTES = 540
+# Bytes of the levels of both columns of a key, per row and bit of information about the presence of its object.
+_LEVEL_BYTES = 2 * 1.5 / 8
+# Compressed bytes per byte of values that are plain or in a dictionary; 0.17 to 0.34 on the measured data sets.
+_COMPRESSED = 0.2
+# Bytes saved per byte of distinct values in a column of their own; 0.03 to 0.1 on the measured data sets.
+_SEPARATED = 0.03
+# The size of a file as a share of its compressed text; 0.5 to 1.0 on the measured data sets.
+_OF_COMPRESSED_TEXT = 0.8
+_ROW_GROUP_BYTES = 128 << 20
+# Number of paths whose distinct values are counted, and of keys of an object that may get columns.
+_COUNTED_PATHS, _CONSIDERED_KEYS = 1000, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The columns that an object needs so that it has no residual.
+
+    Parameters
+    ----------
+    path
+        The object.
+    keys
+        The keys that get columns.
+    leaf_bytes
+        The estimated size of a column without values.
+    share
+        The estimated growth of the file, as a share of its size.
+    twins
+        Two keys whose names differ only in case, because of which no columns complete the object.
+    """
+
+    path: VariantPath
+    keys: tuple[PathProfile, ...]
+    leaf_bytes: float
+    share: float
+    twins: tuple[str, str] | None = None
+
+    def leaves(self) -> dict[VariantPath, ShreddingSchema]:
+        """Return the new leaves of the schema, by path."""
+        leaves: dict[VariantPath, ShreddingSchema] = {}
+        for child in self.keys:
+            leaves |= typed_leaf(child, self.path / str(child.segment), self.leaf_bytes)
+        return leaves
+
+
+def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) -> Iterator[Completion]:
+    """Yield what completes each object on the way to typed scalars: outer objects first, then those in most rows.
+
+    Objects below an incomplete one are read slowly in any case. The caller may add leaves while it iterates.
+    """
+    if profile.root is None:
+        return
+    rows = max(profile.rows - profile.null_rows, 1)
+    # The rows may be a sample; footers and pages have a fixed size in the files of all data.
+    groups = max(ceil(profile.root.encoded_bytes / profile.data.share / _ROW_GROUP_BYTES), profile.data.files)
+    key_bytes = _KEY_BYTES * groups * profile.data.share
+    size = max(estimated_bytes(profile), _OF_COMPRESSED_TEXT * profile.data.compressed_bytes, 1.0)
+    for path in sorted(_objects(leaves), key=lambda path: (len(path), -_row_count(profile, path))):
+        path_profile = profile.get(path)
+        if path_profile is None:
+            continue
+        shredded = {str(leaf.segments[len(path)]) for leaf in leaves if leaf != path and is_within(leaf, path)}
+        keys = [
+            child
+            for child in path_profile.largest_fields(_CONSIDERED_KEYS, by_rows=True)
+            if str(child.segment) not in shredded and child.row_share >= LEAST_ROW_SHARE
+        ]
+        twins = _twins([*shredded, *(str(child.segment) for child in keys)])
+        leaf_bytes = (key_bytes + _LEVEL_BYTES * rows * _entropy(path_profile.rows / rows)) / 2
+        added = 2 * leaf_bytes * len(keys)
+        if added < size:
+            added = max(added - _SEPARATED * sum(map(_distinct_bytes, keys)), 0.0)
+        yield Completion(path, tuple(keys), leaf_bytes, added / size, twins)
+
+
+def typed_leaf(path_profile: PathProfile, path: VariantPath, leaf_bytes: float) -> dict[VariantPath, ShreddingSchema]:
+    """Return one leaf with a type for a key: the type of most values, or of the largest scalar of an object.
+
+    It is a string for arrays, for objects whose scalars are smaller than another column costs, and for types that not
+    all engines read: these values stay in the residual of the column.
+
+    `leaf_bytes`: the compressed size of a column without values.
+
+    >>> import parquet_variant as pv
+    >>> rows = ['{"a": {"b": 1, "text": "%s%d"}, "c": [2]}' % ("x" * 1000, n) for n in range(9)]
+    >>> root = Profile.of_array(pv.parse_json(rows)).root
+    >>> for cost, key in [(100, "a"), (1000, "a"), (100, "c")]:
+    ...     leaf = typed_leaf(root.field(key), VariantPath((key,)), cost)
+    ...     print([(path.shorthand, node.to_ddl()) for path, node in leaf.items()])
+    [('$.a.text', 'string')]
+    [('$.a', 'string')]
+    [('$.c', 'string')]
+    """
+    column = best_column(path_profile)
+    if column is not None and column.name == "object" and path_profile.fields:
+        child = max(path_profile.fields, key=_distinct_bytes)
+        if _distinct_bytes(child) * _SEPARATED > leaf_bytes:
+            path, column = path / str(child.segment), best_column(child)
+    if column is None or column.arrow is None or is_unreadable_by_spark(column.arrow):
+        return {path: ShreddingSchema.primitive(pa.string())}
+    return {path: ShreddingSchema.primitive(column.arrow)}
+
+
+def estimated_bytes(profile: Profile) -> float:
+    """Return an estimate of the size of a file, from the values of each path and the number of distinct ones."""
+    plain, counts = profile.scalar_bytes, profile.value_counts
+    largest = np.argsort(-plain)[:_COUNTED_PATHS]
+    total = float(plain.sum() - plain[largest].sum())
+    largest = largest[(plain[largest] > 0) & (profile.table.kinds[largest, PrimitiveId.NULL] < counts[largest])]
+    count, size = counts[largest], plain[largest]
+    distinct = np.clip(profile.distinct_counts[largest], 1, count)
+    total += float(np.minimum(size, distinct * size / count + count * np.log2(distinct + 1) / 8).sum())
+    return total * _COMPRESSED
+
+
+def _distinct_bytes(path_profile: PathProfile) -> float:
+    """Return the size of the distinct scalars at a path."""
+    count = max(path_profile.count, 1)
+    return path_profile.scalar_bytes * min(path_profile.distinct, count) / count
+
+
+def _objects(leaves: dict[VariantPath, ShreddingSchema]) -> set[VariantPath]:
+    """Return the objects on the way to typed scalars outside of arrays."""
+    objects = set()
+    for path, leaf in leaves.items():
+        if leaf.kind == "primitive" and WILDCARD not in path.segments:
+            objects |= set(outer_paths(path))
+    return objects
+
+
+def _twins(names: list[str]) -> tuple[str, str] | None:
+    """Return two names that differ only in case: DuckDB 2.0 renames one of two such columns."""
+    by_case: dict[str, str] = {}
+    for name in names:
+        other = by_case.setdefault(name.casefold(), name)
+        if other != name:
+            return other, name
+    return None
+
+
+def _row_count(profile: Profile, path: VariantPath) -> int:
+    path_profile = profile.get(path)
+    return 0 if path_profile is None else path_profile.rows
+
+
+def _entropy(share: float) -> float:
+    return 0.0 if not 0 < share < 1 else -share * log2(share) - (1 - share) * log2(1 - share)

@@ -1,0 +1,290 @@
+"""The result of a policy: a schema, and for every considered path the decision and its reason.
+
+Owns these records, the protocol of policies, and what policies share: checks of their constants, building a schema from
+leaves, and decisions for a schema that was not chosen path by path. `inference.explain` formats the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from parquet_variant.errors import VariantError
+from parquet_variant.inference.costs import Costs, bytes_saved, typed_share
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile_path import PathProfile
+from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.spellings import node_name
+from parquet_variant.path import WILDCARD, Segment, VariantPath
+
+if TYPE_CHECKING:
+    from parquet_variant.arrays.variant_array import VariantArray
+    from parquet_variant.inference.estimate import Prediction
+    from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The decision for one path.
+
+    Parameters
+    ----------
+    path
+        The path; ``[*]`` is every element of an array.
+    type
+        The DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a separate column without a type,
+        or None if the path is not shredded. Paths below such a path are not listed.
+    count
+        Values at the path.
+    row_share
+        Share of all rows that have the path.
+    typed_share
+        Share of the values, Variant nulls excluded, that the typed column or group holds; the others are residual.
+    bytes_saved
+        Estimate of the bytes that leave the residual and need not be stored with each value.
+    reason
+        The reason, as text.
+    """
+
+    path: VariantPath
+    type: str | None
+    count: int
+    row_share: float
+    typed_share: float
+    bytes_saved: int
+    reason: str
+
+    @property
+    def shredded(self) -> bool:
+        """Whether the path has its own column or group."""
+        return self.type is not None
+
+
+class Decisions(list[Decision]):
+    """Decisions about paths of a profile."""
+
+    def note(
+        self, path: VariantPath, path_profile: PathProfile, kind: str | None, share: float, saved: int, reason: str
+    ) -> None:
+        """Append a decision about a path."""
+        row_share = path_profile.row_share
+        self.append(Decision(path, kind, path_profile.count, row_share, share, saved, reason))
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceResult:
+    """The result of `infer`.
+
+    Parameters
+    ----------
+    schema
+        The shredding schema.
+    decisions
+        One decision per considered path, parents first.
+    policy
+        The policy.
+    rows
+        Rows of the profile.
+    predictions
+        The expected number of values per leaf of the schema; `inference.estimate` compares them with a file.
+    costs
+        Typed, null, residual and missing values per path, with bytes; None if the policy used rows instead of a
+        profile.
+    typed_strings
+        Counts of strings that were to be typed, in the profiled rows.
+    suggested_types
+        Paths at which all profiled strings are dates, timestamps, UUIDs or numbers, with the types to use.
+    """
+
+    schema: ShreddingSchema
+    decisions: tuple[Decision, ...]
+    policy: Policy
+    rows: int
+    predictions: tuple[Prediction, ...] = ()
+    costs: Costs | None = None
+    typed_strings: tuple[TypedStrings, ...] = ()
+    suggested_types: tuple[TypeSuggestion, ...] = ()
+
+    def __post_init__(self) -> None:
+        schema = self.schema.limited_to(MAX_PHYSICAL_DEPTH)
+        if schema != self.schema:
+            self._narrow_schema(schema, f"deeper than {MAX_PHYSICAL_DEPTH} Parquet levels, which some readers refuse")
+
+    def narrowed(self, schema: ShreddingSchema, reason: str) -> InferenceResult:
+        """Return the result with a part of its schema, and a reason for the paths that are not shredded any more."""
+        result = replace(self)
+        result._narrow_schema(schema, reason)
+        return result
+
+    def _narrow_schema(self, schema: ShreddingSchema, reason: str) -> None:
+        def narrowed(decision: Decision) -> Decision:
+            node = schema.get(decision.path)
+            if not decision.shredded or (node is not None and (node.kind != "variant" or decision.type == "variant")):
+                return decision
+            kind = None if node is None else "variant"
+            return replace(decision, type=kind, typed_share=0.0, bytes_saved=0, reason=reason)
+
+        decisions = map(narrowed, self.decisions)
+        object.__setattr__(self, "decisions", tuple(decisions))
+        predictions = tuple(prediction for prediction in self.predictions if schema.get(prediction.path) is not None)
+        object.__setattr__(self, "predictions", predictions)
+        object.__setattr__(self, "schema", schema)
+
+    def __repr__(self) -> str:
+        typed = sum(decision.shredded and decision.type not in ("object", "array") for decision in self.decisions)
+        return f"<InferenceResult of {self.rows:,} rows by {self.policy.name}: {typed:,} typed paths; {self.schema!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.schema._repr_html_()
+
+    def decision(self, path: str | VariantPath) -> Decision | None:
+        """Return the decision for a path, or for its nearest ancestor that was considered."""
+        place = VariantPath.parse(path)
+        by_path = {decision.path: decision for decision in self.decisions}
+        while place not in by_path and place.segments:
+            place = place.parent
+        return by_path.get(place)
+
+
+class Policy(Protocol):
+    """A frozen dataclass with a name, its constants as fields, and `choose`."""
+
+    @property
+    def name(self) -> str:
+        """The name that `infer` accepts."""
+
+    def choose(self, profile: Profile) -> InferenceResult:
+        """Return the schema for data with this profile, and the reasons."""
+
+
+@runtime_checkable
+class RowsPolicy(Protocol):
+    """A policy that needs the values, not only the profile."""
+
+    def choose_rows(self, array: VariantArray) -> InferenceResult:
+        """Return the schema for an array, and the reasons."""
+
+
+_SHARES = ("share", "filled", "alike", "common")
+
+
+def check_constants(policy: Any) -> None:
+    """Check that shares are between 0 and 1, and that counts are not negative.
+
+    Raises `VariantError` with reason ``"bad-policy"``.
+
+    >>> from parquet_variant.inference.policies.auto import AutoPolicy
+    >>> AutoPolicy(min_row_share=2)
+    Traceback (most recent call last):
+    parquet_variant.errors.VariantError: min_row_share is 2: it must be a share from 0 to 1, such as 0.15
+    """
+    for constant in fields(policy):
+        if isinstance(constant.default, bool) or not isinstance(constant.default, int | float):
+            continue
+        value = getattr(policy, constant.name)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if constant.name.endswith(_SHARES):
+            if not number or not 0 <= value <= 1:
+                raise _bad_policy(
+                    f"{constant.name} is {value!r}: it must be a share from 0 to 1, such as {constant.default}"
+                )
+        elif not number or value < 0 or (isinstance(constant.default, int) and value != int(value)):
+            raise _bad_policy(
+                f"{constant.name} is {value!r}: it must be a number of at least 0, such as {constant.default}"
+            )
+
+
+def _bad_policy(message: str) -> VariantError:
+    return VariantError(message, reason="bad-policy")
+
+
+def schema_of_leaves(leaves: Mapping[VariantPath, ShreddingSchema]) -> ShreddingSchema:
+    """Build a schema from leaves, nested in the objects and arrays of their paths.
+
+    A longer path takes precedence over its prefix. If some paths go through an object and others through an array, the
+    side with more leaves is used, because a Parquet group is one or the other.
+
+    >>> ddl = ShreddingSchema.from_ddl
+    >>> paths = {"$.a.b": ddl("int"), "$.a": ddl("variant"), "$.c[*].d": ddl("date")}
+    >>> schema_of_leaves({VariantPath.parse(path): leaf for path, leaf in paths.items()}).to_ddl()
+    'a struct<b: int>, c array<struct<d: date>>'
+    """
+    return _node([(path.segments, leaf) for path, leaf in leaves.items()], 0)
+
+
+def _node(leaves: list[tuple[tuple[Segment, ...], ShreddingSchema]], depth: int) -> ShreddingSchema:
+    """Return the node that contains all these leaves, a number of segments below the root."""
+    groups: dict[Segment, list[tuple[tuple[Segment, ...], ShreddingSchema]]] = {}
+    leaf_here: ShreddingSchema | None = None
+    for segments, leaf in leaves:
+        if len(segments) > depth:
+            groups.setdefault(segments[depth], []).append((segments, leaf))
+        else:
+            leaf_here = leaf
+    if not groups:
+        return leaf_here or ShreddingSchema.variant()
+    elements = groups.pop(WILDCARD, None)
+    if elements is not None and len(elements) >= sum(map(len, groups.values())):
+        return ShreddingSchema.array(_node(elements, depth + 1))
+    return ShreddingSchema.object({str(name): _node(leaves_below, depth + 1) for name, leaves_below in groups.items()})
+
+
+def decisions_for(
+    profile: Profile,
+    schema: ShreddingSchema,
+    *,
+    shredded_reason: str = "given",
+    outside_reason: str = "not given",
+    why: Callable[[VariantPath], str | None] | None = None,
+) -> tuple[Decision, ...]:
+    """Return a decision for every node of a schema, and for every path of the data just outside of it.
+
+    `shredded_reason` and `outside_reason`: the reasons for paths in the schema and outside of it.
+    `why`: returns a more specific reason for a path, or None.
+    """
+    decisions = Decisions()
+
+    def reason(path: VariantPath, otherwise: str) -> str:
+        return (why(path) if why is not None else None) or otherwise
+
+    def walk(path_profile: PathProfile | None, node: ShreddingSchema, path: VariantPath) -> None:
+        if path_profile is None:
+            text = f"{reason(path, shredded_reason)}, but not in the data"
+            decisions.append(Decision(path, node_name(node), 0, 0.0, 0.0, 0, text))
+        else:
+            share = typed_share(path_profile, node)
+            text = reason(path, shredded_reason)
+            if share < 1:
+                text = f"{text}: {types_in_words(path_profile)}"
+            decisions.note(path, path_profile, node_name(node), share, bytes_saved(path_profile, node), text)
+        fields = dict(node.fields)
+        children_by_name = (
+            {str(child.segment): child for child in path_profile.fields} if path_profile is not None else {}
+        )
+        names = sorted({*fields, *children_by_name}) if node.kind == "object" else []
+        for name in names:
+            if name in fields:
+                walk(children_by_name.get(name), fields[name], path / name)
+            else:
+                outside(children_by_name[name], path / name)
+        if node.element is not None:
+            walk(path_profile.element if path_profile is not None else None, node.element, path / WILDCARD)
+
+    def outside(path_profile: PathProfile, path: VariantPath) -> None:
+        decisions.note(path, path_profile, None, 0.0, 0, reason(path, outside_reason))
+
+    walk(profile.root, schema, VariantPath())
+    return tuple(decisions)
+
+
+def types_in_words(path_profile: PathProfile) -> str:
+    """Return the types at a path with their shares, the most frequent first."""
+    types: dict[str, int] = {}
+    for name, count in path_profile.types.items():
+        group = "number" if name.startswith(("int", "decimal")) else str(name)
+        types[group] = types.get(group, 0) + count
+    parts = sorted(types.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count / path_profile.count:.1%} {name}" for name, count in parts)

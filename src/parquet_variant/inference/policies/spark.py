@@ -1,0 +1,190 @@
+"""`SparkPolicy`: what Apache Spark would shred, for comparison.
+
+Owns Spark's rules and constants. Source: ``InferVariantShreddingSchema`` of Spark 4.2 and the settings
+``spark.sql.variant.shredding.maxSchemaWidth`` (300) and ``maxSchemaDepth`` (50); the Parquet writer passes it the first
+4,096 rows or 64 MB of a file.
+
+Spark's rules: a field needs a tenth of the rows; inside an array, its occurrences are compared with a tenth of the
+*rows*. A single value of another type makes the path a column without a type; only integers and decimals are
+compatible. Integers are ``bigint``, decimals have 18 or 38 digits. The width counts every ``value`` and ``typed_value``
+column, in the order of names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from parquet_variant.inference.costs import bytes_saved, typed_share
+from parquet_variant.inference.estimate import predict
+from parquet_variant.inference.policies.column_types import ColumnType, best_column
+from parquet_variant.inference.policies.decision import Decisions, InferenceResult, check_constants
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile_path import PathProfile
+from parquet_variant.layouts.primitive_types import MAX_PRECISION, ddl_name, decimal
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.path import WILDCARD, VariantPath
+
+if TYPE_CHECKING:
+    from parquet_variant.arrays.variant_array import VariantArray
+
+# Types that Spark 4.2 infers.
+_TYPES = frozenset({
+    "boolean", "bigint", "double", "float", "string", "binary", "date", "timestamp", "timestamp_ntz", "array", "object",
+})  # fmt: skip
+_LONG_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class SparkPolicy:
+    """Shred what Apache Spark would shred.
+
+    For an array, the policy uses the first rows, as Spark does. A profile has no order of rows, so all of it is used.
+
+    Parameters
+    ----------
+    rows, sample_bytes
+        Size of the start of an array that is used.
+    min_share
+        Minimum share of the rows that have a field.
+    max_width
+        Maximum number of columns of the file, ``value`` columns included.
+    max_depth
+        Maximum depth.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.inference.infer import infer
+    >>> rows = ['{"task": %d, "id": 1}' % n for n in range(72)] + ['{"task": "none", "id": 2}'] * 28
+    >>> infer(pv.parse_json(rows), SparkPolicy()).schema.to_ddl()
+    'id bigint, task variant'
+    """
+
+    name: ClassVar[str] = "spark"  # What `infer` takes.
+    rows: int = 4096
+    sample_bytes: int = 64 << 20
+    min_share: float = 0.1
+    max_width: int = 300
+    max_depth: int = 50
+
+    def __post_init__(self) -> None:
+        check_constants(self)
+
+    def choose_rows(self, array: VariantArray) -> InferenceResult:
+        """Return the schema for the first rows of an array, and the reasons."""
+        return self.choose(Profile.of_array(_first_bytes(array[: self.rows], self.sample_bytes)))
+
+    def choose(self, profile: Profile) -> InferenceResult:
+        """Return the schema for data with this profile, and the reasons."""
+        walk = _Walk(self, profile, self.max_width)
+        schema = ShreddingSchema.variant()
+        if profile.root is not None:
+            schema = walk.node(profile.root, VariantPath())
+        return InferenceResult(schema, tuple(walk.decisions), self, profile.rows, predict(profile, schema))
+
+
+def _first_bytes(array: VariantArray, size: int) -> VariantArray:
+    """Return the first rows, up to a size of their metadata and values."""
+    from parquet_variant.arrays.parts import binary_parts, metadata_parts
+
+    storage = array.to_unshredded().storage
+    values = np.diff(binary_parts(storage.field("value")).offsets)
+    metadata = metadata_parts(storage.field("metadata"))
+    lengths = np.array([len(blob) for blob in metadata.dictionary.to_pylist()] + [0], np.int64)
+    total = np.cumsum(values + lengths[metadata.indices])
+    return array[: max(int(np.searchsorted(total, size, "right")), 1)]
+
+
+@dataclass(slots=True)
+class _Walk:
+    policy: SparkPolicy
+    profile: Profile
+    left: int
+    decisions: Decisions = field(default_factory=Decisions)
+
+    def node(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
+        self.left -= 1  # every node has a `value` column
+        column = best_column(path_profile)
+        reason = self.obstacle(column, path)
+        if reason is not None or column is None:
+            return self.untyped(path_profile, path, reason or "only Variant nulls")
+        if column.name == "object":
+            return self.object(path_profile, path)
+        if column.name == "array":
+            return self.array(path_profile, path)
+        self.left -= 1
+        leaf = _spark_type(path_profile, column)
+        if leaf.type is None:
+            return self.untyped(path_profile, path, "more than 38 digits")
+        self.decisions.note(
+            path,
+            path_profile,
+            ddl_name(leaf.type),
+            typed_share(path_profile, leaf),
+            bytes_saved(path_profile, leaf),
+            "all of one type",
+        )
+        return leaf
+
+    def obstacle(self, column: ColumnType | None, path: VariantPath) -> str | None:
+        if self.left <= 0:
+            return f"over the width of {self.policy.max_width} columns"
+        if len(path) >= self.policy.max_depth:
+            return f"at the depth of {self.policy.max_depth}"
+        if column is None:
+            return "only Variant nulls"
+        if any(not name.startswith("number beyond") for name in column.other_types):
+            return "types differ"
+        if column.name not in _TYPES and not column.name.startswith("decimal"):
+            return f"Spark does not infer {column.name}"
+        return None
+
+    def object(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
+        at = len(self.decisions)
+        self.decisions.note(path, path_profile, "object", 1.0, 0, "all objects")
+        shredded = {}
+        in_array = path.has_wildcard
+        least = self.policy.min_share * (self.profile.rows - self.profile.null_rows)
+        for child in path_profile.fields:
+            name, times = str(child.segment), child.count if in_array else child.rows
+            if times < least:
+                self.decisions.note(path / name, child, None, 0.0, 0, f"{times:,} times, under {least:,.0f}")
+            elif self.left > 0:
+                shredded[name] = self.node(child, path / name)
+            else:
+                self.decisions.note(
+                    path / name, child, None, 0.0, 0, f"over the width of {self.policy.max_width} columns"
+                )
+        if shredded:
+            return ShreddingSchema.object(shredded)
+        del self.decisions[at]
+        return self.untyped(path_profile, path, "no field is frequent enough")
+
+    def array(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
+        self.decisions.note(path, path_profile, "array", 1.0, 0, "all arrays")
+        if path_profile.element is None or path_profile.rows < self.policy.min_share * (
+            self.profile.rows - self.profile.null_rows
+        ):
+            self.left -= 1
+            return ShreddingSchema.array(ShreddingSchema.variant())
+        return ShreddingSchema.array(self.node(path_profile.element, path / WILDCARD))
+
+    def untyped(self, path_profile: PathProfile, path: VariantPath, reason: str) -> ShreddingSchema:
+        self.decisions.note(path, path_profile, "variant", 0.0, 0, reason)
+        return ShreddingSchema.variant()
+
+
+def _spark_type(path_profile: PathProfile, column: ColumnType) -> ShreddingSchema:
+    if column.name != "bigint" and not column.name.startswith("decimal"):
+        assert column.arrow is not None
+        return ShreddingSchema.primitive(column.arrow)
+    whole_digits, scale = path_profile.whole_digits, path_profile.scale
+    if whole_digits + scale > MAX_PRECISION:
+        return ShreddingSchema.variant()
+    if scale == 0 and (column.name == "bigint" or whole_digits <= _LONG_DIGITS):
+        return ShreddingSchema.from_ddl("bigint")
+    precision = _LONG_DIGITS if whole_digits + scale <= _LONG_DIGITS else MAX_PRECISION
+    return ShreddingSchema.primitive(decimal(precision, scale))

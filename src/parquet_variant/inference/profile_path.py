@@ -1,0 +1,400 @@
+"""`PathProfile`: the figures of one path of a `Profile`, by name.
+
+Owns the meaning of the columns of the table. `profile_merge` has the table, `policies` draw conclusions.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.inference import profile_merge as columns
+from parquet_variant.kernels.arrow_buffers import Int64s
+from parquet_variant.path import WILDCARD, VariantPath, Wildcard
+from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
+
+_ARRAY, _OBJECT = 21, 22
+# Types of `string_form` -> columns of the counts table.
+FORM_COLUMNS = {
+    "date": columns.DATES,
+    "timestamp": columns.TIMESTAMPS,
+    "timestamp_ntz": columns.LOCAL_TIMESTAMPS,
+    "uuid": columns.UUIDS,
+    "number": columns.NUMBERS,
+}
+_TYPE_OF_KIND = [TYPE_OF_ID[PrimitiveId(kind)].type for kind in range(_ARRAY)] + [VariantType.ARRAY, VariantType.OBJECT]
+# Encoded bytes of a value of each kind, without the bytes of strings; the entries of containers are counted separately.
+_WIDTHS = np.array(
+    [{PrimitiveId.STRING: 1, PrimitiveId.BINARY: 5}.get(p, 1 + (TYPE_OF_ID[p].width or 0)) for p in PrimitiveId]
+    + [3, 3],
+    np.int64,
+)
+_INVERSE_POWERS = np.ldexp(1.0, -np.arange(256))
+# Bytes of the id and offset of a field in its object, and of the offset of an element: mostly 1 + 2, and 2.
+_FIELD_BYTES, _ELEMENT_BYTES = 3, 2
+
+
+def scalar_bytes_of(table: columns.PathTable) -> Int64s:
+    """Return `PathProfile.scalar_bytes` of each path."""
+    counts = table.counts
+    return np.asarray(table.kinds @ _WIDTHS + counts[:, columns.STRING_BYTES] + 4 * counts[:, columns.LONG_STRINGS])
+
+
+def inner_bytes_of(table: columns.PathTable, scalar_bytes: Int64s, parents: Int64s) -> Int64s:
+    """Return `PathProfile.encoded_bytes` of each path, without field ids and offsets of its values."""
+    counts = table.counts
+    inner_bytes = scalar_bytes + counts[:, columns.FIELDS] * _FIELD_BYTES + counts[:, columns.ELEMENTS] * _ELEMENT_BYTES
+    bounds = np.searchsorted(table.depths, np.arange(1, int(table.depths[-1]) + 2)) if len(inner_bytes) else ()
+    for start, stop in reversed(list(pairwise(bounds))):
+        np.add.at(inner_bytes, parents[start:stop], inner_bytes[start:stop])
+    return np.asarray(inner_bytes)
+
+
+def distinct_counts_of(table: columns.PathTable) -> Int64s:
+    """Return `PathProfile.distinct` of each path."""
+    registers = table.sketches
+    size, paths = registers.shape[1], len(registers)
+    # Most registers of rare paths are 0: only words of eight registers that are not all 0 are read.
+    words = np.ascontiguousarray(registers).view(np.uint64).ravel()
+    filled = np.flatnonzero(words)
+    of_path, values = filled // (size // 8), words[filled].view(np.uint8).reshape(-1, 8)
+    empty = size - np.bincount(of_path, np.count_nonzero(values, axis=1), paths)
+    raw = 0.709 * size * size / (size + np.bincount(of_path, _INVERSE_POWERS[values].sum(axis=1) - 8, paths))
+    by_empty = size * np.log(size / np.maximum(empty, 1))
+    return np.round(np.where((empty > 0) & (raw <= 2.5 * size), by_empty, raw)).astype(np.int64)
+
+
+class ProfileArrays(Protocol):
+    """The arrays of a `Profile`, one entry per path; `Profile` implements them and imports this module."""
+
+    @property
+    def rows(self) -> int:
+        """Rows, SQL NULL included."""
+        ...
+
+    @property
+    def null_rows(self) -> int:
+        """SQL NULL rows."""
+        ...
+
+    @property
+    def table(self) -> columns.PathTable:
+        """The counts by path."""
+        ...
+
+    @property
+    def is_scaled(self) -> npt.NDArray[np.bool_]:
+        """True for paths whose counts are scaled up from the sample."""
+        ...
+
+    @property
+    def value_counts(self) -> Int64s:
+        """Number of values at each path."""
+        ...
+
+    @property
+    def scalar_bytes(self) -> Int64s:
+        """`PathProfile.scalar_bytes` of each path."""
+        ...
+
+    @property
+    def inner_bytes(self) -> Int64s:
+        """Encoded bytes of the values at each path, nested values included."""
+        ...
+
+    @property
+    def distinct_counts(self) -> Int64s:
+        """`PathProfile.distinct` of each path."""
+        ...
+
+    def segment(self, number: int) -> str | Wildcard:
+        """Return the last segment of a path."""
+        ...
+
+    def fields(self, number: int) -> Int64s:
+        """Return the numbers of the fields of a path, in byte order."""
+        ...
+
+    def element(self, number: int) -> int | None:
+        """Return the number of the elements of a path; None without elements."""
+        ...
+
+    def field(self, number: int, name: str) -> int | None:
+        """Return the number of a field of a path by name."""
+        ...
+
+    @property
+    def parent_index(self) -> Int64s:
+        """Number of each path's parent; -1 for the root."""
+        ...
+
+
+class PathProfile:
+    """The figures of one path.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.inference.profile import Profile
+    >>> profile = Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": 2.75}', '{"a": null}', '{}']))
+    >>> a = profile.get("$.a")
+    >>> a.count, a.share, a.null_count, a.whole_digits, a.scale
+    (3, 0.75, 1, 1, 2)
+    >>> a.types
+    {<VariantType.NULL: 'null'>: 1, <VariantType.INT8: 'int8'>: 1, <VariantType.DECIMAL4: 'decimal4'>: 1}
+    """
+
+    __slots__ = ("_index", "_profile", "_types", "segment")
+
+    segment: str | Wildcard | None
+    """The last segment of the path; None for the root."""
+
+    def __init__(self, profile: ProfileArrays, index: int) -> None:
+        self._profile = profile
+        self._index = index
+        self._types: dict[VariantType, int] | None = None
+        self.segment = profile.segment(index) if index else None
+
+    def _count(self, column: int) -> int:
+        return int(self._profile.table.counts[self._index, column])
+
+    @property
+    def hashed(self) -> int:
+        """The hash of the path in tables; the same in every process."""
+        return int(self._profile.table.hashes[self._index])
+
+    # -- where it is
+
+    @property
+    def path(self) -> VariantPath:
+        """The path; ``[*]`` stands for the elements of an array."""
+        segments: list[str | Wildcard] = []
+        ancestor: PathProfile | None = self
+        while ancestor is not None and ancestor.segment is not None:
+            segments.append(ancestor.segment)
+            ancestor = ancestor.parent
+        return VariantPath(tuple(reversed(segments)))
+
+    @property
+    def parent(self) -> PathProfile | None:
+        """The path without its last segment; None for the root."""
+        number = int(self._profile.parent_index[self._index])
+        return PathProfile(self._profile, number) if number >= 0 else None
+
+    @property
+    def children(self) -> list[PathProfile]:
+        """The fields in byte order, followed by the elements."""
+        return [*self.fields, *filter(None, [self.element])]
+
+    @property
+    def fields(self) -> list[PathProfile]:
+        """The fields of its objects that the profile kept, in byte order."""
+        return [PathProfile(self._profile, number) for number in self._profile.fields(self._index).tolist()]
+
+    def largest_fields(self, limit: int, *, by_rows: bool) -> list[PathProfile]:
+        """Return at most `limit` of the fields, in byte order.
+
+        `by_rows`: if true, those in most rows, and of these those with most bytes; otherwise those with most values.
+        Objects with tens of thousands of keys are common enough that the other fields must not cost a Python object.
+        """
+        numbers = self._profile.fields(self._index)
+        if len(numbers) > limit:
+            counts = self._profile.value_counts[numbers]
+            first = self._profile.table.counts[numbers, columns.ROWS] if by_rows else counts
+            second = self._profile.inner_bytes[numbers] if by_rows else counts
+            order = np.lexsort((np.arange(len(numbers)), -second, -first))
+            numbers = numbers[np.sort(order[:limit])]
+        return [PathProfile(self._profile, number) for number in numbers.tolist()]
+
+    @property
+    def element(self) -> PathProfile | None:
+        """The elements of its arrays; None without elements."""
+        return self._child(self._profile.element(self._index))
+
+    def field(self, name: str) -> PathProfile | None:
+        """Return a field by name, or None."""
+        return self._child(self._profile.field(self._index, name))
+
+    def _child(self, number: int | None) -> PathProfile | None:
+        return None if number is None else PathProfile(self._profile, number)
+
+    # -- how often
+
+    @property
+    def count(self) -> int:
+        """Values at this path; may exceed the rows if the path goes through an array."""
+        return int(self._profile.value_counts[self._index])
+
+    @property
+    def rows(self) -> int:
+        """Rows with at least one value at this path."""
+        return self._count(columns.ROWS)
+
+    @property
+    def places(self) -> int:
+        """Places for a value: rows that are not NULL, objects above a field, elements of the arrays above."""
+        parent = self.parent
+        if parent is None:
+            return self._profile.rows - self._profile.null_rows
+        return parent.element_count if self.segment is WILDCARD else parent.kind_count(_OBJECT)
+
+    @property
+    def share(self) -> float:
+        """`count` as a share of `places`."""
+        return self.count / self.places if self.places else 0.0
+
+    @property
+    def row_share(self) -> float:
+        """`rows` as a share of all rows, NULL included."""
+        return self.rows / self._profile.rows if self._profile.rows else 0.0
+
+    # -- of what types
+
+    def kind_count(self, kind: int) -> int:
+        """Return the number of values of a tape kind: a `PrimitiveId`, 21 for arrays, 22 for objects."""
+        return int(self._profile.table.kinds[self._index, kind])
+
+    @property
+    def types(self) -> dict[VariantType, int]:
+        """Number of values by type, without types that do not occur."""
+        if self._types is None:
+            counts: dict[VariantType, int] = {}
+            kinds = self._profile.table.kinds[self._index]
+            for kind in kinds.nonzero()[0].tolist():
+                counts[_TYPE_OF_KIND[kind]] = counts.get(_TYPE_OF_KIND[kind], 0) + int(kinds[kind])
+            self._types = counts
+        return self._types
+
+    @property
+    def null_count(self) -> int:
+        """Number of Variant nulls."""
+        return self.kind_count(PrimitiveId.NULL)
+
+    @property
+    def string_form(self) -> str | None:
+        """The type in whose form all values are written, as strings: ``"timestamp"``, …; None if there is none.
+
+        Variant nulls are ignored. Always None for paths whose figures are scaled up from the sample.
+        """
+        strings = self.kind_count(PrimitiveId.STRING)
+        if not strings or strings != self.count - self.null_count or self._profile.is_scaled[self._index]:
+            return None
+        forms = (name for name, column in FORM_COLUMNS.items() if self._count(column) == strings)
+        return next(forms, None)
+
+    # -- numbers
+
+    @property
+    def int_range(self) -> tuple[int, int] | None:
+        """Smallest and largest integer; None without integers."""
+        low, high = self._count(columns.INT_MIN), self._count(columns.INT_MAX)
+        return (low, high) if low <= high else None
+
+    def _digits(self, part: int) -> list[int]:
+        table = self._profile.table
+        row = int(np.searchsorted(table.digit_hashes, table.hashes[self._index]))
+        if row == len(table.digit_hashes) or table.digit_hashes[row] != table.hashes[self._index]:
+            return [0] * columns.DIGIT_BUCKETS
+        start = part * columns.DIGIT_BUCKETS
+        counts: list[int] = table.digits[row, start : start + columns.DIGIT_BUCKETS].tolist()
+        return counts
+
+    @property
+    def decimals_by_whole_digits(self) -> list[int]:
+        """Number of decimals by digits before the point, 0 to 38."""
+        return self._digits(0)
+
+    @property
+    def decimals_by_scale(self) -> list[int]:
+        """Number of decimals by scale, 0 to 38."""
+        return self._digits(1)
+
+    @property
+    def whole_digits(self) -> int:
+        """Maximum number of digits before the point of any decimal or integer."""
+        decimals = max((digits for digits, count in enumerate(self.decimals_by_whole_digits) if count), default=0)
+        return max(decimals, self.int_digits)
+
+    @property
+    def int_digits(self) -> int:
+        """Maximum number of digits of any integer; 0 without integers."""
+        return max((len(str(abs(bound))) for bound in self.int_range), default=0) if self.int_range else 0
+
+    @property
+    def scale(self) -> int:
+        """Largest scale of any decimal."""
+        return max((scale for scale, count in enumerate(self.decimals_by_scale) if count), default=0)
+
+    # -- lengths
+
+    @property
+    def string_bytes(self) -> int:
+        """Bytes of all strings and binaries together."""
+        return self._count(columns.STRING_BYTES)
+
+    @property
+    def string_range(self) -> tuple[int, int] | None:
+        """Bytes of the shortest and of the longest string or binary; None without any."""
+        low, high = self._count(columns.STRING_MIN), self._count(columns.STRING_MAX)
+        return (low, high) if low <= high else None
+
+    @property
+    def array_range(self) -> tuple[int, int] | None:
+        """Elements of the shortest and of the longest array; None without arrays."""
+        low, high = self._count(columns.ARRAY_MIN), self._count(columns.ARRAY_MAX)
+        return (low, high) if low <= high else None
+
+    @property
+    def key_count(self) -> int:
+        """Number of distinct keys of its objects; an estimate if the profile omitted some."""
+        fields = self._profile.fields(self._index)
+        if self.field_count == int(self._profile.value_counts[fields].sum()):
+            return len(fields)
+        # The kept keys are those with the smallest hashes; their largest hash shows how dense the hashes are.
+        fields = fields[~self._profile.is_scaled[fields]]
+        if not len(fields):
+            return self.field_count
+        largest = int(self._profile.table.hashes[fields].max())
+        return max(len(fields) + 1, int((len(fields) - 1) * 2**63 / (largest + 1)))
+
+    @property
+    def element_count(self) -> int:
+        """Number of elements of all arrays."""
+        return self._count(columns.ELEMENTS)
+
+    @property
+    def field_count(self) -> int:
+        """Number of fields of all objects, including those that the profile omitted."""
+        return self._count(columns.FIELDS)
+
+    @property
+    def scalar_bytes(self) -> int:
+        """Encoded bytes of the values, without nested values."""
+        return int(self._profile.scalar_bytes[self._index])
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of each value in its container: the field id and offset, or the offset of an element."""
+        return _ELEMENT_BYTES if self.segment is WILDCARD else _FIELD_BYTES if self.segment is not None else 0
+
+    @property
+    def encoded_bytes(self) -> int:
+        """Estimate of the encoded bytes of the values in their containers, with nested values, ids and offsets."""
+        return int(self._profile.inner_bytes[self._index]) + self.count * self.entry_bytes
+
+    # -- variety
+
+    @property
+    def distinct(self) -> int:
+        """Estimate of the number of distinct scalars, without nulls and booleans: 13 % standard error.
+
+        For strings over 24 bytes, the length and 24 bytes at the start, in the middle and at the end count.
+        """
+        return int(self._profile.distinct_counts[self._index])
+
+    def __repr__(self) -> str:
+        types = ", ".join(f"{name}: {count}" for name, count in self.types.items())
+        return f"<PathProfile {self.path} count={self.count} {{{types}}}>"

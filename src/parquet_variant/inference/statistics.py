@@ -1,0 +1,279 @@
+"""Bounds by path of a Variant column, for the file statistics in a table's log.
+
+Owns which paths may have bounds, the Variants that bound them, and truncating long strings so that they remain bounds.
+The caller provides counts and extremes of leaf columns (from a file's footer, or `array_statistics` for arrays in
+memory), and the table formats define the form in a log.
+
+A path has bounds only if it is a primitive of one type wherever it occurs (a missing path has no type; a Variant null
+has another), does not go through an array, is not binary, and has no NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from decimal import Context
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.scalars import encode_scalar
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import SchemaError
+from parquet_variant.inference.leaf_statistics import LeafStatistics
+from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, UNSHREDDED_DEPTH
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.path import VariantPath, is_within
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types import (
+    DECIMAL_TYPES,
+    INTEGERS,
+    TYPE_OF_ARROW,
+    TYPES,
+    BasicType,
+    VariantType,
+    decimal_type_for_precision,
+)
+
+if TYPE_CHECKING:
+    from parquet_variant.inference.profile_path import PathProfile
+
+# Maximum number of characters of a bound.
+TEXT_LENGTH = 32
+
+# Objects inside each other that may have bounds: as many as a shredded column may have.
+_MAX_LEVELS = (MAX_PHYSICAL_DEPTH - UNSHREDDED_DEPTH) // 2
+_MAX_DIGITS = 38
+_EMPTY_METADATA = Variant.from_python(None).metadata
+_LAST_CHARACTER = 0x10FFFF
+_FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
+
+
+@dataclass(frozen=True, slots=True)
+class ValueBounds:
+    """A lower and an upper bound of the values at a path, as Variants of the type of the path.
+
+    A long string whose truncated form cannot be increased has no upper bound.
+    """
+
+    lower: Variant | None
+    upper: Variant | None
+
+
+# Returns the statistics of a leaf column by its place; floats with NaN must have no bounds.
+LeafLookup = Callable[[tuple[str, ...]], LeafStatistics | None]
+
+
+def shredded_bounds(
+    schema: ShreddingSchema,
+    leaf_statistics: LeafLookup,
+    *,
+    unsafe: Collection[VariantPath] = (),
+    limit: int | None = None,
+) -> dict[VariantPath, ValueBounds]:
+    r"""Return the bounds of every path that may have bounds, in the order of the schema.
+
+    `leaf_statistics`: returns the statistics of a leaf by its place below the column (``("typed_value", "a",
+    "value")``);
+      None if the leaf does not exist.
+    `unsafe`: paths of objects (see `residual_objects`) below which no bounds are known.
+    `limit`: the maximum number of paths.
+
+    >>> storage = pa.array(
+    ...     [{"metadata": b"\x01\x00\x00", "value": None, "typed_value": n} for n in (3, 1)],
+    ...     pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.int64()}),
+    ... )
+    >>> array = VariantArray.from_storage(storage)
+    >>> {str(k): (b.lower.to_python(), b.upper.to_python()) for k, b in
+    ...  shredded_bounds(array.schema, array_statistics(array)).items()}
+    {'$': (1, 3)}
+    """
+    by_path: dict[VariantPath, ValueBounds] = {}
+    for path, node in schema.walk():
+        if node.type is None or path.has_wildcard or any(is_within(path, place) for place in unsafe):
+            continue
+        if limit is not None and len(by_path) >= limit:
+            break
+        place = typed_place(path)
+        typed, residual = leaf_statistics((*place, "typed_value")), leaf_statistics((*place, "value"))
+        if residual is not None and residual.nulls != residual.values:
+            continue
+        if typed is None or typed.nulls == typed.values or typed.lower is None or typed.upper is None:
+            continue
+        bounds = _value_bounds(typed.lower, typed.upper, node.type)
+        if bounds is not None:
+            by_path[path] = bounds
+    return by_path
+
+
+def array_statistics(column: VariantArray) -> LeafLookup:
+    """Return the leaf statistics of a shredded array of the final layout, for `shredded_bounds`."""
+
+    def leaf_statistics(place: tuple[str, ...]) -> LeafStatistics | None:
+        leaf = part_at(column.storage, place)
+        if leaf is None:
+            return None
+        nulls = leaf.null_count
+        if nulls == len(leaf) or place[-1] == "value":
+            return LeafStatistics(len(leaf), nulls)
+        if pa.types.is_floating(leaf.type) and pc.any(pc.is_nan(leaf)).as_py():
+            return LeafStatistics(len(leaf), nulls)
+        return LeafStatistics(len(leaf), nulls, *_extremes(leaf))
+
+    return leaf_statistics
+
+
+def residual_objects(column: VariantArray) -> frozenset[VariantPath]:
+    """Return the paths of shredded objects for which some row stores the object in ``value``.
+
+    The specification requires such an object in ``typed_value``, so this package never writes one. In an array of
+    another writer, the typed columns below do not describe every row then.
+
+    >>> residual_objects(VariantArray.from_pylist([{"a": 1}]))
+    frozenset()
+    """
+    if column.schema is None:
+        return frozenset()
+    return frozenset(
+        path
+        for path, node in column.schema.walk()
+        if node.kind == "object" and not path.has_wildcard and _keeps_object(column.storage, path)
+    )
+
+
+def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
+    """Return the schema of the paths of an unshredded array that may have bounds, or None if no path may.
+
+    It has at most ``limit`` leaves; `array_statistics` of the array shredded with it has the bounds.
+
+    >>> uniform_schema(VariantArray.from_pylist([{"a": 1, "b": "x"}, {"a": 200, "b": 2}]), 10).to_ddl()
+    'a bigint'
+    """
+    from parquet_variant.inference.profile import Profile
+
+    root = Profile.of_array(array).root
+    return None if root is None else _uniform_schema(root, [limit], _MAX_LEVELS)
+
+
+def _uniform_schema(path_profile: PathProfile, budget: list[int], levels: int) -> ShreddingSchema | None:
+    fields = {}
+    for field in path_profile.fields if levels and budget[0] > 0 else ():
+        child = _uniform_schema(field, budget, levels - 1)
+        if child is not None:
+            fields[str(field.segment)] = child
+    if fields:
+        return ShreddingSchema.object(fields)
+    kind = _one_type(path_profile)
+    if kind is None or budget[0] <= 0:
+        return None
+    budget[0] -= 1
+    return ShreddingSchema.primitive(kind)
+
+
+def _one_type(path_profile: PathProfile) -> pa.DataType | None:
+    """Return the type of a path if all its values share it; integers of any width are one type, and decimals are."""
+    types = set(path_profile.types)
+    if not types or types & {VariantType.NULL, VariantType.BINARY, VariantType.OBJECT, VariantType.ARRAY}:
+        return None
+    if types <= set(INTEGERS):
+        return pa.int64()
+    if types <= set(DECIMAL_TYPES):
+        digits = path_profile.whole_digits + path_profile.scale
+        return pa.decimal128(max(digits, 1), path_profile.scale) if digits <= _MAX_DIGITS else None
+    return TYPES[types.pop()].arrow if len(types) == 1 else None
+
+
+def lower_text(text: str, length: int = TEXT_LENGTH) -> str:
+    """Return a string that is not above `text`, of at most `length` characters.
+
+    >>> lower_text("abcdef", 3)
+    'abc'
+    """
+    return text[:length]
+
+
+def upper_text(text: str, length: int = TEXT_LENGTH) -> str | None:
+    r"""Return a string that is not below `text`, of at most `length` characters; None if there is none.
+
+    >>> upper_text("abcdef", 3), upper_text("abc", 3), upper_text("a\U0010ffffz", 2)
+    ('abd', 'abc', 'b')
+    >>> upper_text("\U0010ffffz", 1) is None
+    True
+    """
+    if len(text) <= length:
+        return text
+    for end in range(length, 0, -1):
+        code = ord(text[end - 1])
+        if code < _LAST_CHARACTER:
+            # The next character, skipping surrogates. The order of code points is the order of UTF-8 bytes.
+            code = _LAST_SURROGATE + 1 if code + 1 == _FIRST_SURROGATE else code + 1
+            return text[: end - 1] + chr(code)
+    return None
+
+
+def _value_bounds(lower: pa.Scalar, upper: pa.Scalar, arrow: pa.DataType) -> ValueBounds | None:
+    if pa.types.is_binary(arrow):
+        return None
+    if not pa.types.is_string(arrow):
+        return ValueBounds(_variant(lower, arrow), _variant(upper, arrow))
+    raised = upper_text(upper.as_py())
+    low = _variant(scalar(lower_text(lower.as_py()), pa.string()), arrow)
+    return ValueBounds(low, None if raised is None else _variant(scalar(raised, pa.string()), arrow))
+
+
+def _variant(bound: pa.Scalar, arrow: pa.DataType) -> Variant:
+    if pa.types.is_decimal(arrow):
+        unscaled = int(bound.as_py().scaleb(arrow.scale, Context(prec=80)))
+        return Variant(
+            _EMPTY_METADATA, encode_scalar(decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale))
+        )
+    info = TYPE_OF_ARROW.get(arrow)
+    if info is None:
+        raise SchemaError(f"type {arrow} has no Variant type", reason="unsupported-type")
+    if pa.types.is_temporal(arrow):
+        raw: Any = bound.value
+    elif info.type == VariantType.UUID:
+        raw = bound.as_py().bytes
+    else:
+        raw = bound.as_py()
+    return Variant(_EMPTY_METADATA, encode_scalar(info.type, raw))
+
+
+def _extremes(leaf: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
+    kind = leaf.type
+    if kind == pa.uuid():
+        extremes = pc.min_max(leaf.storage.cast(pa.binary()))
+        return tuple(extremes[name].cast(pa.binary(16)).cast(kind) for name in ("min", "max"))
+    extremes = pc.min_max(leaf)
+    return extremes["min"], extremes["max"]
+
+
+def part_at(storage: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
+    """Return the array at a place in nested structs, null where a parent is null; None if the place does not exist."""
+    for name in place:
+        if not pa.types.is_struct(storage.type) or storage.type.get_field_index(name) < 0:
+            return None
+        storage = pc.struct_field(storage, name)
+    return storage
+
+
+def typed_place(path: VariantPath) -> tuple[str, ...]:
+    """Return the place of the group of a path without wildcards in the storage."""
+    return tuple(part for name in path.segments for part in ("typed_value", str(name)))
+
+
+def _keeps_object(storage: pa.StructArray, path: VariantPath) -> bool:
+    place = typed_place(path)
+    value, typed = part_at(storage, (*place, "value")), part_at(storage, (*place, "typed_value"))
+    if value is None or typed is None:
+        return False
+    only_value = pc.and_(value.is_valid(), typed.is_null())
+    return BasicType.OBJECT in basic_types(value.filter(only_value))
+
+
+def basic_types(values: pa.Array) -> set[int]:
+    """Return the basic types of the values in a residual column."""
+    firsts = pc.binary_slice(values.cast(pa.large_binary()), 0, 1).unique().to_pylist()
+    return {first[0] & 0b11 for first in firsts if first}

@@ -1,0 +1,428 @@
+"""Strings of JSON that become dates, timestamps, UUIDs, binary or numbers while they are read.
+
+Owns which paths are typed, the types, and the suggestion of types for a profile. Without ``!``, a string is typed only
+if `to_json` writes the value back as the same string. With ``!`` every string in the form of the type is typed, so
+`to_json` writes the canonical form: ``"2026-01-02T00:00:00Z"`` becomes ``"2026-01-02 00:00:00+00:00"``, and ``"12"``
+becomes ``12``. `kernels.tapes.string_forms` defines the forms, and the policies decide what is shredded.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.errors import PathError, VariantError, check_mapping
+from parquet_variant.inference.profile import Profile, StringCounts
+from parquet_variant.kernels.arrow_buffers import Int64s
+from parquet_variant.kernels.memory import address_of, copy_spans
+from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.spellings import parse_ddl_with_strings
+from parquet_variant.path import VariantPath, Wildcard, parse_pattern
+from parquet_variant.types import PrimitiveId
+
+Bytes = npt.NDArray[np.uint8]
+
+# Takes the place of all types: each path whose strings all have the form of one type gets that type.
+AUTO = "auto!"
+_EVERYWHERE = "any path"
+_ELEMENT = "\0[*]"
+_SIMPLE_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z_0-9]*|\[\*\])+")
+_MICROSECONDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TypedStrings:
+    """Counts of the strings at a path that was to be typed.
+
+    Parameters
+    ----------
+    path, type
+        The path or pattern, and its type.
+    typed
+        Number of strings that have the type now.
+    untyped
+        Number of strings that stayed strings, because they do not have the form of the type, or because `to_json` would
+        not write them back unchanged.
+    """
+
+    path: str
+    type: str
+    typed: int
+    untyped: int
+
+    def __str__(self) -> str:
+        total = self.typed + self.untyped
+        if not self.untyped:
+            return f"all {total:,} strings at {self.path} were typed as {self.type}"
+        counts = f"{self.typed:,} of {total:,} strings at {self.path} were typed as {self.type}"
+        if self.type.endswith("!"):
+            return f"{counts}: the others are not in the form of that type"
+        hint = f"; {self.type}! accepts more forms" if self.type in ("timestamp", "timestamp_ntz", "uuid") else ""
+        return f"{counts}: the format of the others would not be reproduced exactly{hint}"
+
+    @classmethod
+    def of_counts(cls, counts: StringCounts) -> tuple[TypedStrings, ...]:
+        """Return the counts of all tasks, in the order of paths."""
+        rules = dict.fromkeys((path, kind) for path, kind, _ in sorted(counts))
+        return tuple(cls(*rule, counts[*rule, True], counts[*rule, False]) for rule in rules)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeSuggestion:
+    """A path at which all strings are written in the form of another type.
+
+    Parameters
+    ----------
+    path
+        The path, in the notation of ``types=`` and ``--type``.
+    type
+        The type to use for it, such as ``"timestamp!"``.
+    strings
+        Number of strings.
+    """
+
+    path: str
+    type: str
+    strings: int
+
+    def __str__(self) -> str:
+        noun = {"uuid!": "UUID"}.get(self.type, self.type.removesuffix("!"))
+        option = f"--type {shown_option(self.path, self.type)}"
+        if self.strings == 1:
+            return f"the only string at {self.path} is a {noun}: type it with {option}"
+        return f"all {self.strings:,} strings at {self.path} are {noun}s: type them with {option}"
+
+
+def shown_option(path: str, kind: str) -> str:
+    """Return the value of ``--type`` for a path, quoted for a shell.
+
+    >>> print(shown_option("$.at", "timestamp!"), shown_option("$['it''s']", "uuid!"))
+    '$.at:timestamp!' '$['"'"'it'"'"''"'"'s'"'"']:uuid!'
+    """
+    quoted = f"{path}:{kind}".replace("'", "'\"'\"'")
+    return f"'{quoted}'"
+
+
+def pattern_of(path: VariantPath) -> str:
+    """Return the shortest pattern of `StringTypes` that matches only a path."""
+    return path.shorthand if _SIMPLE_PATH.fullmatch(path.shorthand) else str(path)
+
+
+def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
+    """Return the paths of a profile whose strings all have the form of one type, with the types to use.
+
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.inference.profile import Profile
+    >>> rows = ['{"at": "2026-01-02T00:00:00Z", "n": "12", "zip": "01234"}', '{"at": "2026-01-03T10:30:00+02:00"}']
+    >>> for suggestion in suggest_types(Profile.of_array(pv.parse_json(rows))):
+    ...     print(suggestion)
+    all 2 strings at $.at are timestamps: type them with --type '$.at:timestamp!'
+    the only string at $.n is a number: type it with --type '$.n:number!'
+    """
+    suggestions = []
+    for path_profile in profile.of_one_string_form():
+        form = path_profile.string_form
+        if form is None or not path_profile.path.segments:
+            continue
+        kind = form if form == "date" else f"{form}!"
+        suggestions.append(
+            TypeSuggestion(pattern_of(path_profile.path), kind, path_profile.kind_count(PrimitiveId.STRING))
+        )
+    return tuple(suggestions)
+
+
+def schema_and_types(schema: ShreddingSchema | str | None) -> tuple[ShreddingSchema | None, dict[str, str]]:
+    """Return the schema that a user passed, and the types of strings in its DDL (``at timestamp!``).
+
+    >>> schema_and_types("at timestamp!, id bigint")
+    (<ShreddingSchema at timestamp, id bigint>, {'$.at': 'timestamp!'})
+    """
+    types: dict[str, str] = {}
+    if isinstance(schema, str):
+        tree, types_of_ddl = parse_ddl_with_strings(schema)
+        schema = ShreddingSchema.from_tree(tree)
+        types = {pattern_of(VariantPath.parse(path)): kind for path, kind in types_of_ddl.items()}
+    return None if schema is None else ShreddingSchema.of(schema), types
+
+
+@dataclass(frozen=True, slots=True)
+class StringTypes:
+    """The types of strings by path.
+
+    Parameters
+    ----------
+    types
+        Paths or patterns (``$.created_at``, ``$..*_id``, ``$.items[*].at``) and types: ``date``, ``timestamp``,
+        ``timestamp_ntz``, ``uuid`` or ``binary`` (base64) for strings that `to_json` writes back unchanged; ``date!``,
+        ``timestamp!``, ``timestamp_ntz!``, ``uuid!`` or ``number!`` for every string in the form of the type;
+        ``string`` to keep strings. The first pattern that matches a path applies.
+    detect_timestamps
+        Whether all other strings that are dates or timestamps are typed, if `to_json` writes them back unchanged.
+    auto
+        Whether other paths get the types of `suggest_types`; see `resolved`.
+
+    Raises
+    ------
+    VariantError
+        For an unknown type (``bad-option``).
+    PathError
+        For an invalid pattern.
+
+    Examples
+    --------
+    >>> types = StringTypes({"$..*_id": "uuid"}, detect_timestamps=True)
+    >>> bool(types), bool(StringTypes())
+    (True, False)
+    """
+
+    types: Mapping[str, str] = field(default_factory=dict)
+    detect_timestamps: bool = False
+    auto: bool = False
+
+    def __post_init__(self) -> None:
+        check_mapping("types", self.types)
+        for path, kind in self.types.items():
+            _pattern(path)
+            if str(kind).lower() not in _TYPE_NAMES:
+                why = "; a string with a number can be number!" if "!" not in str(kind) else ""
+                raise VariantError(
+                    f"types has {kind!r} for {path}: use {', '.join(_TYPE_NAMES)}{why}", reason="bad-option"
+                )
+
+    def __bool__(self) -> bool:
+        return bool(self.types) or self.detect_timestamps or self.auto
+
+    @classmethod
+    def of(cls, types: Mapping[str, str] | str | None, detect_timestamps: bool = False) -> StringTypes:
+        """Return the types that a user passed: a mapping, in which the key ``"auto!"`` is allowed, or ``"auto!"``.
+
+        >>> StringTypes.of("auto!").auto, StringTypes.of({"auto!": "", "$.zip": "string"}).types
+        (True, {'$.zip': 'string'})
+        """
+        if types is None or types == AUTO:
+            return cls({}, detect_timestamps, types == AUTO)
+        check_mapping("types", types)
+        assert not isinstance(types, str)
+        return cls({path: kind for path, kind in types.items() if path != AUTO}, detect_timestamps, AUTO in types)
+
+    def with_types(self, types: Mapping[str, str]) -> StringTypes:
+        """Return the types with further ones for paths that have none yet."""
+        return replace(self, types={**self.types, **{path: types[path] for path in types if path not in self.types}})
+
+    def resolved(self, profile: Profile) -> StringTypes:
+        """Return the types with those that a profile suggests instead of ``auto``; explicit types come first.
+
+        `profile`: the profile of values that were read with these types.
+        """
+        if not self.auto:
+            return self
+        suggested = {suggestion.path: suggestion.type for suggestion in suggest_types(profile)}
+        return replace(self.with_types(suggested), auto=False)
+
+    def apply(self, tape: Tape) -> tuple[Tape, StringCounts]:
+        """Return the tape with typed strings, and counts; the nodes of the given tape are changed.
+
+        >>> from parquet_variant.ops.parse_json import parse_json
+        >>> array = parse_json(['{"at": "2026-01-31"}', '{"at": "2026-02-30"}'], types={"$.at": "date"})
+        >>> [value["at"].type.value for value in array], [value.to_json() for value in array]
+        (['date', 'string'], ['{"at":"2026-01-31"}', '{"at":"2026-02-30"}'])
+        >>> parse_json('{"at": "2026-01-31T01:30:00+01:00"}', types={"$.at": "timestamp!"}).to_json()
+        '{"at":"2026-01-31 00:30:00+00:00"}'
+        """
+        counts: StringCounts = Counter()
+        if not self or not len(tape.nodes):
+            return tape, counts
+        tags = tape.nodes[:, 0]
+        strings = np.flatnonzero(((tags & 0xFF) == PrimitiveId.STRING) & (tags & DROPPED == 0))
+        rule_of_path = np.array([-1 if rule is None else rule for rule in self._rules(tape)], np.int64)
+        rules = rule_of_path[path_ids(tags[strings])]
+        buffers: list[object] = []
+        for number, (path, type_name) in enumerate(self.types.items()):
+            kind = type_name.lower()
+            if kind != _STRING and len(selected := strings[rules == number]):
+                typed = _type_strings(tape.nodes, selected, kind, buffers)
+                counts[path, kind, True] += typed
+                counts[path, kind, False] += len(selected) - typed
+        if self.detect_timestamps:
+            remaining = strings[rules == -1]
+            for kind in ("date", "timestamp", "timestamp_ntz"):
+                if typed := _type_strings(tape.nodes, remaining, kind, buffers):
+                    counts[_EVERYWHERE, kind, True] += typed
+                remaining = remaining[tape.nodes[remaining, 0] & 0xFF == PrimitiveId.STRING]
+        return (replace(tape, owners=(*tape.owners, *buffers)) if buffers else tape), counts
+
+    def _rules(self, tape: Tape) -> list[int | None]:
+        """Return for each path of the tape the number of the first type whose pattern matches."""
+        patterns = [_pattern(path) for path in self.types]
+        keys = tape.key_list
+        steps: list[str] = []
+        rules: list[int | None] = []
+        for number, (parent, key) in enumerate(tape.paths[:, [PATH.PARENT, PATH.KEY]].tolist()):
+            step = _ELEMENT if key < 0 else f"\0.{keys[key].decode('utf-8', 'replace')}"
+            steps.append(steps[parent] + step if number else "")
+            matches = (rule for rule, pattern in enumerate(patterns) if pattern.fullmatch(steps[number]))
+            rules.append(next(matches, None))
+        return rules
+
+
+@lru_cache(maxsize=256)
+def _pattern(path: str) -> re.Pattern[str]:
+    """Return a regular expression over the steps of a path, each of which begins with a NUL."""
+    try:
+        steps = parse_pattern(path)
+    except PathError as error:
+        raise PathError(f"types: {error.message}", reason=error.reason, offset=error.offset) from None
+    parts = []
+    for name, is_glob, any_depth in steps:
+        if any_depth:
+            parts.append(r"(?:\x00[^\x00]*)*")
+        if isinstance(name, Wildcard):
+            parts.append(re.escape(_ELEMENT))
+        elif is_glob:
+            wildcards = {"*": r"[^\x00]*", "?": r"[^\x00]"}
+            parts.append(r"\x00\." + "".join(wildcards.get(character) or re.escape(character) for character in name))
+        else:
+            parts.append(re.escape(f"\0.{name}"))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _type_strings(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str, buffers: list[object]) -> int:
+    """Type the strings of a type, and return their number; `buffers` receives what holds their bytes."""
+    if kind in _EXACT_FORMS:
+        from parquet_variant.kernels.tapes.string_forms import type_strings
+
+        uuids = np.empty((len(strings), 16) if kind == "uuid!" else (0, 16), np.uint8)
+        buffers.append(uuids)
+        return type_strings(nodes, strings, _EXACT_FORMS[kind], address_of(uuids))
+    lengths, parse = _PARSERS[kind]
+    sizes = nodes[strings, 2]
+    typed = 0
+    for size in np.unique(sizes).tolist():
+        if lengths is None or size in lengths:
+            selected = strings[sizes == size]
+            data = np.empty((len(selected), max(size, 1)), np.uint8)
+            copy_spans(nodes[selected, 1].copy(), nodes[selected, 2].copy(), address_of(data))
+            typed += parse(nodes, selected, data[:, :size], buffers)
+    return typed
+
+
+def _put(
+    nodes: Int64s, selected: npt.NDArray[np.intp], kind: PrimitiveId, values: Int64s, sizes: Int64s | int = 0
+) -> int:
+    nodes[selected, 0] = nodes[selected, 0] & ~np.int64(0xFF) | int(kind)
+    nodes[selected, 1] = values
+    nodes[selected, 2] = sizes
+    return len(selected)
+
+
+def _matches(data: Bytes, shape: str) -> npt.NDArray[np.bool_]:
+    """Return a mask of the strings with a shape, in which ``9`` is any digit and others are literal."""
+    good = np.ones(len(data), np.bool_)
+    for column, expected in zip(data.T, shape, strict=True):
+        good &= (column - ord("0") < 10) if expected == "9" else (column == ord(expected))
+    return good
+
+
+def _number(data: Bytes, start: int, stop: int) -> Int64s:
+    number = np.zeros(len(data), np.int64)
+    for column in data.T[start:stop]:
+        number = number * 10 + (column - ord("0"))
+    return number
+
+
+def _days(data: Bytes, good: npt.NDArray[np.bool_]) -> Int64s:
+    """Return the days since 1970 of strings that begin with a date, and clear ``good`` for invalid dates."""
+    year, month, day = _number(data, 0, 4), _number(data, 5, 7), _number(data, 8, 10)
+    good &= (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
+    months = (np.where(good, year, 1970) - 1970) * 12 + np.where(good, month, 1) - 1
+    first = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
+    following = (months + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
+    days = first + day - 1
+    good &= days < following
+    return days
+
+
+def _parse_dates(nodes: Int64s, strings: npt.NDArray[np.intp], data: Bytes, buffers: list[object]) -> int:
+    good = _matches(data, "9999-99-99")
+    days = _days(data, good)
+    return _put(nodes, strings[good], PrimitiveId.DATE, days[good])
+
+
+def _parse_timestamps(
+    nodes: Int64s, strings: npt.NDArray[np.intp], data: Bytes, buffers: list[object], *, zone: str, kind: PrimitiveId
+) -> int:
+    digits = data.shape[1] - len("9999-99-99 99:99:99.") - len(zone)
+    shape = "9999-99-99 99:99:99" + ("." + "9" * digits if digits > 0 else "") + "#" * len(zone)
+    good = np.ones(len(data), np.bool_)
+    if zone:
+        good &= (data[:, -len(zone) :] == np.frombuffer(zone.encode(), np.uint8)).all(axis=1)
+    good &= _matches(data[:, : len(shape) - len(zone)], shape[: len(shape) - len(zone)])
+    days = _days(data, good)
+    hour, minute, second = _number(data, 11, 13), _number(data, 14, 16), _number(data, 17, 19)
+    good &= (hour < 24) & (minute < 60) & (second < 60)
+    micros = np.zeros(len(data), np.int64)
+    if digits > 0:
+        micros = _number(data, 20, 20 + digits) * 10 ** (6 - digits)
+        good &= data[:, 19 + digits] != ord("0")  # to_json omits trailing zeros
+    seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
+    return _put(nodes, strings[good], kind, (seconds * _MICROSECONDS + micros)[good])
+
+
+def _parse_uuids(nodes: Int64s, strings: npt.NDArray[np.intp], data: Bytes, buffers: list[object]) -> int:
+    dashes = [8, 13, 18, 23]
+    hexes = np.delete(data, dashes, axis=1)
+    digit, letter = hexes - ord("0"), hexes - ord("a")
+    good = (data[:, dashes] == ord("-")).all(axis=1) & ((digit < 10) | (letter < 6)).all(axis=1)
+    nibbles = np.where(digit < 10, digit, letter + 10)[good]
+    values = np.ascontiguousarray(nibbles[:, ::2] << 4 | nibbles[:, 1::2])
+    buffers.append(values)
+    return _put(nodes, strings[good], PrimitiveId.UUID, address_of(values) + 16 * np.arange(len(values)), 16)
+
+
+def _parse_base64(nodes: Int64s, strings: npt.NDArray[np.intp], data: Bytes, buffers: list[object]) -> int:
+    if data.shape[1] % 4:
+        return 0
+    decoded = [_decoded(row.tobytes()) for row in data]
+    good = np.array([value is not None for value in decoded], np.bool_)
+    values = [value for value in decoded if value is not None]
+    buffer = np.frombuffer(b"".join(values) or b"\0", np.uint8)
+    buffers.append(buffer)
+    sizes = np.array([len(value) for value in values], np.int64)
+    starts = address_of(buffer) + np.cumsum(sizes) - sizes
+    return _put(nodes, strings[good], PrimitiveId.BINARY, starts, sizes)
+
+
+def _decoded(text: bytes) -> bytes | None:
+    try:
+        value = b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return value if b64encode(value) == text else None
+
+
+_NTZ_LENGTHS = (19, *range(21, 27))
+_UTC_LENGTHS = tuple(length + len("+00:00") for length in _NTZ_LENGTHS)
+_Parser = Callable[[Int64s, "npt.NDArray[np.intp]", Bytes, list[object]], int]
+# Types whose strings `to_json` writes back unchanged: their lengths and parsers.
+_PARSERS: dict[str, tuple[tuple[int, ...] | None, _Parser]] = {
+    "date": ((10,), _parse_dates),
+    "timestamp": (
+        tuple(length + 6 for length in _NTZ_LENGTHS),
+        partial(_parse_timestamps, zone="+00:00", kind=PrimitiveId.TIMESTAMP),
+    ),
+    "timestamp_ntz": (_NTZ_LENGTHS, partial(_parse_timestamps, zone="", kind=PrimitiveId.TIMESTAMP_NTZ)),
+    "uuid": ((36,), _parse_uuids),
+    "binary": (None, _parse_base64),
+}
+# Types for which every string in their form is typed -> numbers of the forms.
+_EXACT_FORMS = {"date!": 0, "timestamp!": 1, "timestamp_ntz!": 2, "uuid!": 3, "number!": 4}
+_STRING = "string"
+_TYPE_NAMES = (*_PARSERS, *_EXACT_FORMS, _STRING)

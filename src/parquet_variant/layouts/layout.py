@@ -1,0 +1,217 @@
+"""Detection of the layout of a Variant column from the shape of its group.
+
+Owns the one detector, for Arrow types in memory and for groups in a Parquet footer. Leaves the rules of each layout to
+the `schema` module that reads it: the detector recognizes a Variant group that has unknown fields or unsupported types,
+and reading the group then raises the error.
+
+=============  ===========================================================================================
+Layout         Fields; names that begin with ``_`` are ignored
+=============  ===========================================================================================
+unshredded     ``metadata`` and ``value``, both binary
+final          binary ``metadata``, ``typed_value``, and ``value`` if it is binary
+draft-paths    ``paths`` (a group or list), binary ``metadata``, and ``value`` if it is binary
+draft-object   ``untyped_value`` (binary), ``object`` (a group of such groups), ``array`` (a list of them),
+               ``typed_value``: at least one, and not only ``typed_value``
+=============  ===========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, Self
+
+import pyarrow as pa
+
+from parquet_variant.errors import SchemaError
+from parquet_variant.layouts.draft_storages import tree_of_object, tree_of_paths
+from parquet_variant.layouts.final_storage import tree_of_final
+from parquet_variant.layouts.path_steps import ArrowGroup
+from parquet_variant.layouts.storage_shape import TypeTree, check_known, fields_of
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.support.choices import Layout
+
+ROOT = VariantPath()
+_VALUE_FIELDS = {"value", "typed_value"}
+_OBJECT_FIELDS = frozenset({"untyped_value", "object", "array", "typed_value"})
+
+
+class Shape(Protocol):
+    """A column or group, as the detector reads it: a node of a Parquet footer, or an Arrow type."""
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it is a column of bytes."""
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a list."""
+
+    @property
+    def element(self) -> Self:
+        """The element of a list."""
+
+    @property
+    def fields(self) -> Mapping[str, Self]:
+        """The fields of a group by name; empty for anything else."""
+
+
+def find_layout(group: Shape) -> Layout | None:
+    """Return the layout of a group that nothing marks as a Variant; None if its shape is not one.
+
+    A Variant group with unknown fields has a layout, so that it is refused when it is read: a group inside of it must
+    not be mistaken for a column of its own. A group of ``metadata``, ``value`` and other fields is an ordinary struct.
+
+    >>> binary = pa.binary()
+    >>> find_layout(ArrowGroup(pa.struct({"value": binary, "metadata": binary, "_other": pa.int8()})))
+    'unshredded'
+    >>> paths = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
+    >>> find_layout(ArrowGroup(pa.struct({"value": binary, "metadata": binary, "paths": paths, "other": binary})))
+    'draft-paths'
+    >>> find_layout(ArrowGroup(pa.struct({"value": binary, "metadata": binary, "other": binary}))) is None
+    True
+    """
+    fields = _known_fields(group)
+    metadata, value = fields.get("metadata"), fields.get("value")
+    if metadata is not None and metadata.is_binary and (value is None or value.is_binary):
+        if "paths" in fields and (fields["paths"].is_list or fields["paths"].fields):
+            return "draft-paths"
+        if "typed_value" in fields:
+            return "final"
+        if fields.keys() == {"metadata", "value"}:
+            return "unshredded"
+    return "draft-object" if _is_draft_object(fields) else None
+
+
+def _known_fields(group: Shape) -> dict[str, Shape]:
+    return {name: field for name, field in group.fields.items() if not name.startswith("_")}
+
+
+def _is_draft_object(fields: Mapping[str, Shape]) -> bool:
+    """Return whether fields are those of a draft-2 group.
+
+    Unknown fields are possible only if the others are unmistakable: an ordinary struct may have a field ``object`` too.
+    """
+    untyped, inner, array = fields.get("untyped_value"), fields.get("object"), fields.get("array")
+    if (untyped is not None and not untyped.is_binary) or (array is not None and not array.is_list):
+        return False
+    groups = [*(inner.fields.values() if inner is not None else ()), *([array.element] if array is not None else ())]
+    if (inner is not None and not inner.fields) or not all(map(_is_draft_part, groups)):
+        return False
+    if fields.keys() <= _OBJECT_FIELDS:
+        return untyped is not None or bool(groups)
+    if untyped is not None:
+        return len(fields.keys() & _OBJECT_FIELDS) > 1
+    return any("untyped_value" in group.fields for group in groups)
+
+
+def _is_draft_part(group: Shape) -> bool:
+    """Return whether a group can be nested in ``object`` or ``array``."""
+    fields = _known_fields(group)
+    return fields.keys() == {"typed_value"} or _is_draft_object(fields)
+
+
+def detect_layout(storage: pa.DataType) -> Layout:
+    """Return the layout of a struct that the caller passes as a Variant.
+
+    Beyond `find_layout`, the struct may have fields that only the caller's word makes those of a Variant, such as a
+    lone ``typed_value``.
+
+    Raises `SchemaError` if it has no layout (``not-a-variant``, ``not-a-group``, or the reason of the final layout if
+    it has a ``metadata`` field).
+
+    >>> detect_layout(pa.struct({"value": pa.binary(), "metadata": pa.binary()}))
+    'unshredded'
+    >>> detect_layout(pa.struct({"untyped_value": pa.binary(), "typed_value": pa.int64()}))
+    'draft-object'
+    """
+    layout = _layout_of_names(storage)
+    if layout is None:
+        names = ", ".join(field.name for field in storage) or "no fields"
+        raise SchemaError(
+            f"a struct of {names} is not a Variant column in any layout: expected metadata and value",
+            reason="not-a-variant",
+        )
+    return layout
+
+
+def _layout_of_names(storage: pa.DataType) -> Layout | None:
+    names = {name for name in fields_of(storage, ROOT) if not name.startswith("_")}
+    if "paths" in names:
+        return "draft-paths"
+    if "metadata" in names and names & {"value", "typed_value"}:
+        return "final" if "typed_value" in names else "unshredded"
+    if names and names <= _OBJECT_FIELDS:
+        return "draft-object"
+    return find_layout(ArrowGroup(storage))
+
+
+def check_fields(group: Shape, layout: Layout, path: VariantPath = ROOT) -> None:
+    """Check that no group of a Variant column has fields that its layout does not know.
+
+    Raises `SchemaError` with reason ``unknown-field`` and the path of the group.
+
+    >>> storage = pa.struct({"value": pa.binary(), "metadata": pa.binary(), "x": pa.int8()})
+    >>> check_fields(ArrowGroup(storage), "unshredded")
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.SchemaError: unknown field 'x' next to metadata, value and typed_value: ... (path $)
+    """
+    if layout == "draft-object":
+        _check_object(group, path)
+    elif layout == "draft-paths":
+        check_known(_known_fields(group), ("value", "metadata", "paths"), path)
+        if "paths" in group.fields:
+            _check_paths(group.fields["paths"], path)
+    else:
+        check_known(_known_fields(group), ("metadata", "value", "typed_value"), path)
+        _check_typed(group, path)
+
+
+def _check_typed(group: Shape, path: VariantPath) -> None:
+    typed = group.fields.get("typed_value")
+    if typed is None:
+        return
+    children = {WILDCARD: typed.element} if typed.is_list else dict(typed.fields)
+    for name, child in children.items():
+        # Paths are made only where they are needed: wide schemas are checked for every read.
+        fields = child.fields
+        if not fields.keys() <= _VALUE_FIELDS:
+            check_known(_known_fields(child), ("value", "typed_value"), path / name)
+        inner = fields.get("typed_value")
+        if inner is not None and (inner.is_list or inner.fields):
+            _check_typed(child, path / name)
+
+
+def _check_object(group: Shape, path: VariantPath) -> None:
+    check_known(_known_fields(group), ("untyped_value", "object", "array", "typed_value"), path)
+    inner, array = group.fields.get("object"), group.fields.get("array")
+    for name, child in inner.fields.items() if inner is not None else ():
+        _check_object(child, path / name)
+    if array is not None and array.is_list:
+        _check_object(array.element, path / WILDCARD)
+
+
+def _check_paths(group: Shape, path: VariantPath) -> None:
+    if group.is_list:
+        _check_paths(group.element, path / WILDCARD)
+        return
+    fields = _known_fields(group)
+    untyped, typed = fields.get("untyped_value"), fields.get("typed_value")
+    is_leaf = untyped is not None and untyped.is_binary
+    if is_leaf or (typed is not None and not (typed.is_list or typed.fields)):
+        check_known(fields, ("typed_value", "untyped_value"), path)
+        return
+    for name, child in group.fields.items():
+        _check_paths(child, path / name)
+
+
+def tree_of_layout(storage: pa.DataType) -> TypeTree:
+    """Return the shredding schema of a storage struct of any layout, as a plain tree.
+
+    Raises `SchemaError` if the layout does not allow the struct; for a struct without a layout, what the final layout
+    requires.
+    """
+    layout = _layout_of_names(storage)
+    if layout == "draft-paths":
+        return tree_of_paths(storage)
+    return tree_of_object(storage) if layout == "draft-object" else tree_of_final(storage)

@@ -1,0 +1,134 @@
+"""Conversions of whole storage arrays between layouts, value by value.
+
+Owns conversions of rows to and from Arrow, the loop over rows, and the row number in errors. Columns are converted by
+`array`, with the kernels; this module is the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.encoding.cast.forms import with_fields, without_encoding
+from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import MalformedVariantError, VariantError, check_choice
+from parquet_variant.layouts.draft_storages import object_storage_type, paths_storage_type
+from parquet_variant.layouts.final_storage import final_storage_type
+from parquet_variant.layouts.layout import detect_layout
+from parquet_variant.layouts.reference import draft_object, draft_paths, final
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.choices import Layout, OnConflict
+
+
+def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
+    """Return an Arrow array of rows whose slots have the Python form of `typed_values`."""
+    return pa.array(rows, _python_type(storage)).cast(storage)
+
+
+def rows_of_array(array: pa.Array) -> list[Any]:
+    """Return the rows of an Arrow array as Python objects; slots have the Python form of `typed_values`.
+
+    Raises `MalformedVariantError` if a string is not UTF-8 (``bad-utf8``).
+    """
+    if isinstance(array, pa.ChunkedArray):
+        return [row for chunk in array.chunks for row in rows_of_array(chunk)]
+    if "list_view" in str(array.type):
+        array = array.take(pa.array(range(len(array))))  # pyarrow 26 casts sliced list views wrongly
+    if pa.types.is_struct(array.type) and any(pa.types.is_run_end_encoded(field.type) for field in array.type):
+        array = _run_ends_decoded(array)
+    try:
+        return array.cast(_python_type(array.type)).to_pylist()
+    except UnicodeDecodeError as error:
+        raise MalformedVariantError(
+            f"a shredded string is not UTF-8: {error.object[:20]!r}", reason="bad-utf8"
+        ) from None
+
+
+def _run_ends_decoded(array: pa.StructArray) -> pa.StructArray:
+    columns = [
+        without_encoding(column) if pa.types.is_run_end_encoded(column.type) else column for column in array.flatten()
+    ]
+    fields = [field.with_type(column.type) for field, column in zip(array.type, columns, strict=True)]
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=array.is_null())
+
+
+def _python_type(arrow: pa.DataType) -> pa.DataType:
+    if isinstance(arrow, pa.BaseExtensionType):
+        return _python_type(arrow.storage_type)
+    if pa.types.is_date32(arrow):
+        return pa.int32()
+    if pa.types.is_timestamp(arrow) or pa.types.is_time64(arrow):
+        return pa.int64()
+    return with_fields(arrow, lambda field: field.with_type(_python_type(field.type)))
+
+
+_MODULES: dict[Layout, ModuleType] = {
+    "unshredded": final,
+    "final": final,
+    "draft-paths": draft_paths,
+    "draft-object": draft_object,
+}
+
+
+def storage_type_of(schema: ShreddingSchema, layout: Layout) -> pa.StructType:
+    """Return the storage struct of a schema in a layout. Raises `VariantError` for an unknown layout."""
+    if layout == "draft-paths":
+        return paths_storage_type(schema)
+    if layout == "draft-object":
+        return object_storage_type(schema)
+    check_choice("layout", layout, _MODULES)
+    return final_storage_type(schema if layout == "final" else ShreddingSchema.variant())
+
+
+def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> list[Variant | None]:
+    """Return the values of a storage array of any layout; None is SQL NULL.
+
+    Raises the errors of the layout's ``reconstruct``, with the row.
+    """
+    layout = _MODULES[detect_layout(storage.type)]
+    values = []
+    for number, row in enumerate(rows_of_array(storage)):
+        try:
+            values.append(layout.reconstruct(row, storage.type, on_conflict))
+        except VariantError as error:
+            error.at(row=number)
+            raise
+    return values
+
+
+def shredded_storage(
+    variants: Iterable[Variant | None], schema: ShreddingSchema | pa.StructType, layout: Layout
+) -> pa.StructArray:
+    """Return the storage of values (None is SQL NULL) in a layout; ``"unshredded"`` ignores the schema.
+
+    Raises the errors of the layout's ``shred_value``, with the row.
+    """
+    storage = storage_type_of(schema, layout) if isinstance(schema, ShreddingSchema) else schema
+    rows = []
+    for number, variant in enumerate(variants):
+        try:
+            rows.append(_MODULES[layout].shred_value(variant, storage))
+        except VariantError as error:
+            error.at(row=number)
+            raise
+    return array_of_rows(rows, storage)
+
+
+def unshredded_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
+    """Return a storage array of any layout as an unshredded one: ``struct<metadata: dictionary, value>``.
+
+    Raises `VariantError` as `variants_of_storage`.
+    """
+    variants = variants_of_storage(storage, on_conflict)
+    metadata = pa.array([EMPTY_METADATA if v is None else v.metadata for v in variants], pa.binary())
+    value = pa.array([b"" if v is None else v.value for v in variants], pa.binary())
+    columns = [metadata.dictionary_encode(), value]
+    fields = [
+        pa.field(name, column.type, nullable=False) for name, column in zip(("metadata", "value"), columns, strict=True)
+    ]
+    mask = pa.array([v is None for v in variants], pa.bool_())
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)

@@ -1,0 +1,162 @@
+"""Values in pieces, which shredding makes and reconstruction joins, and values whose columns conflict.
+
+Owns the tree of Variants that all layouts share, and joining it to one Variant; the two policies for conflicts, with
+their reasons and messages. Leaves the bytes to `encoding`, and finding conflicts to the layouts.
+
+===========================  ===============================================================================
+reason                       meaning
+===========================  ===============================================================================
+``both-set``                 two columns that exclude each other are set
+``non-object-value``         fields are shredded, and the residual is not an object
+``shredded-field-in-value``  the residual of an object has a field that is shredded
+``object-in-value``          the residual is an object although objects are shredded
+``array-in-value``           the residual is an array although arrays are shredded
+``array-size``               the residual of an array has a different number of elements (draft ``paths``)
+===========================  ===============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from typing import TypeAlias, get_args
+
+from parquet_variant.encoding.header import array_bytes, object_bytes, read_container, value_size
+from parquet_variant.encoding.metadata import EMPTY_METADATA, dictionary_of
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import ConflictError, MalformedVariantError, check_choice
+from parquet_variant.path import VariantPath
+from parquet_variant.support.choices import OnConflict
+from parquet_variant.types import VariantType
+
+# A Variant is a piece with its own metadata; a list is an array of pieces, a dict an object of pieces.
+Tree: TypeAlias = "Variant | list[Tree] | dict[str, Tree]"
+
+VARIANT_NULL = Variant(EMPTY_METADATA, b"\x00")
+
+
+def is_null(variant: Variant) -> bool:
+    """Return whether a value is Variant null (``00``)."""
+    return variant.type == VariantType.NULL
+
+
+def fields_of_object(variant: Variant) -> dict[str, Variant]:
+    """Return the fields of an object by name.
+
+    Raises `MalformedVariantError` if a name occurs twice (``duplicate-key``), or values share bytes (``overlap``).
+    """
+    fields = dict(variant.items())
+    check_disjoint(variant, fields.values())
+    return fields
+
+
+def elements_of_array(variant: Variant) -> list[Variant]:
+    """Return the elements of an array. Raises `MalformedVariantError` if they share bytes (``overlap``)."""
+    elements = list(variant)
+    check_disjoint(variant, elements)
+    return elements
+
+
+def bytes_of(variant: Variant) -> bytes:
+    """Return the bytes of a value without any bytes that follow it.
+
+    >>> bytes_of(Variant(EMPTY_METADATA, bytes.fromhex("0c01ff"))).hex()
+    '0c01'
+    """
+    value = variant.value
+    return value[: value_size(value, 0, len(value))]
+
+
+def check_disjoint(variant: Variant, children: Iterable[Variant]) -> None:
+    """Raise an error if the children together have more bytes than their container, so that some bytes must be shared.
+
+    Children that share bytes could make a few bytes stand for any number of values.
+    """
+    value = variant.value
+    container = read_container(value, 0, len(value))
+    assert container is not None
+    if sum(len(child.value) for child in children) > container.stop - container.values_at:
+        raise MalformedVariantError("values overlap: some bytes belong to more than one value", reason="overlap")
+
+
+def compact(tree: Tree) -> Variant:
+    """Return a Variant with its own metadata of only the names that it uses.
+
+    >>> compact({"a": VARIANT_NULL}).metadata.hex()
+    '1101000161'
+    """
+    return Variant.from_python(tree)
+
+
+@lru_cache(maxsize=64)
+def _ids(metadata: bytes) -> dict[bytes, int]:
+    dictionary = dictionary_of(metadata)
+    ids: dict[bytes, int] = {}
+    for field_id in range(len(dictionary)):
+        with suppress(MalformedVariantError):  # a malformed name that no field uses
+            ids.setdefault(dictionary.name_bytes(field_id), field_id)
+    return ids
+
+
+def joined(metadata: bytes, tree: Tree) -> Variant:
+    """Return a Variant that keeps `metadata` and copies the bytes of its pieces, whose ids are those of `metadata`.
+
+    If `metadata` lacks a name, which the specification does not allow, the result is that of `compact`.
+
+    >>> metadata = bytes.fromhex("01020001026261")  # b before a
+    >>> joined(metadata, {"b": VARIANT_NULL, "a": VARIANT_NULL}).value.hex()
+    '020201000001020000'
+    """
+    ids = _ids(metadata)
+
+    def encoded(node: Tree) -> bytes:
+        if isinstance(node, Variant):
+            return bytes_of(node)
+        if isinstance(node, list):
+            return array_bytes([encoded(child) for child in node])
+        names = sorted(node)
+        return object_bytes([ids[name.encode()] for name in names], [encoded(node[name]) for name in names])
+
+    try:
+        return Variant(metadata, encoded(tree))
+    except KeyError:
+        return compact(tree)
+
+
+_MESSAGES = {
+    "both-set": "two columns that exclude each other are set",
+    "non-object-value": "fields are shredded, but the residual value is not an object",
+    "shredded-field-in-value": "the residual value has a field that is shredded",
+    "object-in-value": "an object is stored in the value column although objects are shredded",
+    "array-in-value": "an array is stored in the value column although arrays are shredded",
+    "array-size": "the residual value is not an array of the size of the shredded array",
+}
+
+
+class Policy:
+    """The policy for conflicts.
+
+    ``"error"``: raise `ConflictError`. ``"typed"``: use the typed columns, as the specification requires of engines
+    that continue; a value whose typed columns are all null is used as it is stored.
+    """
+
+    def __init__(self, on_conflict: OnConflict) -> None:
+        check_choice("on_conflict", on_conflict, get_args(OnConflict))
+        self.uses_typed = on_conflict == "typed"
+
+    def meet(self, reason: str, path: VariantPath) -> None:
+        """Raise `ConflictError`, or return if the typed columns are to be used."""
+        if not self.uses_typed:
+            raise ConflictError(
+                f"{_MESSAGES[reason]}: use on_conflict='typed' to read the typed columns",
+                reason=reason,
+                path=str(path),
+            )
+
+    def residual_fields(self, residual: Variant | None, path: VariantPath) -> dict[str, Tree]:
+        """Return the fields of the residual next to shredded fields; a residual must be an object."""
+        if residual is not None and residual.type != VariantType.OBJECT:
+            self.meet("non-object-value", path)
+            return {}
+        return {} if residual is None else {**fields_of_object(residual)}

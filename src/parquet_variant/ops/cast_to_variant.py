@@ -1,0 +1,221 @@
+"""`cast_to_variant`: Arrow columns of any type to Variants.
+
+Owns the public operation and the mapping of Arrow types to Variant types. A column becomes a shredded storage whose
+leaves are encoded column by column; `VariantArray.to_unshredded` assembles the rows. Types without such a form (maps,
+nested JSON and nested Variants) go through the scalar fallback, row by row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import metadata_of_all
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import entry_lists, list_elements, plain_form, without_encoding
+from parquet_variant.encoding.metadata import NULL_VALUE
+from parquet_variant.errors import CastError
+from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
+from parquet_variant.kernels.values.slot_columns import narrow
+from parquet_variant.layouts.primitive_types import lenient_primitive
+from parquet_variant.layouts.storage_shape import is_binary, is_list
+from parquet_variant.ops.columns.arrow_input import as_arrow
+from parquet_variant.ops.columns.column_slots import slots_of_column
+from parquet_variant.ops.columns.value_positions import ScalarSlots
+from parquet_variant.ops.parse_json import parse_json
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types import PrimitiveId, of_arrow
+
+_STORED = {pa.time64("ns"): pa.time64("us")}
+_EMPTY_OBJECT = b"\x02\x00\x00"
+
+
+def cast_to_variant(values: Any) -> VariantArray:
+    """Cast an Arrow column of any type to Variants.
+
+    ==========================================  =============================================================
+    Arrow                                       Variant
+    ==========================================  =============================================================
+    boolean                                     boolean
+    integers, signed or not                     the narrowest integer; beyond int64 decimal16
+    float16, float32; float64                   float; double
+    decimals                                    the narrowest decimal of that scale
+    string, large, view                         string
+    binary, large, view, fixed size             binary
+    date32, date64                              date
+    time32, time64                              time (nanoseconds only if they are whole microseconds)
+    timestamp with a zone, without              timestamp, timestamp_ntz; those in ns the nanosecond types
+    uuid; arrow.json                            uuid; the parsed value
+    list, large, view, fixed size               array; null elements are Variant null
+    struct; map with string keys                object; null fields are Variant null
+    dictionary, run-end-encoded                 as the type of their values
+    a Variant storage                           unchanged
+    ==========================================  =============================================================
+
+    Parameters
+    ----------
+    values
+        A pyarrow array or chunked array, or any object with Arrow's PyCapsule interface.
+
+    Returns
+    -------
+    VariantArray
+        Unshredded. Null rows are SQL NULL.
+
+    Raises
+    ------
+    CastError
+        For types without a Variant type (durations, intervals, unions, maps with other keys), maps with duplicate
+        keys, decimals with more than 38 digits, times that are not whole microseconds, and timestamps outside the
+        range of microseconds.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> cast_to_variant(pa.array([{"a": 1, "b": ["x", None]}, None]))
+    <VariantArray unshredded, 2 rows: [{"a":1,"b":["x",null]}, NULL]>
+    """
+    if isinstance(values, VariantArray):
+        return values
+    array = without_encoding(as_arrow(values))
+    if _is_variant(array.type):
+        return VariantArray(array)
+    if array.type == pa.json_():
+        return parse_json(array.storage)
+    if _needs_fallback(array.type):
+        return VariantArray.from_pylist(_objects(array))
+    names: set[str] = set()
+    columns = _group(array, names)
+    metadata = metadata_of_all(names, len(array))
+    storage = pa.StructArray.from_arrays(
+        [metadata, *columns.values()], names=["metadata", *columns], mask=array.is_null()
+    )
+    return VariantArray(storage).to_unshredded()
+
+
+def _is_variant(arrow: pa.DataType) -> bool:
+    """Return whether the field names and types of a struct are those of a Variant storage."""
+    if not pa.types.is_struct(arrow) or {field.name for field in arrow} - {"typed_value"} != {"metadata", "value"}:
+        return False
+    return all(is_binary(field.type) for field in arrow if field.name != "typed_value")
+
+
+def _is_any_list(arrow: pa.DataType) -> bool:
+    return is_list(arrow) or pa.types.is_fixed_size_list(arrow)
+
+
+# -- column by column
+
+
+def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
+    """Return the columns of a shredded group with the values; null becomes Variant null."""
+    array = without_encoding(array)
+    if pa.types.is_struct(array.type):
+        typed = _struct(array, names)
+        if typed is None:
+            return {"value": pc.if_else(array.is_null(), NULL_VALUE, _EMPTY_OBJECT)}
+    elif _is_any_list(array.type):
+        typed = _list(array, names)
+    else:
+        return {"value": _encode_scalars(array)}
+    return {"value": pc.if_else(array.is_null(), NULL_VALUE, pa.scalar(None, pa.binary())), "typed_value": typed}
+
+
+def _struct(array: pa.StructArray, names: set[str]) -> pa.StructArray | None:
+    fields = [field.name for field in array.type]
+    if len(set(fields)) < len(fields):
+        raise CastError(f"{array.type} has duplicate field names: rename the fields", reason="duplicate-key")
+    if not fields:
+        return None
+    names.update(fields)
+    children = [_as_struct(_group(array.field(index), names)) for index in range(len(fields))]
+    return pa.StructArray.from_arrays(children, names=fields, mask=array.is_null())
+
+
+def _list(array: pa.Array, names: set[str]) -> pa.Array:
+    offsets = offsets_of(pc.list_value_length(array).fill_null(0))
+    elements = _as_struct(_group(list_elements(array), names))
+    return pa.LargeListArray.from_arrays(from_numpy(offsets), elements, mask=array.is_null())
+
+
+def _as_struct(columns: dict[str, pa.Array]) -> pa.StructArray:
+    return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _encode_scalars(array: pa.Array) -> pa.Array:
+    """Return scalars as encoded values; null becomes Variant null."""
+    if pa.types.is_null(array.type):
+        return pa.repeat(pa.scalar(NULL_VALUE, pa.binary()), len(array))
+    slots = _slots(array)
+    narrow(slots.kinds, slots.a, slots.b, slots.scales)
+    return slots.encoded()
+
+
+def _slots(array: pa.Array) -> ScalarSlots:
+    arrow = array.type
+    if pa.types.is_uint64(arrow):
+        signed = slots_of_column(array.view(pa.int64()))
+        large = (signed.kinds == PrimitiveId.INT64) & (signed.a < 0)
+        signed.kinds[large] = PrimitiveId.DECIMAL16  # its high half is 0
+        return signed
+    stored = of_arrow(_STORED, arrow) or lenient_primitive(arrow)
+    if pa.types.is_decimal256(arrow) and stored is None:
+        stored = pa.decimal128(38, arrow.scale)
+    if stored is None:
+        raise CastError(f"type {arrow} has no Variant type: cast the column first", reason="unsupported-type")
+    try:
+        return slots_of_column(array if arrow == pa.uuid() else array.cast(stored))
+    except pa.ArrowInvalid as error:
+        raise CastError(f"cannot cast {arrow} to a Variant of type {stored}: {error}", reason="bad-cast") from None
+
+
+# -- row by row
+
+
+def _needs_fallback(arrow: pa.DataType) -> bool:
+    """Return whether a type contains a type whose keys or metadata differ between rows."""
+    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+        return _needs_fallback(arrow.value_type)
+    if _is_any_list(arrow):
+        return _needs_fallback(arrow.value_type)
+    if pa.types.is_struct(arrow) and not _is_variant(arrow):
+        return any(_needs_fallback(field.type) for field in arrow)
+    return pa.types.is_map(arrow) or arrow == pa.json_() or _is_variant(arrow)
+
+
+def _objects(array: pa.Array) -> list[Any]:
+    """Return the values as Python containers of Variants, None for null."""
+    array = without_encoding(array)
+    arrow = array.type
+    if not _needs_fallback(arrow) or arrow == pa.json_() or _is_variant(arrow):
+        return list(cast_to_variant(array))
+    valid = array.is_valid().to_pylist()
+    if pa.types.is_struct(arrow):
+        names = [field.name for field in arrow]
+        columns = [_objects(array.field(index)) for index in range(len(names))]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        return [row if is_valid else None for row, is_valid in zip(rows, valid, strict=True)]
+    if pa.types.is_map(arrow):
+        key_type = plain_form(arrow.key_type)
+        if not (pa.types.is_string(key_type) or pa.types.is_large_string(key_type)):
+            raise CastError(f"the keys of {arrow} are not strings: cast them first", reason="unsupported-type")
+        keys, array = entry_lists(array)
+        items = list(zip(list_elements(keys).to_pylist(), _objects(list_elements(array)), strict=True))
+    else:
+        items = _objects(list_elements(array))
+    ends = np.cumsum(to_numpy(pc.list_value_length(array).fill_null(0))).tolist()
+    parts = [items[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    return [
+        (_fields(part) if pa.types.is_map(arrow) else part) if is_valid else None
+        for part, is_valid in zip(parts, valid, strict=True)
+    ]
+
+
+def _fields(entries: list[Any]) -> dict[str, Any]:
+    fields = dict(entries)
+    if len(fields) < len(entries):
+        keys = ", ".join(repr(key) for key, _ in entries[:8])
+        raise CastError(f"a map has a duplicate key; its keys are {keys}", reason="duplicate-key")
+    return fields

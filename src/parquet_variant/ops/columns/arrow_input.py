@@ -1,0 +1,114 @@
+"""Conversion of a caller's argument to one Arrow array, or to one `VariantArray`.
+
+Accepts lists, NumPy arrays, chunked arrays and objects with Arrow's PyCapsule interface. Types are checked by the
+operations, layouts by `VariantArray`.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.soundness import refuse_unsound
+from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value
+from parquet_variant.encoding.cast.forms import without_null_entries
+from parquet_variant.errors import SchemaError
+from parquet_variant.kernels.arrow_buffers import from_bytes
+
+# Strings that are converted in the time that pyarrow takes to import pandas.
+_MAX_STRINGS = 100_000
+
+
+def as_arrow(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
+    """Return the argument as one Arrow array.
+
+    `values`: a pyarrow array or chunked array, an object with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (a polars
+      Series), or a sequence of Python objects.
+    `arrow_type`: the type of an array made from Python objects.
+    Raises `SchemaError` for a single value instead of a column (a string, bytes, a mapping, a number), and for Arrow
+    data whose buffers are inconsistent with each other.
+
+    >>> as_arrow(["1", None], pa.string()).type
+    DataType(string)
+    """
+    array = _array_of(values, arrow_type)
+    refuse_unsound(array)
+    return array
+
+
+def _array_of(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    if not isinstance(values, pa.ChunkedArray):
+        refuse_one_value(values)
+        if hasattr(values, "__arrow_c_array__"):
+            return pa.array(values)
+        if not hasattr(values, "__arrow_c_stream__"):
+            strings = _strings(values) if arrow_type == pa.string() else None
+            return _of_objects(values, arrow_type) if strings is None else strings
+        values = pa.chunked_array(values)
+    return one_chunk(without_null_entries(values))
+
+
+def _of_objects(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
+    try:
+        return pa.array(values, arrow_type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+        if arrow_type is not None:
+            raise
+        raise SchemaError(
+            f"cannot convert the values to an Arrow array ({error}); use from_python for Python objects",
+            reason="bad-data",
+        ) from None
+
+
+def _strings(values: Any) -> pa.Array | None:
+    """Convert a list of strings; None if some value is not a string.
+
+    pyarrow would import pandas first, to check whether the list has its types.
+    """
+    if not isinstance(values, list) or len(values) > _MAX_STRINGS or "pandas" in sys.modules or not _has_pandas():
+        return None
+    try:
+        return from_bytes([None if string is None else string.encode() for string in values], pa.string())
+    except AttributeError:
+        return None  # some value is not a string
+
+
+@cache
+def _has_pandas() -> bool:
+    return find_spec("pandas") is not None
+
+
+if not _has_pandas():
+    # pyarrow looks for pandas once, under a lock of C++ that a forked child could never take. A fork waits for imports.
+    pa.array([""], pa.string())
+
+
+def as_variant_array(values: Any) -> VariantArray:
+    r"""Return the argument as a `VariantArray`.
+
+    `values`: a `VariantArray`, an Arrow struct array of a Variant storage, plain or chunked, or any other argument of
+      `VariantArray.from_arrow`.
+    Raises `SchemaError` if the argument is not a Variant column.
+
+    >>> import pyarrow as pa
+    >>> as_variant_array(pa.array([{"metadata": b"\x11\0\0", "value": b"\0"}]))
+    <VariantArray unshredded, 1 rows: [null]>
+    """
+    if isinstance(values, VariantArray):
+        return values
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return VariantArray(as_arrow(values))
+    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
+        return VariantArray.from_arrow(values)
+    raise SchemaError(
+        f"expected a VariantArray, found {type(values).__name__}: make one with parse_json, cast_to_variant or "
+        "VariantArray.from_pylist",
+        reason="not-a-variant",
+    )

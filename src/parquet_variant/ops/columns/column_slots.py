@@ -1,0 +1,135 @@
+"""Slots of typed columns, and the entries of such columns that their type does not allow.
+
+Owns the conversion of each stored Arrow type to slots. `layouts.primitive_types` decides which types may be stored, and
+`slot_casts` casts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import (
+    binary_parts,
+    valid_bytes,
+)
+from parquet_variant.errors import MalformedVariantError, SchemaError
+from parquet_variant.kernels.arrow_buffers import Int64s, to_numpy
+from parquet_variant.kernels.memory import buffer_address
+from parquet_variant.kernels.operations import get
+from parquet_variant.kernels.pages.byte_arrays import are_ascii
+from parquet_variant.layouts.primitive_types import stored_primitive
+from parquet_variant.ops.columns.value_positions import ScalarSlots
+from parquet_variant.types import TYPE_OF_ARROW, PrimitiveId
+
+_P = PrimitiveId
+_IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
+
+
+def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
+    """Return the slots of a shredded column; null entries are missing. Without ``rows``, entry i belongs to row i.
+
+    Raises `SchemaError` if the type cannot be a shredded column; `MalformedVariantError` as `refuse_faulty_slots`.
+    """
+    stored = stored_primitive(array.type)
+    if stored is None:
+        raise SchemaError(f"typed_value is {array.type}, which is not a shredded value type", reason="unsupported-type")
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    refuse_faulty_slots(array, rows)
+    valid = valid_bytes(array)
+    b, scales = np.zeros(len(array), np.int64), np.zeros(len(array), np.uint8)
+    if pa.types.is_boolean(stored):
+        bits = to_numpy(array.fill_null(False)).view(np.uint8)
+        kinds, a = np.where(bits, _P.TRUE, _P.FALSE).astype(np.uint8), np.zeros(len(array), np.int64)
+        owner = None
+    elif pa.types.is_decimal(stored):
+        wide = array.cast(pa.decimal128(38, stored.scale))
+        pairs = np.frombuffer(wide.buffers()[1], np.int64, 2 * len(wide), 16 * wide.offset)
+        kinds, a, b = np.full(len(array), _P.DECIMAL16, np.uint8), pairs[::2].copy(), pairs[1::2].copy()
+        scales[:] = stored.scale
+        owner = wide
+    else:
+        kind = TYPE_OF_ARROW[stored].ids[0]
+        kinds = np.full(len(array), kind, np.uint8)
+        if kind in _IN_MEMORY:
+            parts = binary_parts(array)
+            a, b, owner = parts.offsets[:-1] + parts.address, np.diff(parts.offsets), parts.owner
+        else:
+            a, owner = _number_payloads(array, kind), array
+    if len(valid):
+        kinds[valid == 0] = get.MISSING
+    return ScalarSlots(kinds, a, b, scales, rows=rows, owner=owner)
+
+
+def refuse_faulty_slots(array: pa.Array, rows: Int64s | None = None) -> None:
+    """Raise an error for the first of `faulty_slots`, with its row.
+
+    Raises `MalformedVariantError` with reason ``bad-time``, ``bad-decimal`` or ``bad-utf8``.
+    """
+    for position, reason, message in faulty_slots(array):
+        row = position if rows is None else int(rows[position])
+        raise MalformedVariantError(message, reason=reason, row=row)
+
+
+def faulty_slots(array: pa.Array) -> Iterator[tuple[int, str, str]]:
+    """Yield position, reason and message of each entry of a leaf column that its type does not allow.
+
+    Invalid are times outside the day, decimals with too many digits and strings that are not UTF-8.
+
+    >>> slots = pa.array([0, 86_400_000_000]).view(pa.time64("us"))
+    >>> list(faulty_slots(slots))
+    [(1, 'bad-time', 'a typed_value is not a time of day')]
+    """
+    types, kind = pa.types, array.type
+    if types.is_dictionary(kind):
+        if next(faulty_slots(array.dictionary), None) is not None:
+            yield from faulty_slots(array.dictionary_decode())
+        return
+    if types.is_time(kind):
+        reason, message = "bad-time", "a typed_value is not a time of day"
+    elif types.is_decimal(kind):
+        reason, message = "bad-decimal", f"a typed_value has too many digits for {kind}"
+    elif types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        reason, message = "bad-utf8", "a typed_value is not UTF-8"
+    else:
+        return
+    pending = [(0, len(array))]
+    while pending:
+        first, stop = pending.pop()
+        if _is_sound(array.slice(first, stop - first)):
+            continue
+        if stop - first == 1:
+            yield first, reason, message
+            continue
+        middle = (first + stop) // 2
+        pending += [(middle, stop), (first, middle)]
+
+
+def _is_sound(array: pa.Array) -> bool:
+    if pa.types.is_string(array.type) and _is_ascii(array):
+        return True
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _is_ascii(array: pa.StringArray) -> bool:
+    """Return whether all strings are ASCII, by one pass over their joint bytes instead of one per string."""
+    if not len(array):
+        return True
+    _, offsets, data = array.buffers()
+    stops = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4)
+    return are_ascii(stops, buffer_address(data), 0 if data is None else data.size)
+
+
+def _number_payloads(array: pa.Array, kind: _P) -> Int64s:
+    width = array.type.bit_width
+    dtype = np.dtype(f"u{width // 8}" if kind == _P.FLOAT else f"i{width // 8}")
+    if len(array) == 0:
+        return np.empty(0, np.int64)
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize).astype(np.int64)

@@ -1,0 +1,385 @@
+"""Positions of values inside a column of Variants, and slots, the form that every cast reads.
+
+Owns `ValuePositions`, its creation from a storage struct, its steps down a path, and raising the errors that kernels
+report. `kernels.operations.get` reads the bytes, `column_slots` converts typed columns, and `slot_casts` casts slots.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import (
+    BinaryParts,
+    MetadataParts,
+    binary_parts,
+    metadata_parts,
+    storage_of,
+    valid_bytes,
+)
+from parquet_variant.encoding.metadata import dictionary_of
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import MalformedVariantError, VariantError
+from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_numpy, offsets_of
+from parquet_variant.kernels.memory import address_of, copy_spans
+from parquet_variant.kernels.operations import get
+from parquet_variant.kernels.values.slot_columns import decimal_slots, measure_slots, write_slots
+from parquet_variant.path import Segment
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types import BasicType, PrimitiveId
+
+# The bytes of a Variant null, for rows that are present without bytes.
+_NULL_VALUE = np.zeros(1, np.uint8)
+
+
+class MetadataDictionaries:
+    """The distinct metadata of a column, with the ids of the keys that were looked up."""
+
+    def __init__(self, metadata: MetadataParts) -> None:
+        self.array = metadata.dictionary
+        self.parts: BinaryParts = binary_parts(metadata.dictionary)
+        self._ids: dict[bytes, Int64s] = {}
+
+    def ids(self, key: bytes) -> Int64s:
+        """Return the id of a key in each metadata (negative: see `kernels.operations.get.resolve_key`)."""
+        ids = self._ids.get(key)
+        if ids is None:
+            ids = self._ids[key] = np.empty(len(self.array), np.int64)
+            name = np.frombuffer(key or b"\0", np.uint8)
+            get.resolve_key(self.parts.offsets, self.parts.address, address_of(name), len(key), ids)
+        return ids
+
+    @cached_property
+    def names(self) -> list[list[str | None]]:
+        """The names of each metadata by id: None for an unreadable name, an empty list for a bad header."""
+        return [_names(metadata) for metadata in self.array.to_pylist()]
+
+    @cached_property
+    def sizes(self) -> Int64s:
+        """The number of names of each metadata."""
+        return np.array([len(names) for names in self.names], np.int64)
+
+    @cached_property
+    def distinct_names(self) -> pa.Array:
+        """All distinct names of all metadata."""
+        return pa.array(list(self._name_table[0]), pa.string())
+
+    def name_numbers(self, metas: npt.NDArray[np.int32], ids: Int64s) -> Int64s:
+        """Return the positions in `distinct_names` of some ids; -1 for an unreadable name."""
+        _, table, bases = self._name_table
+        return table[bases[metas] + ids]
+
+    @cached_property
+    def _name_table(self) -> tuple[dict[str, int], Int64s, Int64s]:
+        numbers: dict[str, int] = {}
+        table = [
+            -1 if name is None else numbers.setdefault(name, len(numbers)) for names in self.names for name in names
+        ]
+        return numbers, np.array(table, np.int64), offsets_of(self.sizes)
+
+    def metadata(self, index: int) -> bytes:
+        """Return the bytes of one metadata; empty for the index of a null."""
+        return bytes(self.array[index].as_py()) if index >= 0 else b""
+
+
+def _names(metadata: bytes) -> list[str | None]:
+    names: list[str | None] = []
+    with suppress(MalformedVariantError):
+        dictionary = dictionary_of(metadata)
+        for field_id in range(len(dictionary)):
+            names.append(None)
+            with suppress(MalformedVariantError):
+                names[-1] = dictionary.name(field_id)
+    return names
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarSlots:
+    """Decoded values: kinds and payloads as on the tape (`kernels.tapes.tape`)."""
+
+    # One entry per value; the kind is ``MISSING`` where it is absent.
+    kinds: npt.NDArray[np.uint8]
+    a: Int64s
+    b: Int64s
+    scales: npt.NDArray[np.uint8]
+    value_positions: ValuePositions | None = None  # Positions of arrays and objects; None if all are scalars.
+    rows: Int64s | None = None  # The row of each entry; None if entry i belongs to row i.
+    owner: Any = None  # Keeps the bytes alive that payloads point to.
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def row(self, position: int) -> int:
+        """Return the row of an entry."""
+        return position if self.rows is None else int(self.rows[position])
+
+    def encoded(self) -> pa.Array:
+        """Return the scalars as encoded values of their own types; Variant null for missing ones."""
+        offsets = np.empty(len(self) + 1, np.int64)
+        measure_slots(self.kinds, self.b, offsets)
+        fill = partial(write_slots, self.kinds, self.a, self.b, self.scales, offsets)
+        return filled_binary(np.diff(offsets), fill)
+
+    def as_decimals(self, precision: int, scale: int, *, rounds: bool) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+        """Return the exact numbers as 16-byte decimals, and a mask of those that the decimal type holds.
+
+        With ``rounds``, numbers that the type holds after rounding count, too.
+        """
+        kinds = self.kinds
+        is_int = (kinds >= PrimitiveId.INT8) & (kinds <= PrimitiveId.INT64)
+        numbers = np.flatnonzero(is_int | ((kinds >= PrimitiveId.DECIMAL4) & (kinds <= PrimitiveId.DECIMAL16)))
+        data, done = np.zeros(2 * len(self), np.int64), np.zeros(len(self), np.bool_)
+        decimal_slots(numbers, kinds, self.a, self.b, self.scales, precision, scale, rounds, address_of(data), done)
+        return data, done
+
+
+# Positions by key: starts, stops, and the positions below. A `ValuePositions` would refer to itself by its root, and
+# the
+# garbage collector does not notice how much memory such cycles hold.
+_Keys: TypeAlias = "dict[str, tuple[Int64s, Int64s, _Keys]]"
+
+
+@dataclass(frozen=True, eq=False)
+class ValuePositions:
+    """A column of positions of values."""
+
+    # Absolute addresses of the first byte of each value and of the end of its bytes; start 0 for an absent value.
+    starts: Int64s
+    stops: Int64s
+    metas: npt.NDArray[np.int32]  # Index of each value's metadata.
+    dictionaries: MetadataDictionaries  # The metadata.
+    rows: Int64s | None = None  # The row of each entry; None if entry i belongs to row i.
+    owner: Any = None  # Keeps the bytes alive.
+    # The top-level values that the walk began with, for error messages.
+    root: ValuePositions | None = None
+    _keys: _Keys = field(init=False, default_factory=dict, repr=False)
+
+    @classmethod
+    def of_column(
+        cls,
+        values: pa.Array,
+        metadata: MetadataParts,
+        dictionaries: MetadataDictionaries,
+        present: npt.NDArray[np.bool_] | None = None,
+    ) -> ValuePositions:
+        """Return the values of a binary column, null where absent, with the metadata of the rows.
+
+        A row that is ``present`` has a value: Variant null if its bytes are null.
+        """
+        parts = binary_parts(values)
+        starts = parts.offsets[:-1] + parts.address
+        stops = parts.offsets[1:] + parts.address
+        if len(parts.valid):
+            starts = np.where(parts.valid != 0, starts, get.ABSENT)
+        if present is not None:
+            empty = present & (starts == get.ABSENT)
+            null_at = address_of(_NULL_VALUE)
+            starts = np.where(present, np.where(empty, null_at, starts), get.ABSENT)
+            stops = np.where(empty, null_at + 1, stops)
+        return cls.at(starts, stops, metadata, dictionaries, owner=parts.owner)
+
+    @classmethod
+    def at(
+        cls, starts: Int64s, stops: Int64s, metadata: MetadataParts, dictionaries: MetadataDictionaries, owner: Any
+    ) -> ValuePositions:
+        """Return the values at some addresses, with the metadata of the same rows."""
+        # Writable, because a read-only array has another type in Numba.
+        metas = np.require(metadata.indices, requirements="W")
+        return cls(starts, stops, metas, dictionaries, owner=owner)
+
+    @classmethod
+    def of_storage(cls, storage: pa.StructArray) -> ValuePositions:
+        """Return the values of an unshredded storage struct; SQL NULL is absent."""
+        metadata = metadata_parts(storage.field("metadata"))
+        valid = valid_bytes(storage)
+        present = np.ones(len(storage), np.bool_) if not len(valid) else valid != 0
+        return cls.of_column(storage.field("value"), metadata, MetadataDictionaries(metadata), present)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def row(self, position: int) -> int:
+        """Return the row of an entry."""
+        return position if self.rows is None else int(self.rows[position])
+
+    # -- steps
+
+    def key(self, name: str) -> ValuePositions:
+        """Return the value of a key in each object; absent elsewhere."""
+        if name not in self._keys:
+            self._find([name])
+        starts, stops, nested_keys = self._keys[name]
+        positions = replace(self, starts=starts, stops=stops, root=self.root or self)
+        object.__setattr__(positions, "_keys", nested_keys)
+        return positions
+
+    def look_up(self, paths: Iterable[tuple[Segment, ...]]) -> None:
+        """Find the first keys of several paths, and then theirs below.
+
+        All keys of an object are found at once, because fetching its bytes takes longer than searching them.
+        """
+        paths_by_key: dict[str, list[tuple[Segment, ...]]] = {}
+        for segments in paths:
+            if segments and isinstance(segments[0], str):
+                paths_by_key.setdefault(segments[0], []).append(segments[1:])
+        self._find([name for name in paths_by_key if name not in self._keys])
+        for name, paths_below in paths_by_key.items():
+            self.key(name).look_up(paths_below)
+
+    def _find(self, names: Sequence[str]) -> None:
+        keys = {}
+        for name in names:
+            try:
+                keys[name] = name.encode()
+            except UnicodeEncodeError:  # a UTF-8 dictionary cannot have a lone surrogate
+                self._keys[name] = np.zeros(len(self), np.int64), self.stops, {}
+        if not keys:
+            return
+        starts, stops = np.empty((2, len(keys), len(self)), np.int64)
+        raw = [np.frombuffer(key or b"\0", np.uint8) for key in keys.values()]
+        parts = self.dictionaries.parts
+        get.find_keys(
+            self.starts, self.stops, self.metas, get.Keys(
+                np.stack([self.dictionaries.ids(key) for key in keys.values()]),
+                np.array([address_of(key) for key in raw]),
+                np.array([len(key) for key in keys.values()]),
+                np.zeros(len(keys), np.int64),
+            ), parts.offsets, parts.address, starts, stops,
+        )  # fmt: skip
+        for number, name in enumerate(keys):
+            self._keys[name] = starts[number], stops[number], {}
+
+    def index(self, position: int) -> ValuePositions:
+        """Return the element at a position of each array; absent elsewhere."""
+        starts, stops = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
+        get.find_index(self.starts, self.stops, position, starts, stops)
+        return replace(self, starts=starts, stops=stops, root=self.root or self)
+
+    def elements(self) -> tuple[Int64s, npt.NDArray[np.bool_], ValuePositions]:
+        """Return the offsets of the elements of each array, a mask of the arrays, and the elements.
+
+        Raises `MalformedVariantError` if an array is malformed.
+        """
+        offsets, is_array, _, elements = self._children(BasicType.ARRAY, np.zeros(0, np.int64))
+        return offsets, is_array, elements
+
+    def fields(self) -> tuple[Int64s, npt.NDArray[np.bool_], Int64s, ValuePositions]:
+        """Return the offsets of the fields of each object, a mask of the objects, the field ids, and the values.
+
+        Raises `MalformedVariantError` if an object is malformed.
+        """
+        offsets, is_object, ids, values = self._children(BasicType.OBJECT, self.dictionaries.sizes)
+        names = self.dictionaries.name_numbers(values.metas, ids)
+        faults = [*np.flatnonzero(names < 0)[:1].tolist(), *_repeated(names, offsets)[:1]]
+        if faults:
+            self._refuse(int(np.searchsorted(offsets, min(faults), "right")) - 1)
+        return offsets, is_object, ids, values
+
+    def child_counts(self, basic: BasicType) -> Int64s:
+        """Return the number of children of each array, or of each object; -1 for other values.
+
+        Raises `MalformedVariantError` if a header is malformed.
+        """
+        counts = np.empty(len(self), np.int64)
+        self._refuse(get.count_children(self.starts, self.stops, int(basic), counts))
+        return counts
+
+    def _children(
+        self, basic: BasicType, sizes: Int64s
+    ) -> tuple[Int64s, npt.NDArray[np.bool_], Int64s, ValuePositions]:
+        counts = self.child_counts(basic)
+        offsets = offsets_of(np.maximum(counts, 0))
+        starts, stops, parents, ids = (np.empty(int(offsets[-1]), np.int64) for _ in range(4))
+        self._refuse(
+            get.find_children(
+                self.starts, self.stops, self.metas, int(basic), offsets, sizes, starts, stops, parents, ids
+            )
+        )
+        return offsets, counts >= 0, ids, replace(self.take(parents), starts=starts, stops=stops)
+
+    def take(self, positions: Int64s) -> ValuePositions:
+        """Return the entries at some positions."""
+        return replace(
+            self,
+            starts=self.starts[positions],
+            stops=self.stops[positions],
+            metas=self.metas[positions],
+            rows=positions if self.rows is None else self.rows[positions],
+            root=self.root or self,
+        )
+
+    # -- reading
+
+    def slots(self) -> ScalarSlots:
+        """Return the kind and payload of every value.
+
+        Raises `MalformedVariantError` if a value is malformed, or was reached through malformed bytes.
+        """
+        size = len(self)
+        kinds, scales = np.empty(size, np.uint8), np.empty(size, np.uint8)
+        a, b = np.empty(size, np.int64), np.empty(size, np.int64)
+        self._refuse(get.read_slots(self.starts, self.stops, kinds, a, b, scales))
+        return ScalarSlots(kinds, a, b, scales, self, self.rows, self.owner)
+
+    def spans(self) -> ScalarSlots:
+        """Return the bytes of every value: the address in ``a``, the length in ``b``.
+
+        Raises `MalformedVariantError` if a value is malformed, or was reached through malformed bytes.
+        """
+        sizes = np.empty(len(self), np.int64)
+        self._refuse(get.measure(self.starts, self.stops, sizes))
+        empty = np.empty(0, np.uint8)
+        return ScalarSlots(empty, self.starts, sizes, empty, self, self.rows, self.owner)
+
+    def storage(self) -> pa.StructArray:
+        """Return a copy of the values with their metadata as an unshredded storage, null where absent."""
+        spans = self.spans()
+        value = filled_binary(spans.b, partial(copy_spans, spans.a, spans.b))
+        metadata = MetadataParts(self.metas, self.dictionaries.array).column
+        return storage_of(metadata, value, from_numpy(self.starts == get.ABSENT))
+
+    def variant(self, position: int) -> Variant | None:
+        """Return a copy of the value of an entry; None if it is absent."""
+        start = int(self.starts[position])
+        if start == get.ABSENT:
+            return None
+        end = get.value_end(start, int(self.stops[position]))
+        if start < 0 or end < 0:
+            self._refuse(position)
+        metadata = self.dictionaries.metadata(int(self.metas[position]))
+        return Variant(metadata, ctypes.string_at(start, end - start))
+
+    def _refuse(self, position: int) -> None:
+        if position >= 0:
+            self.refuse(position, "a value is malformed: its bytes end early or have an unknown type")
+
+    def refuse(self, position: int, message: str, reason: str = "malformed") -> None:
+        """Raise the error for an entry: the first fault of the top-level value that contains it, else the message."""
+        row = self.row(position)
+        root = self.root or self
+        entries = np.flatnonzero((root.rows if root.rows is not None else np.arange(len(root))) == row)
+        for index in entries:
+            start, stop = int(root.starts[index]), int(root.stops[index])
+            if start > 0:
+                metadata = root.dictionaries.metadata(int(root.metas[index]))
+                try:
+                    Variant(metadata, ctypes.string_at(start, stop - start)).validate()
+                except VariantError as fault:
+                    raise fault.at(row=row) from None
+        raise MalformedVariantError(message, reason=reason, row=row)
+
+
+def _repeated(names: Int64s, offsets: Int64s) -> list[int]:
+    """Return the positions of fields whose object has a field of the same name before them, in order."""
+    parents = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((names, parents))
+    same = (names[order][1:] == names[order][:-1]) & (parents[order][1:] == parents[order][:-1])
+    return sorted(order[1:][same].tolist())

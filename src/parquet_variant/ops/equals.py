@@ -1,0 +1,145 @@
+"""`equals`: comparison of values by meaning.
+
+Owns the public operation and its `try_` twin, and the quick answer for equal bytes. `kernels.operations.equals`
+compares different bytes, and the equality of `Variant` decides for malformed values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import metadata_parts
+from parquet_variant.arrays.row_by_row import row_by_row
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import SchemaError
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.kernels.operations.equals import compare_rows
+from parquet_variant.ops.columns.arrow_input import as_variant_array
+from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows
+from parquet_variant.ops.columns.null_on_error import or_none
+from parquet_variant.support import arrow_compute as pc
+
+
+@overload
+def equals(left: Variant, right: Variant) -> bool: ...
+@overload
+def equals(left: Any, right: Any) -> pa.BooleanArray: ...
+def equals(left: Any, right: Any) -> bool | pa.BooleanArray:
+    """Compare values row by row, by meaning instead of by bytes or layout.
+
+    Integers and decimals are compared as numbers (``1`` equals ``1.00``), and so are timestamps of both units. Float
+    and double are separate types, and NaN equals NaN. The order of fields does not matter, the order of elements does.
+
+    Parameters
+    ----------
+    left, right
+        Columns of the same length, or a `Variant` to compare with all rows. Two Variants give a bool.
+
+    Returns
+    -------
+    pyarrow.BooleanArray or bool
+        Null where either is SQL NULL.
+
+    Raises
+    ------
+    SchemaError
+        If the lengths differ.
+    MalformedVariantError
+        If the bytes of a value are malformed, with the row; equal bytes are not read.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> left, right = pv.parse_json(['{"a": 1, "b": 2}', "1", None]), pv.parse_json(['{"b": 2, "a": 1.0}', "2", "3"])
+    >>> pv.equals(left, right).to_pylist()
+    [True, False, None]
+    """
+    if isinstance(left, Variant) and isinstance(right, Variant):
+        return left == right
+    return compare_columns(left, right, null_on_error=False)
+
+
+def try_equals(left: Any, right: Any) -> bool | pa.BooleanArray | None:
+    r"""Compare values as `equals` does; null for rows that would raise.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_equals(pv.VariantArray.from_variants(rows), pv.Variant.from_python([1])).to_pylist()
+    [True, None]
+    """
+    if isinstance(left, Variant) and isinstance(right, Variant):
+        return or_none(lambda: left == right)
+    return compare_columns(left, right, null_on_error=True)
+
+
+def compare_columns(left: Any, right: Any, *, null_on_error: bool) -> pa.BooleanArray:
+    """Compare two columns; with ``null_on_error``, rows that would raise are null."""
+    if isinstance(left, Variant):
+        left, right = right, left
+    first = as_variant_array(left).to_unshredded()
+    if isinstance(right, Variant):
+        second = VariantArray(
+            VariantArray.from_variants([right]).storage.take(from_numpy(np.zeros(len(first), np.int64)))
+        )
+    else:
+        second = as_variant_array(right).to_unshredded()
+    if len(first) != len(second):
+        raise SchemaError(
+            f"cannot compare columns of {len(first):,} and {len(second):,} rows: pass columns of the same length",
+            reason="length",
+        )
+    valid = present_rows(first.storage) & present_rows(second.storage)
+    result = valid & _same_bytes(first.storage, second.storage)
+    # Equal bytes are equal values unless they are malformed: an object may have a key twice.
+    equal_rows = np.flatnonzero(result)
+    result[equal_rows[_unreadable_values(first.take(equal_rows).storage)]] = False
+    undecided = np.flatnonzero(valid & ~result)
+    if len(undecided):
+        sides = [side.take(undecided) for side in (first, second)]
+        equal, decided = _same_meaning(sides[0].storage, sides[1].storage)
+        result[undecided[equal]] = True
+        undecided = undecided[~decided]
+        results = row_by_row(undecided.tolist(), lambda row: first[row] == second[row], null_on_error=null_on_error)
+        result[undecided] = [answer is True for answer in results]
+        valid[undecided] = [answer is not None for answer in results]
+    return from_numpy(result, ~valid)
+
+
+def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.bool_]:
+    """Return a mask of the rows with the same metadata and the same value bytes; undefined for SQL NULL."""
+    left_metadata, right_metadata = metadata_parts(left.field("metadata")), metadata_parts(right.field("metadata"))
+    if not len(left_metadata.dictionary) or not len(right_metadata.dictionary):
+        return np.zeros(len(left), np.bool_)
+    # The index of the first equal bytes identifies all of them.
+    first = to_numpy(pc.index_in(left_metadata.dictionary, left_metadata.dictionary))
+    other = to_numpy(pc.index_in(right_metadata.dictionary, left_metadata.dictionary).fill_null(-1))
+    values = [storage.field("value").cast(pa.large_binary()) for storage in (left, right)]
+    same = to_numpy(pc.equal(*values).fill_null(False))
+    equal: npt.NDArray[np.bool_] = (first[left_metadata.indices] == other[right_metadata.indices]) & same
+    return equal
+
+
+def _unreadable_values(storage: pa.StructArray) -> npt.NDArray[np.bool_]:
+    """Return which values the kernels cannot read, and leave to the scalar functions."""
+    batch = ValueBatch.of(storage, present_rows(storage))
+    refused = canonical_nodes(batch, NameNumbers([batch]).maps[0])[2]
+    is_refused: npt.NDArray[np.bool_] = refused != 0
+    return is_refused
+
+
+def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return a mask of the rows that are equal, and a mask of those that the kernel could decide."""
+    batches = [ValueBatch.of(side, present_rows(side)) for side in (left, right)]
+    table = NameNumbers(batches)
+    (nodes, row_start, refused), (other, other_start, other_refused) = map(canonical_nodes, batches, table.maps)
+    same = np.zeros(len(left), np.uint8)
+    compare_rows(nodes, row_start, other, other_start, same)
+    decided = (refused == 0) & (other_refused == 0)
+    return (same != 0) & decided, decided

@@ -1,0 +1,246 @@
+"""`parse_json`: JSON text to Variants.
+
+Owns the public operation and its `try_` twin for strings and columns of strings. `encoding.json_reader` parses single
+strings, `kernels.shredding.json_batch` batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Literal, TypeVar, overload
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import binary_parts, joined_storages
+from parquet_variant.arrays.variant_array import VariantArray, trusted_array
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import JsonError, SchemaError, check_choice
+from parquet_variant.kernels.arrow_buffers import row_chunks
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.columns import in_slices
+from parquet_variant.ops.columns.arrow_input import as_arrow
+from parquet_variant.ops.columns.null_on_error import or_none
+
+# Types of a single JSON text, as opposed to a column.
+TEXT_TYPES = (str, bytes, bytearray, memoryview)
+# Bytes of text in one kernel call: bounds the node table, and keeps columns below the 2 GiB of 32-bit Arrow offsets.
+_CHUNK_BYTES = 256 << 20
+Result = TypeVar("Result")
+
+
+@overload
+def parse_json(source: str | bytes, **options: Any) -> Variant: ...
+@overload
+def parse_json(source: Any, **options: Any) -> VariantArray: ...
+def parse_json(
+    source: Any,
+    *,
+    schema: ShreddingSchema | str | None = None,
+    dictionary: Literal["row", "batch"] = "row",
+    types: Mapping[str, str] | str | None = None,
+    threads: int | None = None,
+    **options: Any,
+) -> Variant | VariantArray:
+    """Parse JSON text (RFC 8259).
+
+    Parameters
+    ----------
+    source
+        One string, or a column of strings (pyarrow, polars, a list), in which null is SQL NULL.
+    schema
+        For columns: a schema to shred into, as a `ShreddingSchema` or DDL. The result is that of `shred_variant` after
+        parsing, but takes less time.
+    dictionary
+        For columns: ``"row"`` makes one metadata per distinct key set, so that the bytes of a value do not depend on
+        other rows; ``"batch"`` makes one metadata for all rows.
+    types
+        Types of strings by path: ``{"$.created_at": "timestamp"}``. Strings become dates, timestamps, UUIDs or binary;
+        those that `to_json` would not write back unchanged stay strings. ``"timestamp!"``, ``"timestamp_ntz!"``,
+        ``"uuid!"`` and ``"number!"`` type them in any form, and `to_json` writes the canonical form. ``"auto!"``
+        instead of a mapping types each path whose strings all have one of these forms. See docs/json.md.
+    threads
+        Number of threads for a large column (default: one per CPU of this process). With ``dictionary="batch"`` one
+        thread parses.
+    **options
+        ``floats="decimal" | "double"``, ``on_duplicate_key="last" | "error"``,
+        ``on_lone_surrogate="error" | "replace"``, ``max_depth=1000``, ``max_size=128 MiB``; see
+        `parquet_variant.kernels.shredding.json_batch.JsonOptions`.
+
+    Returns
+    -------
+    Variant or VariantArray
+        A `Variant` for one string, a `VariantArray` for a column.
+
+    Raises
+    ------
+    JsonError
+        For invalid JSON, with the row (for columns) and the byte offset in its text.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.parse_json('{"a": 1.50}').to_python()
+    {'a': Decimal('1.50')}
+    >>> pv.parse_json(['{"a": 1}', None, '[]']).to_pylist()
+    [{'a': 1}, None, []]
+    >>> pv.parse_json(['{"a": 1}', '{"a": tru}'])
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.JsonError: unexpected 'tru': expected a value (row 1, byte offset 6)
+    """
+    if isinstance(source, TEXT_TYPES) and types is None:
+        from parquet_variant.encoding.json_reader import parse_json as parse_one
+
+        return parse_one(source if isinstance(source, str) else bytes(source), **options)
+    is_single = isinstance(source, TEXT_TYPES)
+    array = parse_json_array(
+        [source] if is_single else source,
+        schema=schema,
+        dictionary=dictionary,
+        null_on_error=False,
+        options=options,
+        types=types,
+        threads=threads,
+    )
+    if is_single:
+        value = array[0]
+        assert value is not None
+        return value
+    return array
+
+
+def try_parse_json(
+    source: Any,
+    *,
+    schema: ShreddingSchema | str | None = None,
+    dictionary: Literal["row", "batch"] = "row",
+    types: Mapping[str, str] | str | None = None,
+    threads: int | None = None,
+    **options: Any,
+) -> Variant | VariantArray | None:
+    """Parse JSON text as `parse_json` does; null for text that would raise.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.try_parse_json("{") is None
+    True
+    >>> pv.try_parse_json(["[1]", "[1", None]).to_pylist()
+    [[1], None, None]
+    """
+    if isinstance(source, TEXT_TYPES):
+        return or_none(lambda: parse_json(source, types=types, **options), JsonError)
+    return parse_json_array(
+        source,
+        schema=schema,
+        dictionary=dictionary,
+        null_on_error=True,
+        options=options,
+        types=types,
+        threads=threads,
+    )
+
+
+def parse_json_array(
+    source: Any,
+    *,
+    schema: ShreddingSchema | str | None,
+    dictionary: str,
+    null_on_error: bool,
+    options: dict[str, Any],
+    types: Mapping[str, str] | str | None = None,
+    threads: int | None = None,
+) -> VariantArray:
+    """Parse a column of JSON text; with ``null_on_error``, invalid rows are null."""
+    from parquet_variant.inference.profile import Profile
+    from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
+    from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, shredded_rows
+
+    schema, schema_types = schema_and_types(schema)
+    string_types = StringTypes.of(types).with_types(schema_types)
+    if string_types.auto:
+        source = _text_column(source)
+        read = partial(
+            parse_json_array, source, schema=None, dictionary=dictionary, null_on_error=null_on_error, options=options,
+            threads=threads,
+        )  # fmt: skip
+        profile = Profile.of_array(read(types=string_types.types), threads=threads)
+        string_types = string_types.resolved(profile)
+    text = _text_column(source)
+    try:
+        offsets, address, valid, owner = binary_parts(text)
+    except SchemaError:
+        raise SchemaError(
+            f"parse_json takes strings, not {text.type}: use cast_to_variant for other types", reason="not-text"
+        ) from None
+    check_choice("dictionary", dictionary, ("row", "batch"))
+    json_options = JsonOptions(**options)
+    per_batch = dictionary == "batch"
+
+    def parsed(rows: tuple[int, int]) -> pa.StructArray:
+        start, stop = rows
+        base = int(offsets[start])
+        data = _view(address + base, int(offsets[stop]) - base, owner)
+        row_offsets = offsets[start : stop + 1] - base
+        parsed = parse_text(
+            data,
+            row_offsets[:-1],
+            row_offsets[1:],
+            valid[start:stop] if len(valid) else None,
+            json_options,
+            null_on_error=null_on_error,
+            first_row=start,
+        )
+        tape, _ = string_types.apply(parsed.tape)
+        storage = shredded_rows(tape, schema, per_batch=per_batch, first_row=start).storage()
+        parsed.tape.release()
+        return storage
+
+    storages = list(_in_threads(parsed, offsets, 1 if per_batch else threads))
+    return trusted_array(storages[0] if len(storages) == 1 else joined_storages(storages), fits_files=True)
+
+
+def _text_column(source: Any) -> pa.Array:
+    """Return the text as an Arrow array; Python strings that are not valid UTF-8 are left for the parser to report."""
+    if isinstance(source, Iterator):
+        source = list(source)
+    try:
+        try:
+            return as_arrow(source, pa.string())
+        except (pa.ArrowInvalid, UnicodeEncodeError):
+            raw = [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in source]
+            return as_arrow(raw, pa.binary())
+    except TypeError:  # also raised by pyarrow
+        raise _not_text(source) from None
+
+
+def _not_text(source: Any) -> SchemaError:
+    text_types = (str, bytes, bytearray, memoryview, type(None))
+    row, value = next((row, value) for row, value in enumerate(source) if not isinstance(value, text_types))
+    kind = type(value).__name__
+    return SchemaError(
+        f"expected JSON text, found {kind}: use from_python for Python objects", reason="not-text", row=row
+    )
+
+
+def _in_threads(
+    parse_rows: Callable[[tuple[int, int]], Result], offsets: np.ndarray[Any, Any], threads: int | None
+) -> Iterator[Result]:
+    """Return the parsed row ranges, parsed by several threads if there is enough text."""
+    total = int(offsets[-1] - offsets[0])
+    if threads is None and total < 2 * in_slices.MIN_SLICE_BYTES:
+        return map(parse_rows, row_chunks(offsets, _CHUNK_BYTES))
+    from parquet_variant.io.parallel import in_order, thread_count
+
+    workers = thread_count(threads)
+    chunk_bytes = min(max(-(-total // workers), in_slices.MIN_SLICE_BYTES), _CHUNK_BYTES // workers)
+    return in_order(parse_rows, row_chunks(offsets, chunk_bytes), workers)
+
+
+def _view(address: int, size: int, owner: pa.Array) -> np.ndarray[Any, Any]:
+    """Return the bytes at an address as a NumPy array that keeps their owner alive."""
+    if size == 0:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(pa.foreign_buffer(address, size, base=owner), np.uint8)

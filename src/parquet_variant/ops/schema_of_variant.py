@@ -1,0 +1,257 @@
+"""`schema_of_variant` and `schema_of_variant_agg`: the type of each value, and the common type of all, in Spark's
+notation.
+
+Owns the public operations, their `try_` twins, and the aggregate's walk over a column path by path. Batches of type
+strings are written by `kernels.operations.type_text`; `encoding.schema_of` has the types, their merging and their
+strings, and handles the rows that the kernel refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import binary_parts, valid_bytes
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.schema_of import (
+    BIGINT_DIGITS,
+    MAX_DEPTH,
+    VOID,
+    SparkType,
+    decimal_type,
+    merge_all,
+    merged,
+    name_order,
+    object_type,
+    scalar_type,
+    schema_of,
+)
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+from parquet_variant.kernels.arrow_buffers import offsets_of, to_numpy
+from parquet_variant.kernels.buffer_pool import adopt_bytes
+from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.operations import get
+from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Texts, write_types
+from parquet_variant.ops.columns.arrow_input import as_variant_array
+from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
+from parquet_variant.ops.columns.null_on_error import (
+    only_rows,
+    or_none,
+    readable_storage,
+    text_column,
+    with_fallback_texts,
+)
+from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
+from parquet_variant.path import quote_name
+from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId
+
+
+@overload
+def schema_of_variant(array: Variant) -> str: ...
+@overload
+def schema_of_variant(array: Any) -> pa.StringArray: ...
+def schema_of_variant(array: Any) -> str | pa.StringArray:
+    """Return the type of each value, as Spark's ``schema_of_variant`` does.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`.
+
+    Returns
+    -------
+    pyarrow.StringArray or str
+        Null for SQL NULL.
+
+    Raises
+    ------
+    MalformedVariantError
+        If a value is malformed, with its row.
+    VariantError
+        With reason ``depth`` for values nested deeper than 200.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.schema_of_variant(pv.parse_json(['{"a": [1, 2.5]}', "null", None])).to_pylist()
+    ['OBJECT<a: ARRAY<DECIMAL(21,1)>>', 'VOID', None]
+    """
+    if isinstance(array, Variant):
+        return str(schema_of(array))
+    return type_texts(as_variant_array(array).to_unshredded().storage, null_on_error=False)
+
+
+def try_schema_of_variant(array: Any) -> str | pa.StringArray | None:
+    r"""Return the type of each value, as `schema_of_variant` does; null for rows that would raise.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_schema_of_variant(pv.VariantArray.from_variants(rows)).to_pylist()
+    ['ARRAY<BIGINT>', None]
+    """
+    if isinstance(array, Variant):
+        return or_none(lambda: str(schema_of(array)))
+    return type_texts(readable_storage(array), null_on_error=True)
+
+
+def type_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArray:
+    """Return the type of each row of an unshredded storage; with ``null_on_error``, null for rows that would raise."""
+    pieces = [_chunk_types(storage.slice(start, stop - start)) for start, stop in value_chunks(storage)]
+    types = pa.concat_arrays([text for text, _ in pieces])
+    refused = np.concatenate([flags for _, flags in pieces])
+    return with_fallback_texts(
+        types, storage, refused, lambda value: str(schema_of(value)), null_on_error=null_on_error
+    )
+
+
+def _chunk_types(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
+    """Return the types of the rows of a chunk, and a flag for each row that the kernel refused."""
+    batch = ValueBatch.of(storage, present_rows(storage))
+    table = NameNumbers([batch])
+    starts, ranks = table.maps[0]
+    quoted, order = _quoted_names(table.values)
+    nodes, row_start, refused = canonical_nodes(batch, (starts, order[ranks]))
+    words = _words()
+    offsets = np.empty(len(storage) + 1, np.int64)
+    exported = write_types(
+        nodes, row_start, MergeRules(words.code_of_kind, words.merged, BIGINT_DIGITS), MAX_DEPTH,
+        Texts(address_of(words.text), words.starts), Texts(quoted.address, quoted.offsets), offsets, refused,
+    )  # fmt: skip
+    return text_column(adopt_bytes(*exported), offsets, valid_bytes(storage)), refused
+
+
+def _quoted_names(names: pa.Array) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Return the quoted names in the order of their fields in a type, and the position of each name in it."""
+    strings = [name.decode() for name in names.to_pylist()]
+    in_order = sorted(range(len(strings)), key=lambda number: name_order(strings[number]))
+    order = np.empty(len(strings), np.int64)
+    order[in_order] = np.arange(len(strings))
+    quoted = [f"{quote_name(strings[number])}: " for number in in_order]
+    return binary_parts(pa.array([*quoted, " " * 8], pa.large_string())), order  # the kernel reads beyond a name
+
+
+class _Words(NamedTuple):
+    """The tables of the kernel: see `kernels.operations.type_text.write_types`."""
+
+    code_of_kind: npt.NDArray[np.int64]
+    merged: npt.NDArray[np.int64]
+    text: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+
+
+@cache
+def _words() -> _Words:
+    scalars = {int(kind): scalar_type(info.type).name for kind, info in TYPE_OF_ID.items()}
+    names = [*CODES, *sorted(set(scalars.values()) - set(CODES))]
+    code_of_kind = np.array([names.index(scalars[kind]) for kind in range(len(scalars))], np.int64)
+    types = [SparkType(name, element=VOID if name == "ARRAY" else None) for name in names]
+    table = np.array([[names.index(merged(left, right).name) for right in types] for left in types], np.int64)
+    starts = offsets_of([len(name) for name in names])
+    return _Words(code_of_kind, table, np.frombuffer(("".join(names) + " " * 8).encode(), np.uint8), starts)
+
+
+def schema_of_variant_agg(array: Any) -> str:
+    """Return the common type of all values, as Spark's ``schema_of_variant_agg`` does.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`. SQL NULL rows are ignored.
+
+    Returns
+    -------
+    str
+        The type; ``VOID`` without values.
+
+    Raises
+    ------
+    MalformedVariantError
+        If a value is malformed, with its row.
+    VariantError
+        With reason ``depth`` for values nested deeper than 200.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.schema_of_variant_agg(pv.parse_json(['{"a": 1}', '{"a": 2.5, "b": "x"}', None]))
+    'OBJECT<a: DECIMAL(21,1), b: STRING>'
+    """
+    if isinstance(array, Variant):
+        array = VariantArray.from_variants([array])
+    return str(_of_positions(ValuePositions.of_storage(as_variant_array(array).to_unshredded().storage), 0))
+
+
+def try_schema_of_variant_agg(array: Any) -> str:
+    r"""Return the common type of all valid values, as `schema_of_variant_agg` does.
+
+    Rows for which `try_schema_of_variant` returns null are ignored, like SQL NULL.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_schema_of_variant_agg(pv.VariantArray.from_variants(rows))
+    'ARRAY<BIGINT>'
+    """
+    if isinstance(array, Variant):
+        array = VariantArray.from_variants([array])
+    try:
+        return schema_of_variant_agg(array)
+    except VariantError:
+        storage = readable_storage(array)
+    readable = to_numpy(type_texts(storage, null_on_error=True).is_valid())
+    return schema_of_variant_agg(only_rows(storage, readable))
+
+
+def _of_positions(value_positions: ValuePositions, depth: int) -> SparkType:
+    if depth > MAX_DEPTH:
+        raise VariantError(f"a value is nested more than {MAX_DEPTH} levels deep", reason="depth")
+    slots = value_positions.slots()
+    kind = merge_all(_scalars(slots))
+    if (slots.kinds == KIND.ARRAY).any():
+        _, _, elements = value_positions.elements()
+        inner = _of_positions(elements, depth + 1) if len(elements) else VOID
+        kind = merged(kind, SparkType("ARRAY", element=inner))
+    if (slots.kinds == KIND.OBJECT).any():
+        kind = merged(kind, _objects(value_positions, depth))
+    return kind
+
+
+def _scalars(slots: ScalarSlots) -> Iterable[SparkType]:
+    for kind in np.unique(slots.kinds).tolist():
+        if kind in (KIND.ARRAY, KIND.OBJECT, get.MISSING):
+            continue
+        if kind in DECIMAL_IDS:
+            yield from _decimal_types(slots, slots.kinds == kind)
+        else:
+            yield scalar_type(TYPE_OF_ID[PrimitiveId(kind)].type)
+
+
+def _decimal_types(slots: ScalarSlots, mask: npt.NDArray[np.bool_]) -> set[SparkType]:
+    numbers = np.unique(np.stack([slots.a[mask], slots.b[mask], slots.scales[mask].astype(np.int64)]), axis=1)
+    return {decimal_type((high << 64) | (low & 0xFFFFFFFFFFFFFFFF), scale) for low, high, scale in numbers.T.tolist()}
+
+
+def _objects(value_positions: ValuePositions, depth: int) -> SparkType:
+    _, _, ids, values = value_positions.fields()
+    if not len(ids):
+        return object_type({})
+    keys = value_positions.dictionaries.name_numbers(values.metas, ids)
+    order = np.argsort(keys, kind="stable")
+    bounds = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    names = value_positions.dictionaries.distinct_names
+    return object_type(
+        {
+            names[keys[positions[0]]].as_py(): _of_positions(values.take(positions), depth + 1)
+            for positions in np.split(order, bounds[1:])
+        }
+    )

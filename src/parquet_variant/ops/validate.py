@@ -1,0 +1,189 @@
+"""`validate`: all structural faults of a column.
+
+Owns the public operation and the report. `kernels.operations.validate` finds valid rows, `encoding.validate` describes
+the faults, and the layouts find contradictions between columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.arrays.field_names import groups_below
+from parquet_variant.arrays.parts import MetadataParts, binary_parts, columns_of, metadata_parts, valid_bytes
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.validate import find_faults
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError, check_count
+from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
+from parquet_variant.kernels.values.name_tables import name_table
+from parquet_variant.kernels.values.reading import EncodedValues
+from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.ops.columns.arrow_input import as_variant_array
+from parquet_variant.ops.columns.column_slots import faulty_slots
+from parquet_variant.path import VariantPath
+
+REPORT = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("part", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("message", pa.string(), nullable=False),
+    ]
+)
+_MAX_DEPTH = 1000
+
+
+def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
+    r"""Report every structural fault of a column; a valid column gives an empty table.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`.
+    max_depth
+        Maximum nesting depth.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row per fault, ordered by row: ``row``; ``path`` of the shredded column with the bytes (``$`` in an
+        unshredded column); ``part``, ``"metadata"`` or ``"value"``, and ``offset``, the byte offset of the fault in it;
+        ``reason``, a code listed in `encoding.validate`; ``message``. Contradictions between the columns of a shredded
+        array have no part and no offset.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> sound, cut = pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")
+    >>> report = pv.validate(pv.VariantArray.from_variants([sound, None, cut]))
+    >>> report.select(["row", "part", "offset", "reason"]).to_pylist()
+    [{'row': 2, 'part': 'value', 'offset': 0, 'reason': 'truncated'}]
+    """
+    check_count("max_depth", max_depth)
+    if isinstance(array, Variant):
+        array = VariantArray.from_variants([array])
+    column = as_variant_array(array)
+    faults: list[dict[str, Any]] = []
+    if column.layout == "unshredded":
+        storage = column.storage
+        metadata = metadata_parts(storage.field("metadata"))
+        _check_column(storage.field("value"), valid_bytes(storage), metadata, None, VariantPath(), max_depth, faults)
+    elif column.layout == "final":
+        _check_groups(column.storage, max_depth, faults)
+        _check_rows(column, faults)
+    else:
+        plain = _check_rows(column, faults)
+        faults.extend(validate(plain, max_depth).to_pylist())
+    faults.sort(key=lambda fault: (fault["row"], fault["part"] is not None and fault["part"] != "metadata"))
+    return pa.Table.from_pylist(faults, REPORT)
+
+
+def sound_rows(storage: pa.StructArray, max_depth: int = _MAX_DEPTH) -> npt.NDArray[np.bool_]:
+    """Return a mask of the rows of an unshredded storage that the kernel finds valid, SQL NULL included."""
+    metadata = metadata_parts(storage.field("metadata"))
+    return _sound_values(storage.field("value"), valid_bytes(storage), metadata, metadata.indices, max_depth)
+
+
+def _sound_values(
+    values: pa.Array,
+    valid: npt.NDArray[np.uint8],
+    metadata: MetadataParts,
+    dictionary_of: npt.NDArray[np.int32],
+    max_depth: int,
+) -> npt.NDArray[np.bool_]:
+    names, blobs, value = name_table(metadata.dictionary), binary_parts(metadata.dictionary), binary_parts(values)
+    dictionary_valid, marks = np.zeros(len(metadata.dictionary), np.uint8), np.zeros(len(values), np.uint8)
+    mark_valid_dictionaries(blobs.address, blobs.offsets, names.state, dictionary_valid)
+    encoded = EncodedValues(valid, value.offsets, value.address, dictionary_of)
+    mark_valid_rows(encoded, names.starts, names.rank, dictionary_valid, marks, max_depth)
+    return marks.astype(np.bool_)
+
+
+def _check_column(
+    values: pa.Array,
+    valid: npt.NDArray[np.uint8],
+    metadata: MetadataParts,
+    rows: npt.NDArray[np.int64] | None,
+    path: VariantPath,
+    max_depth: int,
+    faults: list[dict[str, Any]],
+) -> None:
+    """Record the faults of one binary column; ``rows`` has the row of each entry, None for entry i in row i."""
+    dictionary_of = metadata.indices if rows is None else metadata.indices[rows]
+    for entry in np.flatnonzero(~_sound_values(values, valid, metadata, dictionary_of, max_depth)).tolist():
+        row = entry if rows is None else int(rows[entry])
+        index = int(dictionary_of[entry])
+        blob = metadata.dictionary[index].as_py() if index >= 0 else b""
+        for fault in find_faults(blob, values[entry].as_py() or b"", max_depth):
+            if path.segments and fault.part == "metadata":
+                continue  # reported with the top-level value of the row
+            faults.append(_fault(row, str(path), fault.part, fault.offset, fault.reason, fault.message))
+
+
+def _fault(row: int, *values: Any) -> dict[str, Any]:
+    """Return a row of the report."""
+    return dict(zip(REPORT.names, (row, *values), strict=True))
+
+
+def _check_groups(storage: pa.StructArray, max_depth: int, faults: list[dict[str, Any]]) -> None:
+    """Record the faults of every binary column of a shredded storage, and of the metadata."""
+    metadata = metadata_parts(storage.field("metadata"))
+    nulls = pa.array([b"\0"] * len(metadata.dictionary), pa.binary())
+    # Each distinct metadata is checked once, with a Variant null as value, and its faults reported for its rows.
+    faulty: list[dict[str, Any]] = []
+    index_of = MetadataParts(np.arange(len(metadata.dictionary), dtype=np.int32), metadata.dictionary)
+    _check_column(nulls, np.empty(0, np.uint8), index_of, None, VariantPath(), max_depth, faulty)
+    valid = valid_bytes(storage)
+    for fault in faulty:
+        rows = np.flatnonzero((metadata.indices == fault["row"]) & ((valid != 0) if len(valid) else True))
+        faults.extend({**fault, "row": int(row)} for row in rows)
+    pending: list[tuple[pa.Array, npt.NDArray[np.int64], VariantPath]] = [
+        (storage, np.arange(len(storage)), VariantPath())
+    ]
+    while pending:
+        group, rows, path = pending.pop()
+        children = columns_of(group)
+        if "value" in children:
+            values = children["value"]
+            before = len(faults)
+            _check_column(values, valid_bytes(values), metadata, rows, path, max_depth, faults)
+            faults[before:] = [fault for fault in faults[before:] if fault["part"] == "value"]
+        typed = children.get("typed_value")
+        if typed is None:
+            continue
+        pending.extend((child, child_rows, path / step) for step, child, child_rows in groups_below(typed, rows))
+        if not pa.types.is_struct(typed.type) and not is_list(typed.type):
+            slots = faulty_slots(typed)
+            faults.extend(
+                _fault(int(rows[position]), str(path), None, None, reason, message)
+                for position, reason, message in slots
+            )
+
+
+def _check_rows(column: VariantArray, faults: list[dict[str, Any]]) -> VariantArray:
+    """Record the faults that prevent assembling rows, unless already recorded.
+
+    Returns the unshredded rows, with SQL NULL for rows that cannot be assembled.
+    """
+    try:
+        return column.to_unshredded()
+    except VariantError:
+        pass
+    recorded = {fault["row"] for fault in faults}
+    pieces = []
+    for row in range(len(column)):
+        single = column[row : row + 1]
+        try:
+            pieces.append(single.to_unshredded())
+        except VariantError as error:
+            pieces.append(VariantArray.from_variants([None]))
+            if row not in recorded:
+                faults.append(_fault(row, error.path or "$", None, None, error.reason, error.message))
+    canonical = VariantArray.from_variants([]).storage.type
+    return VariantArray(pa.concat_arrays([piece.storage.cast(canonical) for piece in pieces]))

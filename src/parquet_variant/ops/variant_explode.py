@@ -1,0 +1,140 @@
+"""`variant_explode` and `variant_explode_outer`: one row per field or element of each value.
+
+Owns the public operations, their `try_` twins and the resulting table. `ops.columns.value_positions` finds the
+children.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.row_by_row import row_by_row
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.ops.columns.arrow_input import as_variant_array
+from parquet_variant.ops.columns.null_on_error import only_rows
+from parquet_variant.ops.columns.value_positions import ValuePositions
+from parquet_variant.ops.validate import sound_rows
+
+
+def variant_explode(array: Any) -> pa.Table:
+    """Return one row per element of arrays and per field of objects, as Spark's ``variant_explode`` does.
+
+    Scalars and SQL NULL give no rows.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``row``, the number of the source row; ``pos``, the position in the array, or among the stored fields;
+        ``key``, null for elements; ``value``, a Variant storage (which `VariantArray` accepts).
+
+    Raises
+    ------
+    MalformedVariantError
+        If a container is malformed, with the row.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> table = pv.variant_explode(pv.parse_json(['[1, null]', '{"b": 3, "a": [2]}', "5"]))
+    >>> json = pv.to_json(pv.VariantArray(table["value"]))
+    >>> list(zip(*(table[name].to_pylist() for name in ("row", "pos", "key")), json.to_pylist()))
+    [(0, 0, None, '1'), (0, 1, None, 'null'), (1, 0, 'a', '[2]'), (1, 1, 'b', '3')]
+    """
+    return explode(array, outer=False)
+
+
+def try_variant_explode(array: Any) -> pa.Table:
+    r"""Explode values as `variant_explode` does; values that would raise count as SQL NULL.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x03\x01\0")]
+    >>> pv.try_variant_explode(pv.VariantArray.from_variants(rows)).select(["row", "pos"]).to_pylist()
+    [{'row': 0, 'pos': 0}]
+    """
+    return explode(array, outer=False, null_on_error=True)
+
+
+def variant_explode_outer(array: Any) -> pa.Table:
+    """Return one row per element of arrays and per field of objects, as Spark's ``variant_explode_outer`` does.
+
+    Scalars, empty containers and SQL NULL give one row in which only ``row`` is not null.
+
+    Parameters, results and errors are those of `variant_explode`.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> table = pv.variant_explode_outer(pv.parse_json(['[1, null]', '{"b": 3, "a": [2]}', "5"]))
+    >>> json = pv.to_json(pv.VariantArray(table["value"]))
+    >>> list(zip(*(table[name].to_pylist() for name in ("row", "pos", "key")), json.to_pylist()))
+    [(0, 0, None, '1'), (0, 1, None, 'null'), (1, 0, 'a', '[2]'), (1, 1, 'b', '3'), (2, None, None, None)]
+    """
+    return explode(array, outer=True)
+
+
+def try_variant_explode_outer(array: Any) -> pa.Table:
+    r"""Explode values as `variant_explode_outer` does; values that would raise count as SQL NULL.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x03\x01\0")]
+    >>> pv.try_variant_explode_outer(pv.VariantArray.from_variants(rows)).select(["row", "pos"]).to_pylist()
+    [{'row': 0, 'pos': 0}, {'row': 1, 'pos': None}]
+    """
+    return explode(array, outer=True, null_on_error=True)
+
+
+def explode(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table:
+    """Explode a column, or a single `Variant`.
+
+    With ``outer``, rows without children become a row of nulls; with ``null_on_error``, rows that would raise are
+    omitted.
+    """
+    column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
+    storage = column.to_unshredded().storage
+    value_positions = ValuePositions.of_storage(_explodable_rows(storage) if null_on_error else storage)
+    value_positions.spans()  # raises for truncated values, which would count as scalars below
+    offsets, _, elements = value_positions.elements()
+    field_offsets, _, ids, fields = value_positions.fields()
+    rows = np.concatenate([_row_numbers(elements), _row_numbers(fields)])
+    starts = np.where(np.diff(offsets) > 0, offsets[:-1], field_offsets[:-1])
+    positions = np.concatenate([np.arange(len(elements)), np.arange(len(fields))]) - starts[rows]
+    names = fields.dictionaries.distinct_names.take(from_numpy(fields.dictionaries.name_numbers(fields.metas, ids)))
+    keys = pa.concat_arrays([pa.nulls(len(elements), pa.string()), names])
+    values = pa.concat_arrays([elements.storage(), fields.storage()])
+    if outer:
+        rows = np.concatenate([rows, np.flatnonzero((np.diff(offsets) == 0) & (np.diff(field_offsets) == 0))])
+    order_of_rows = np.argsort(rows, kind="stable")
+    order = from_numpy(order_of_rows, order_of_rows >= len(positions))
+    field = pa.field("value", values.type, metadata=EXTENSION_METADATA)
+    schema = pa.schema([pa.field("row", pa.int64(), nullable=False), ("pos", pa.int32()), ("key", pa.string()), field])
+    pos = from_numpy(positions.astype(np.int32))
+    columns = [from_numpy(rows[order_of_rows]), pos.take(order), keys.take(order), values.take(order)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _row_numbers(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.arange(len(value_positions)) if value_positions.rows is None else value_positions.rows.astype(np.int64)
+
+
+def _explodable_rows(storage: pa.StructArray) -> pa.StructArray:
+    """Return the storage with SQL NULL for the rows that cannot be exploded."""
+    rows = np.flatnonzero(~sound_rows(storage)).tolist()
+    pieces = row_by_row(rows, lambda row: explode(storage.slice(row, 1), outer=False), null_on_error=True)
+    mask = np.zeros(len(storage), np.bool_)
+    mask[rows] = [piece is None for piece in pieces]
+    return only_rows(storage, ~mask & to_numpy(storage.is_valid())).storage

@@ -1,0 +1,225 @@
+"""`compat`: try the installed engines on a user's own files, and compare the values that they return.
+
+Every engine runs in a process of its own with a timeout, on a copy. Owns the runs, the verdicts and the search for a
+rewrite that helps. `engine_programs` reads with the engines, and `compare` compares.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from parquet_variant.errors import VariantError, check_names, strings_of
+from parquet_variant.files import parquet
+from parquet_variant.files.parquet.report_text import Report, counted
+from parquet_variant.io.filesystems import path_text
+from parquet_variant.quality.compatibility import engine_programs
+from parquet_variant.quality.compatibility.compare import first_difference
+from parquet_variant.quality.compatibility.subject import Subject, copy_of
+
+Verdict: TypeAlias = Literal["equal", "struct", "differs", "refused", "not installed"]
+# What `variant rewrite` may do so that an engine reads a file.
+_REWRITES: Mapping[str, Mapping[str, Any]] = {
+    "--no-annotation": {"annotation": False},
+    "--layout unshredded": {"layout": "unshredded"},
+    "--layout unshredded --no-annotation": {"layout": "unshredded", "annotation": False},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineResult(Report):
+    """What one engine does with the data.
+
+    Parameters
+    ----------
+    engine
+        The name and the version.
+    verdict
+        ``"equal"``: Variants with equal values. ``"struct"``: the physical columns of the Variants, with equal values.
+        ``"differs"``: other values. ``"refused"``: an error, a crash or a timeout. ``"not installed"``.
+    detail
+        The time, the error or the first difference, and the command that makes the data readable.
+    """
+
+    engine: str
+    verdict: Verdict
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.engine}: {self.verdict}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class CompatReport(Report):
+    """The results of all engines that read this kind of data."""
+
+    engines: tuple[EngineResult, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the report as a dictionary."""
+        return {"engines": [asdict(result) for result in self.engines]}
+
+    def __str__(self) -> str:
+        width = max(len(result.engine) for result in self.engines)
+        return "\n".join(f"{result.engine:<{width}}  {result.verdict:<13}  {result.detail}" for result in self.engines)
+
+
+def compat(
+    path: str | os.PathLike[str],
+    *,
+    engines: Iterable[str] | None = None,
+    timeout: float = 120,
+    pythons: Iterable[str | os.PathLike[str]] = (),
+    progress: Callable[[str, int, int], None] | None = None,
+) -> CompatReport:
+    """Try the engines that are installed here on a copy of files or of a table, and compare values.
+
+    Parameters
+    ----------
+    path
+        A local Parquet or Vortex file, a directory of files (the first 64 MiB are tried), a Delta table or an Iceberg
+        table (read in place).
+    engines
+        Names of engines; by default all engines that read this kind of data.
+    timeout
+        Seconds after which an engine is stopped.
+    pythons
+        Python executables of other environments, in which engines are looked for, too.
+    progress
+        Called with the engine, the number of finished engines, and the number of engines.
+
+    Returns
+    -------
+    CompatReport
+        One result per engine.
+
+    Raises
+    ------
+    VariantError
+        For an unknown engine, a path that does not exist, or data without a Variant column.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", {"v": pv.parse_json(['{"a": 1}'])})
+    ...     report = pv.compat(f"{folder}/a.parquet", engines=["pyarrow"])
+    >>> report.engines[0].verdict
+    'struct'
+    """
+    path = path_text(path)
+    with copy_of(path) as subject, TemporaryDirectory(prefix="variant-compat-") as folder:
+        readers = engine_programs.READERS[subject.kind]
+        names = list(readers if engines is None else strings_of("engines", engines))
+        check_names(f"engine for {subject.kind} data", names, readers, VariantError)
+        trial = _Trial(subject, Path(folder), timeout, [sys.executable, *(str(python) for python in pythons)])
+        results = []
+        for number, engine in enumerate(names):
+            if progress is not None:
+                progress(engine, number, len(names))
+            results.append(trial.result(engine, path))
+        if progress is not None:
+            progress("done", len(names), len(names))
+    return CompatReport(tuple(results))
+
+
+@dataclass
+class _Trial:
+    """Runs engines on a subject."""
+
+    subject: Subject
+    folder: Path
+    timeout: float
+    pythons: list[str]
+
+    def result(self, engine: str, source: str) -> EngineResult:
+        """Run an engine and return its result. If an extension is missing, try the next Python that has the engine."""
+        result = EngineResult(engine, "not installed", f"pip install {engine_programs.ENGINES[engine][1]}")
+        for python, version in self._installed(engine):
+            verdict, detail = self._run(engine, python, self.subject)
+            if verdict in ("refused", "differs") and self.subject.kind == "parquet":
+                remedy = self._remedy(engine, python, ("equal",) if verdict == "differs" else ("equal", "struct"))
+                detail += f"; readable after: variant rewrite {source} DEST {remedy}" if remedy else ""
+            result = EngineResult(f"{engine} {version}", verdict, detail)
+            if verdict != "not installed":
+                break
+        return result
+
+    def _installed(self, engine: str) -> Iterator[tuple[str, str]]:
+        """Yield every Python that has an engine, and the engine's version."""
+        for python in self.pythons:
+            if python == sys.executable and not _is_here(engine):
+                continue
+            answer, _ = self._ask(engine, python, {"kind": "parquet", "paths": [], "columns": []})
+            if answer.get("version"):
+                yield python, answer["version"]
+
+    def _run(self, engine: str, python: str, subject: Subject) -> tuple[Verdict, str]:
+        """Read a subject with an engine and compare."""
+        columns = subject.rows.column_names
+        out = str(self.folder / "rows.arrow")
+        request = {"kind": subject.kind, "paths": subject.paths, "columns": columns, "out": out}
+        answer, failure = self._ask(engine, python, request)
+        if failure or "error" in answer:
+            return "refused", failure or str(answer["error"])
+        if "missing" in answer:
+            return "not installed", str(answer["missing"])
+        with pa.OSFile(out) as file:
+            rows = pa.ipc.open_file(file).read_all()
+        took = f"{counted(len(rows), 'row')} in {1000 * answer['seconds']:,.0f} ms"
+        difference = first_difference(subject, rows)
+        types = {answer["types"].get(name, "") for name in subject.variants}
+        if difference is not None:
+            return "differs", f"{difference}; {took}"
+        if all(kind.lower() == "variant" for kind in types):
+            return "equal", f"as Variant, {took}"
+        return "struct", f"as the struct of the physical columns, with equal values, {took}"
+
+    def _ask(self, engine: str, python: str, request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Run the program of an engine; return its answer, and the failure of the process as text."""
+        command = [python, engine_programs.__file__, json.dumps({"engine": engine, **request})]
+        environment = {**os.environ, "PYSPARK_PYTHON": python, "PYTHONWARNINGS": "ignore"}
+        environment.pop("PYTHONPATH", None)
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=self.timeout, env=environment, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return {}, f"no answer within {self.timeout:g} seconds"
+        lines = done.stdout.splitlines()
+        if not lines:
+            reason = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+            return {}, f"the process ended without an answer ({reason})"
+        answer: dict[str, Any] = json.loads(lines[-1])
+        return answer, ""
+
+    def _remedy(self, engine: str, python: str, accepted: tuple[Verdict, ...]) -> str | None:
+        """Return the options of `variant rewrite` after which the engine has one of some verdicts."""
+        for options, write in _REWRITES.items():
+            target = self.folder / options.replace(" ", "")
+            if not target.exists():
+                target.mkdir()
+                for path in self.subject.paths:
+                    parquet.rewrite(path, target / Path(path).name, **write)
+            paths = tuple(str(target / Path(path).name) for path in self.subject.paths)
+            if self._run(engine, python, replace(self.subject, paths=paths))[0] in accepted:
+                return options
+        return None
+
+
+def _is_here(engine: str) -> bool:
+    module = engine_programs.ENGINES[engine][0]
+    try:
+        return find_spec(module) is not None
+    except ImportError:  # the parent of a submodule
+        return False

@@ -1,5 +1,0 @@
-"""Policies: how a `ShreddingSchema` is chosen from a `Profile`, one a module.
-
-Each is a frozen dataclass: its fields are its constants, its docstring names its source. `shredding.infer` finds them
-by name.
-"""

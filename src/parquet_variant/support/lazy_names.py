@@ -1,0 +1,102 @@
+"""Names that are loaded on first use: public names of packages, and methods that a higher layer implements.
+
+Owns loading by name, and the message that names the package to install when an optional library is missing. This is
+the only module below the command line that imports modules of this package by string. Leaves the tables of names to
+the ``__init__`` modules. `tests.packaging.stubs` writes their type stubs from these tables.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+# Imported for its effect: a fork waits for the imports that other threads make here.
+import parquet_variant.support.fork_safety  # noqa: F401
+from parquet_variant.errors import VariantError
+
+# Optional libraries, and what to install for each.
+_SQL = "'parquet-variant[sql]'"
+_ICEBERG = "'parquet-variant[iceberg]'"
+_CONTRACTS = "'parquet-variant[contracts]'"
+_INSTALL = {
+    "yaml": _CONTRACTS,
+    "open_data_contract_standard": _CONTRACTS,
+    "sqlglot": _SQL,
+    "duckdb": _SQL,
+    "pandas": "pandas",
+    "polars": "polars",
+    "fastavro": _ICEBERG,
+    "pyiceberg": _ICEBERG,
+    "sqlalchemy": "'pyiceberg[sql-sqlite]'",
+}
+# Modules that are public packages themselves.
+PACKAGES = frozenset({"tables.delta", "tables.iceberg", "files.parquet", "files.vortex", "spark", "testing"})
+# Method -> the function that implements it, as ``module:function``; the root package registers them.
+_METHODS: dict[str, str] = {}
+
+
+def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` for a package.
+
+    `package`: its ``__name__``.
+    `owners`: public names separated by spaces, by the module below ``parquet_variant`` that defines them. A module
+      that is listed under its own name is a public package.
+
+    >>> get, names = lazy_names("parquet_variant", {"path": "VariantPath"})
+    >>> get("VariantPath").__name__, names()
+    ('VariantPath', ['VariantPath'])
+    """
+    modules = {name: module for module, names in owners.items() for name in names.split()}
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
+        with optional_libraries(f"{'.'.join(['pv', *package.split('.')[1:][-1:]])}.{name}"):
+            module = import_module(f"parquet_variant.{modules[name]}")
+        value = module if modules[name] in PACKAGES else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, lambda: sorted(modules)
+
+
+def register_methods(functions: Mapping[str, str]) -> None:
+    """Register the functions that implement methods of a lower layer, as ``module:function``."""
+    _METHODS.update(functions)
+
+
+def registered_method(name: str) -> Callable[..., Any]:
+    """Return the function that implements a method; it is imported on first use.
+
+    >>> registered_method("VariantArray.to_pylist").__name__
+    'python_objects'
+    """
+    module, _, function = _METHODS[name].partition(":")
+    with optional_libraries(name):
+        implementation: Callable[..., Any] = getattr(import_module(f"parquet_variant.{module}"), function)
+    return implementation
+
+
+@contextmanager
+def optional_libraries(user: str) -> Iterator[None]:
+    """Raise `VariantError` (``missing-extra``) that names the package to install if an import in the block fails.
+
+    `user`: the feature that needs the library.
+
+    >>> with optional_libraries("pv.sql"):
+    ...     raise ModuleNotFoundError(name="sqlglot")
+    Traceback (most recent call last):
+        ...
+    parquet_variant.errors.VariantError: pv.sql needs sqlglot: run: pip install 'parquet-variant[sql]'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        package = _INSTALL.get(missing.name or "")
+        if package is None:
+            raise
+        problem = f"{user} needs {missing.name}: run: pip install {package}"
+        raise VariantError(problem, reason="missing-extra") from None

@@ -1,0 +1,366 @@
+"""Delta tables as `tables.changes` sees them: planning, files, and the commit of row changes.
+
+Owns the parts of a change that are specific to Delta: deletion vectors, change data, row tracking, identity columns,
+statistics as JSON, and the transaction. Leaves the changes themselves to `tables.changes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import TableError, VariantError
+from parquet_variant.files.parquet.format.files import ParquetSource
+from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.layouts.parquet_reader import open_parquet
+from parquet_variant.path import VariantPath
+from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.tables.changes.change_plan import (
+    ChangeableTable,
+    ChangePlan,
+    FileChange,
+    IdentitySource,
+    NeededColumns,
+    PathBounds,
+    TableChange,
+)
+from parquet_variant.tables.columns import stored_schema
+from parquet_variant.tables.delta.data.deletion_vector import write_vector
+from parquet_variant.tables.delta.data.paths import relative_path, vector_path
+from parquet_variant.tables.delta.log.checkpoint import checkpoint_if_due
+from parquet_variant.tables.delta.log.commit import Transaction, commit
+from parquet_variant.tables.delta.log.file_actions import iter_adds
+from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, snapshot
+from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Txn, now_millis
+from parquet_variant.tables.delta.protocol.column_metadata import check_change_data_names
+from parquet_variant.tables.delta.protocol.features import check_writable, enabled, has_feature
+from parquet_variant.tables.delta.reading.pruning import column_bounds, prune_files
+from parquet_variant.tables.delta.reading.read import (
+    PLACES,
+    live_rows,
+    parquet_files,
+    read_file,
+    shredded_in,
+    unshredded_table,
+)
+from parquet_variant.tables.delta.reading.row_ids import tracked_rows, unshredded_rows
+from parquet_variant.tables.delta.reading.scan import DeltaScan, scan
+from parquet_variant.tables.delta.statistics.file_stats import (
+    Stats,
+    counted_metrics,
+    dump_stats,
+    read_stats,
+    stats_tree,
+    with_columns,
+)
+from parquet_variant.tables.delta.statistics.variant_stats import decode_bounds, encode_bounds
+from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
+from parquet_variant.tables.delta.writing.identity import IdentityValues, refuse_identity_set
+from parquet_variant.tables.file_metrics import FileMetrics
+from parquet_variant.tables.pruning import keys_between
+from parquet_variant.tables.scanning.table_scan import TableScan
+from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.storage import Storage
+from parquet_variant.tables.write_plan import TableWritePlan
+
+
+@dataclass(frozen=True)
+class DeltaChangePlan(ChangePlan[Add]):
+    """The plan of a change to a Delta table, for every task; can be pickled."""
+
+    current: Snapshot  # The table without its list of files.
+    write: WritePlan
+    uses_vectors: bool
+    records_changes: bool
+    copies_pages: bool = True
+
+    @property
+    def storage(self) -> Storage:  # type: ignore[override]
+        """The table's files."""
+        return self.current.storage
+
+    @property
+    def fixed_columns(self) -> frozenset[str]:
+        """The partition columns, in lower case."""
+        return frozenset(name.lower() for name in self.current.partition_columns)
+
+    @property
+    def tracks_rows(self) -> bool:
+        """Whether files keep row ids."""
+        return self.current.row_tracking_columns is not None
+
+    def path(self, file: Add) -> str:
+        """See `ChangePlan.path`."""
+        return relative_path(self.storage, file.path)
+
+    def partition(self, file: Add) -> Mapping[str, str | None]:
+        """See `ChangePlan.partition`."""
+        return file.partition_values
+
+    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> DeltaScan:
+        """See `ChangePlan.query`."""
+        return needed_columns(self.current, columns, variant, zone)
+
+    def with_every_row(self, file: Add) -> Add:
+        """See `ChangePlan.with_every_row`."""
+        return replace(file, deletion_vector=None)
+
+    def live_rows(self, file: Add, rows: int | None) -> Mask:
+        """See `ChangePlan.live_rows`."""
+        if rows is None:
+            with open_parquet(self.storage.open(self.path(file))) as parquet:
+                rows = int(parquet.metadata.num_rows)
+        live = live_rows(self.current, file.deletion_vector, rows)
+        return np.ones(rows, dtype=bool) if live is None else live
+
+    def read_rows(self, file: Add, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
+        """See `ChangePlan.read_rows`."""
+        if columns is None:
+            return tracked_rows(self.current, file, row_mask, shredded=True)
+        return read_file(self.current, columns, file, row_mask=row_mask, shredded=True)
+
+    def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
+        """See `ChangePlan.unshredded`."""
+        return unshredded_rows(self.current, rows) if columns is None else unshredded_table(rows, columns)
+
+    def like_file(self, rows: pa.Table) -> WritePlan:
+        """See `ChangePlan.like_file`."""
+        if not self.write.shred:
+            return self.write
+        return replace(self.write, shredding=shredded_in(rows, self.current.schema))
+
+    def as_updated(self, rows: pa.Table) -> pa.Table:
+        """Return updated rows, which keep their ids but get the commit version of the update."""
+        names = self.current.row_tracking_columns
+        if names is None or names[1] not in rows.column_names:
+            return rows
+        return rows.set_column(rows.column_names.index(names[1]), names[1], pa.nulls(len(rows), pa.int64()))
+
+    def with_deleted(self, file: Add, deleted: Mask) -> Add:
+        """Return the file with a deletion vector; its bounds stay valid, but may be wider than its rows."""
+        vector = write_vector(self.storage, np.flatnonzero(deleted).astype(np.uint64))
+        stats = read_stats(file.stats) | {"numRecords": len(deleted), "tightBounds": False}
+        return replace(file, deletion_vector=vector, stats=dump_stats(stats))
+
+    def write_changes(self, write: TableWritePlan[Add], changes: Mapping[str, pa.Table | None]) -> tuple[Any, ...]:
+        """See `ChangePlan.write_changes`."""
+        assert isinstance(write, WritePlan)
+        return tuple(write.write_changes(changes))
+
+    def with_replaced_columns(
+        self, file: Add, path: str, info: FileInfo, metrics: FileMetrics, columns: StructType
+    ) -> Add:
+        """See `ChangePlan.with_replaced_columns`."""
+        changed = stats_tree(metrics, stored_schema(columns))
+        stats = with_columns(read_stats(file.stats), changed, [f.physical_name for f in columns.fields])
+        return self.write.add(path, file.partition_values, info, dump_stats(stats))
+
+    def with_path_bounds(self, file: Add, path: str, info: FileInfo, bounds: PathBounds) -> Add:
+        """See `ChangePlan.with_path_bounds`."""
+        stats = read_stats(file.stats) | {"numRecords": info.rows}
+        for column, variant_path, sides in bounds:
+            for tree, bound in (("minValues", sides.lower), ("maxValues", sides.upper)):
+                if column in stats.get(tree, {}):
+                    _replace_bound(stats[tree], column, variant_path, bound)
+        return self.write.add(path, file.partition_values, info, dump_stats(stats))
+
+    def known_metrics(self, file: Add) -> FileMetrics:
+        """See `ChangePlan.known_metrics`."""
+        return counted_metrics(read_stats(file.stats), self.write.data_schema)
+
+
+def _replace_bound(bounds: Stats, column: str, path: VariantPath, bound: Variant | None) -> None:
+    """Replace the bound of a path in a Variant's bounds if it had one; damaged bounds are dropped."""
+    text = bounds.pop(column)
+    with suppress(TableError):
+        by_path = decode_bounds(str(text))
+        if by_path.pop(path, None) is not None and bound is not None:
+            by_path[path] = bound
+        if by_path:
+            bounds[column] = encode_bounds(by_path)
+
+
+def needed_columns(current: Snapshot, columns: NeededColumns, variant: str | None, zone: str) -> DeltaScan:
+    """Return the scan of columns that expressions need."""
+    return scan(current, {name: needed.select for name, needed in columns.items()}, column=variant, zone=zone)
+
+
+def plan_change(current: Snapshot, options: Mapping[str, Any]) -> DeltaChangePlan:
+    """Return the plan of a change to a table at one version."""
+    check_change_data_names(current.schema, current.metadata.configuration)
+    uses_vectors = current.metadata.configuration.get("delta.enableDeletionVectors") == "true"
+    return DeltaChangePlan(
+        current.without_files(),
+        plan_write(current, options=options),
+        uses_vectors and has_feature(current.protocol.writer_features, "deletionVectors"),
+        enabled(current.protocol, current.metadata, "changeDataFeed", "delta.enableChangeDataFeed"),
+    )
+
+
+class DeltaIdentities(IdentitySource):
+    """The values of a table's identity columns."""
+
+    def __init__(self, current: Snapshot) -> None:
+        self._values = IdentityValues(current)
+
+    def fill(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """See `IdentitySource.fill`."""
+        return self._values.of(tables)
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """The table's metadata with the new high water marks; None if these did not change."""
+        return self._values.metadata
+
+
+class DeltaTable(ChangeableTable[Add]):
+    """A Delta table at one version; its sets of files are rows of `Snapshot.files`."""
+
+    def __init__(self, current: Snapshot, txn: tuple[str, int] | None = None) -> None:
+        self.current = current
+        self.txn = txn
+
+    @classmethod
+    def open(
+        cls,
+        table: TableLike,
+        storage_options: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+    ) -> DeltaTable:
+        """Return the newest version of a table at a path or URL, or the version of a snapshot.
+
+        `txn`: the application and version that a change records.
+        """
+        return cls(snapshot(table, storage_options=storage_options), txn)
+
+    @property
+    def schema(self) -> StructType:
+        """The table's columns."""
+        return self.current.schema
+
+    @property
+    def version(self) -> int:
+        """The version."""
+        return self.current.version
+
+    @property
+    def uri(self) -> str:
+        """The location, for errors."""
+        return self.current.storage.uri
+
+    @property
+    def files(self) -> pa.Table:
+        """All data files."""
+        return self.current.files
+
+    def parquet_files(self) -> tuple[ParquetSource, ...]:
+        """See `ChangeableTable.parquet_files`."""
+        return parquet_files(self.current)
+
+    def plan(self, options: Mapping[str, Any]) -> DeltaChangePlan:
+        """See `ChangeableTable.plan`."""
+        check_writable(self.current.protocol, self.uri)
+        return plan_change(self.current, options)
+
+    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> DeltaScan:
+        """See `ChangeableTable.query`."""
+        return needed_columns(self.current, columns, variant, zone)
+
+    def prune(self, files: pa.Table, predicate: Predicate, query: TableScan[Any]) -> pa.Table:
+        """See `ChangeableTable.prune`."""
+        by_name = {selected.name: selected for selected in query.selection}
+        return prune_files(replace(self.current, files=files), predicate, by_name, query.place).files
+
+    def may_hold_keys(self, files: pa.Table, needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
+        """See `ChangeableTable.may_hold_keys`."""
+        query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
+        (selected,) = query.selection
+        if selected.output is None:
+            return np.ones(len(files), dtype=bool)
+        lower, upper = column_bounds(replace(self.current, files=files), selected, query.place)
+        return keys_between(lower, upper, keys, len(files))
+
+    def filtered(self, files: pa.Table, mask: Mask) -> pa.Table:
+        """See `ChangeableTable.filtered`."""
+        return files.filter(pa.array(mask))
+
+    def to_files(self, files: pa.Table) -> list[Add]:
+        """See `ChangeableTable.to_files`."""
+        return self.current.to_adds(files)
+
+    def removed_bytes(self, change: FileChange[Add]) -> int:
+        """See `ChangeableTable.removed_bytes`."""
+        is_kept = any(add.path == change.file.path for add in change.added)
+        return 0 if is_kept else change.file.size
+
+    def identities(self) -> DeltaIdentities:
+        """See `ChangeableTable.identities`."""
+        return DeltaIdentities(self.current)
+
+    def refuse_assignment(self, columns: Iterable[str]) -> None:
+        """Refuse to set identity columns."""
+        refuse_identity_set(self.current, columns)
+
+    @property
+    def has_transaction(self) -> bool:
+        """See `ChangeableTable.has_transaction`."""
+        return self.txn is not None
+
+    def is_applied(self) -> bool:
+        """See `ChangeableTable.is_applied`."""
+        return self.current.has_recorded(self.txn)
+
+    def commit(self, operation: str, change: TableChange[Add]) -> int:
+        """See `ChangeableTable.commit`."""
+        done = commit(self.current.storage, self._transaction(operation, change))
+        if not done.committed:
+            raise TableError(
+                f"another writer has committed the transaction {self.txn} first", reason="conflict", file=self.uri
+            )
+        checkpoint_if_due(self.current, done.version)
+        return done.version
+
+    def reload(self) -> DeltaTable:
+        """See `ChangeableTable.reload`."""
+        return DeltaTable(load_snapshot(self.current.storage), self.txn)
+
+    def _transaction(self, operation: str, change: TableChange[Add]) -> Transaction:
+        changed = change.changed
+        keys = {(file.file.path, file.file.deletion_vector) for file in changed}
+        mask = [(add.path, add.deletion_vector) in keys for add in iter_adds(change.opened.select(PLACES))]
+        removed = change.opened.filter(pa.array(mask, pa.bool_()))
+        identities = change.identities
+        return Transaction(
+            operation,
+            change.parameters,
+            adds=[add for file in changed for add in file.added] + list(change.added),
+            removes=self.current.to_removes(removed),
+            other_actions=[cdc for file in changed for cdc in file.change_data] + list(change.change_data),
+            metadata=identities.metadata if isinstance(identities, DeltaIdentities) else None,
+            reads=change.reads,
+            read_paths=frozenset(change.opened["path"].to_pylist()),
+            txn=None if self.txn is None else Txn(*self.txn, now_millis()),
+            current=self.current,
+        )
+
+    def discard(self, change: TableChange[Add]) -> None:
+        """Remove the files of a change that no commit will name; files that only got a deletion vector are kept."""
+        storage, old = self.current.storage, set(change.opened["path"].to_pylist())
+        changed = change.changed
+        adds = [add for file in changed for add in file.added] + list(change.added)
+        change_data = [cdc for file in changed for cdc in file.change_data] + list(change.change_data)
+        with suppress(OSError, VariantError):
+            for path in [add.path for add in adds if add.path not in old] + [cdc.path for cdc in change_data]:
+                storage.delete(relative_path(storage, path))
+            for add in adds:
+                vector = None if add.deletion_vector is None else vector_path(storage, add.deletion_vector)
+                if vector is not None and add.path in old:
+                    storage.delete(vector)

@@ -1,0 +1,77 @@
+"""``MERGE INTO target USING source ON condition WHEN …`` over Delta tables.
+
+Leaves the clauses to `tables.changes.merge_builder`, and running the merge to `tables.changes.merge_run`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.interop.table_of import table_of
+from parquet_variant.io.engine import Progress, ThreadEngine
+from parquet_variant.tables.changes.merge_builder import Merge
+from parquet_variant.tables.delta.dml.changeable import DeltaTable
+from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike
+from parquet_variant.tables.delta.reading.read import read_table
+
+
+def merge(
+    table: TableLike,
+    source: Any,
+    condition: str,
+    *,
+    source_alias: str = "source",
+    target_alias: str = "target",
+    zone: str = "UTC",
+    txn: tuple[str, int] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Merge:
+    """Begin a merge of rows into a table; its clauses define the changes, and ``execute`` commits them.
+
+    If the condition requires columns or paths to be equal, files that hold no key of the source are not opened; this is
+    decided by partition values and statistics.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot of the target.
+    source
+        Rows: a pyarrow table, columns by name, any object with Arrow's C stream, or the path of a Delta table.
+    condition
+        SQL over both: ``"target.id = source.v:id::bigint"``.
+    source_alias, target_alias
+        Names of the tables in SQL.
+    zone, txn, storage_options, threads, progress, **options
+        As for `delete`.
+
+    Returns
+    -------
+    Merge
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"id": [1, 2], "v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
+    ...     news = {"id": [2, 3], "v": pv.parse_json(['{"n": 20}', '{"n": 30}'])}
+    ...     merged = pv.delta.merge(folder, news, "target.id = source.id")
+    ...     result = merged.when_matched_update_all().when_not_matched_insert_all().execute()
+    ...     (result.rows_updated, result.rows_inserted), pv.delta.read(folder).to_pylist()
+    ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
+    """
+    target = DeltaTable.open(table, storage_options, txn)
+    rows = _source_rows(source, storage_options)
+    return Merge(target, rows, condition, source_alias, target_alias, zone, ThreadEngine(threads, progress), options)
+
+
+def _source_rows(source: Any, storage_options: Mapping[str, str] | None) -> pa.Table:
+    if isinstance(source, (str, os.PathLike, Snapshot)):
+        return read_table(source, storage_options=storage_options)
+    return table_of(source)

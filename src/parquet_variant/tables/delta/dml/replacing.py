@@ -1,0 +1,133 @@
+"""Replacing rows by new ones: the rows that meet a condition, or whole partitions.
+
+Owns the public operations and the choice of partitions. Leaves the work to `tables.changes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.errors import DeltaError
+from parquet_variant.io.engine import ThreadEngine
+from parquet_variant.tables.changes.change_plan import ChangeableTable, TableChange
+from parquet_variant.tables.changes.operations import delete_from_file, insertion, replace_rows
+from parquet_variant.tables.changes.retries import ChangeResult, run_change
+from parquet_variant.tables.delta.data.file_partitions import partition_keys
+from parquet_variant.tables.delta.dml.changeable import DeltaTable
+from parquet_variant.tables.delta.log.snapshot import TableLike
+from parquet_variant.tables.delta.protocol.actions import Add
+from parquet_variant.tables.row_input import all_rows
+
+
+def replace_where(
+    table: TableLike,
+    data: Any,
+    where: str,
+    *,
+    zone: str = "UTC",
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    **options: Any,
+) -> ChangeResult:
+    """Replace the rows for which a condition is true by new rows, in one commit.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot.
+    data
+        As for `append`; the condition must be true for every row.
+    where
+        SQL, as for `delete`.
+    zone, storage_options, threads, **options
+        As for `delete`.
+
+    Returns
+    -------
+    ChangeResult
+
+    Raises
+    ------
+    TableError
+        ``"outside-condition"`` if the condition is not true for a new row; and as `delete`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"day": [1, 1, 2], "n": [1, 2, 3]})
+    ...     _ = pv.delta.replace_where(folder, {"day": [1], "n": [9]}, "day = 1")
+    ...     sorted(pv.delta.read_table(folder)["n"].to_pylist())
+    [3, 9]
+    """
+    rows = all_rows(data)
+    current = DeltaTable.open(table, storage_options)
+    return replace_rows(current, rows, where, zone, ThreadEngine(threads, None), options)
+
+
+def replace_partitions(
+    table: TableLike,
+    data: Any,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    **options: Any,
+) -> ChangeResult:
+    """Replace all rows of the partitions that new rows belong to, in one commit; other partitions are kept.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot of a table with partition columns.
+    data
+        As for `append`.
+    storage_options, threads, **options
+        As for `delete`.
+
+    Returns
+    -------
+    ChangeResult
+
+    Raises
+    ------
+    TableError
+        ``"not-partitioned"``; and as `delete`.
+    """
+    rows = all_rows(data)
+    opened_table = DeltaTable.open(table, storage_options)
+    if not opened_table.current.partition_columns:
+        raise DeltaError(
+            "the table has no partition columns, so no partitions can be replaced: use overwrite or replace_where",
+            reason="not-partitioned",
+        )
+    engine = ThreadEngine(threads, None)
+
+    def plan(current: ChangeableTable[Add]) -> TableChange[Add]:
+        assert isinstance(current, DeltaTable)
+        changes = current.plan(options)
+        identities = current.identities()
+        new = [changes.write.with_generated_columns(part) for part in identities.fill(rows)]
+        change = insertion(current, new, identities, changes)
+        fields = current.current.partition_fields
+        written = {tuple(add.partition_values[field.physical_name] for field in fields) for add in change.added}
+
+        def in_written_partitions(files: pa.Table) -> pa.Table:
+            return files.filter(pa.array([key in written for key in partition_keys(files, fields)], pa.bool_()))
+
+        opened = in_written_partitions(current.files)
+        work = partial(delete_from_file, changes, None, "UTC")
+        done = engine.run("replace", work, current.to_files(opened))
+        return replace(
+            change,
+            opened=opened,
+            files=done,
+            reads=lambda files: len(in_written_partitions(files)) > 0,
+            parameters={"mode": "Overwrite"},
+        )
+
+    return run_change(opened_table, "WRITE", plan)

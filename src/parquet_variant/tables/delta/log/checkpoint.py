@@ -1,0 +1,278 @@
+"""Writing a checkpoint: the complete state of a version in Parquet files (PROTOCOL.md, "Checkpoints", V1 and V2).
+
+Owns the rows and columns of the file, `stats_parsed` with Variants in Parquet form among them, and `_last_checkpoint`.
+Leaves reading checkpoints to `file_actions`, and removing old log files to `cleanup`.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.errors import VariantError
+from parquet_variant.files.parquet.writing.writer import VariantWriter
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.delta.data.file_partitions import partition_column
+from parquet_variant.tables.delta.log.cleanup import clean_log
+from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA
+from parquet_variant.tables.delta.log.segment import LAST_CHECKPOINT, LOG
+from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, snapshot, writable_snapshot
+from parquet_variant.tables.delta.protocol.actions import Metadata, Txn, now_millis
+from parquet_variant.tables.delta.protocol.features import supports
+from parquet_variant.tables.delta.protocol.table_properties import duration_millis
+from parquet_variant.tables.delta.statistics.stats_table import StatsTable, read_stats, stats_type, with_json_stats
+from parquet_variant.tables.delta.statistics.variant_stats import decode_bounds_array
+from parquet_variant.tables.path_bounds import parsed_bounds
+from parquet_variant.tables.schema import Place, StructType
+
+_STRINGS = pa.map_(pa.string(), pa.string())
+_LIST = pa.list_(pa.string())
+_TYPES = {
+    "protocol": pa.struct(
+        [
+            ("minReaderVersion", pa.int32()),
+            ("minWriterVersion", pa.int32()),
+            ("readerFeatures", _LIST),
+            ("writerFeatures", _LIST),
+        ]
+    ),
+    "metaData": pa.struct(
+        [
+            ("id", pa.string()),
+            ("name", pa.string()),
+            ("description", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", _STRINGS)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", _LIST),
+            ("configuration", _STRINGS),
+            ("createdTime", pa.int64()),
+        ]
+    ),
+    "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+    "checkpointMetadata": pa.struct([("version", pa.int64()), ("tags", _STRINGS)]),
+    "sidecar": pa.struct(
+        [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _STRINGS)]
+    ),
+    "domainMetadata": pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
+}
+_REMOVE_NAMES = (
+    "path", "deletionTimestamp", "dataChange", "partitionValues", "size", "deletionVector", "baseRowId",
+    "defaultRowCommitVersion",
+)  # fmt: skip
+_ADD_NAMES = tuple(n for n in FILE_SCHEMA.names if n not in ("isAdd", "deletionTimestamp"))
+_DEFAULT_INTERVAL = 100
+DEFAULT_RETENTION = "interval 1 week"
+
+
+def checkpoint(
+    table: TableLike,
+    *,
+    stats_parsed: bool | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> str:
+    """Write a checkpoint of the newest version.
+
+    Parameters
+    ----------
+    table, storage_options
+        The table; see `snapshot`.
+    stats_parsed
+        Also write statistics as typed columns, those of Variants as Variant columns with the Parquet annotation
+        (default: ``delta.checkpoint.writeStatsAsStruct``). Statistics as JSON are written unless
+        ``delta.checkpoint.writeStatsAsJson`` is ``false``.
+
+    Returns
+    -------
+    str
+        The file, relative to the table.
+
+    Raises
+    ------
+    TableError
+        As `snapshot`; ``"unsupported-feature"`` if this library may not write the table.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.delta.checkpoint(folder)
+    '_delta_log/00000000000000000000.checkpoint.parquet'
+    """
+    return write_checkpoint(writable_snapshot(table, storage_options), stats_parsed=stats_parsed)
+
+
+def write_checkpoint(current: Snapshot, *, stats_parsed: bool | None = None, tombstones: bool = True) -> str:
+    """Write a checkpoint of a snapshot and return its path; without `tombstones`, it names no removed file."""
+    configuration = current.metadata.configuration
+    if stats_parsed is None:
+        stats_parsed = configuration.get("delta.checkpoint.writeStatsAsStruct", "false").lower() == "true"
+    as_json = configuration.get("delta.checkpoint.writeStatsAsJson", "true").lower() != "false"
+    # Deletion vectors need numRecords, in one form or the other.
+    stats_parsed = stats_parsed or (not as_json and current.files["deletionVector"].null_count < current.num_files)
+    removes = _recent_removes(current) if tombstones else current.tombstones.slice(0, 0)
+    files = [
+        _file_actions("add", current.files, _add_columns(current, as_json=as_json, stats_parsed=stats_parsed)),
+        _file_actions("remove", removes, {name: removes[name] for name in _REMOVE_NAMES}),
+    ]
+    if configuration.get("delta.checkpointPolicy") == "v2" and supports(current.protocol, "v2Checkpoint"):
+        return _write_v2(current, pa.concat_tables(files, promote_options="default"))
+    rows = pa.concat_tables([*_other_actions(current), *files], promote_options="default")
+    path = f"{LOG}/{current.version:020}.checkpoint.parquet"
+    size = _write_rows(current, path, rows)
+    _write_hint(current, len(rows), size)
+    return path
+
+
+def _write_v2(current: Snapshot, files: pa.Table) -> str:
+    """Write a checkpoint with the file actions in a sidecar (PROTOCOL.md, "V2 Spec") and return its path."""
+    name = f"{uuid.uuid4()}.parquet"
+    size = _write_rows(current, f"{LOG}/_sidecars/{name}", files)
+    sidecar = {"path": name, "sizeInBytes": size, "modificationTime": now_millis(), "tags": None}
+    rows = pa.concat_tables(
+        [
+            _actions("checkpointMetadata", [{"version": current.version, "tags": None}]),
+            *_other_actions(current),
+            _actions("sidecar", [sidecar]),
+            files.slice(0, 0),  # delta-spark reads the columns add and remove of every checkpoint
+        ],
+        promote_options="default",
+    )
+    path = f"{LOG}/{current.version:020}.checkpoint.{uuid.uuid4()}.parquet"
+    _write_hint(current, len(rows) + len(files), size + _write_rows(current, path, rows))
+    return path
+
+
+def _write_rows(current: Snapshot, path: str, rows: pa.Table) -> int:
+    with current.storage.create(path) as local:
+        with VariantWriter(local, compression="snappy", mode="overwrite") as writer:
+            writer.write_batch(rows)
+        return int(local.stat().st_size)
+
+
+def _write_hint(current: Snapshot, rows: int, size: int) -> None:
+    hint = {"version": current.version, "size": rows, "sizeInBytes": size, "numOfAddFiles": current.num_files}
+    current.storage.put(LAST_CHECKPOINT, json.dumps(hint).encode())
+
+
+def checkpoint_if_due(current: Snapshot, version: int) -> None:
+    """Write a checkpoint if the version that was just committed is due for one (``delta.checkpointInterval``).
+
+    A checkpoint only speeds up reading, so its failure does not fail the commit.
+    """
+    try:
+        interval = int(current.metadata.configuration.get("delta.checkpointInterval", _DEFAULT_INTERVAL))
+    except ValueError:
+        interval = _DEFAULT_INTERVAL
+    if interval > 0 and version > 0 and version % interval == 0:
+        with suppress(OSError, VariantError, pa.ArrowException):
+            checkpoint(snapshot(current.storage.uri, version=version, storage_options=current.storage.options))
+            clean_log(current.storage, current.metadata.configuration)
+
+
+def _other_actions(current: Snapshot) -> list[pa.Table]:
+    return [
+        _actions("protocol", [current.protocol.to_dict()]),
+        _actions("metaData", [_metadata(current.metadata)]),
+        _actions("txn", [txn.to_dict() for txn in _recent_txns(current)]),
+        _actions("domainMetadata", [domain.to_dict() for domain in current.domains.values()]),
+    ]
+
+
+def _recent_txns(current: Snapshot) -> list[Txn]:
+    """Return application versions without those older than ``delta.setTransactionRetentionDuration``."""
+    text = current.metadata.configuration.get("delta.setTransactionRetentionDuration")
+    if text is None:
+        return list(current.txns.values())
+    since = now_millis() - duration_millis(text)
+    return [txn for txn in current.txns.values() if txn.last_updated is None or txn.last_updated >= since]
+
+
+def _metadata(metadata: Metadata) -> dict[str, Any]:
+    action = metadata.to_dict()
+    action["configuration"] = list(metadata.configuration.items())
+    options = metadata.format.get("options")
+    action["format"] = {
+        "provider": str(metadata.format.get("provider", "parquet")),
+        "options": [(key, str(value)) for key, value in options.items()] if isinstance(options, dict) else [],
+    }
+    return action
+
+
+def _actions(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.table({name: pa.array(rows, _TYPES[name])})
+
+
+def _file_actions(name: str, files: pa.Table, columns: dict[str, Any]) -> pa.Table:
+    arrays = [one_chunk(column) for column in columns.values()]
+    fields = [pa.field(key, array.type) for key, array in zip(columns, arrays, strict=True)]
+    struct = pa.StructArray.from_arrays(arrays, fields=fields) if len(files) else pa.nulls(0, pa.struct(fields))
+    return pa.table({name: struct})
+
+
+def _add_columns(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> dict[str, Any]:
+    files = current.files
+    columns = {name: files[name] for name in _ADD_NAMES if name != "stats"}
+    # A checkpoint changes no rows: streams that read it must not treat its files as new ones.
+    columns["dataChange"] = pa.array(np.zeros(len(files), dtype=bool))
+    if as_json:
+        columns["stats"] = with_json_stats(files, current.schema)["stats"].cast(pa.string())
+    if stats_parsed:
+        columns["stats_parsed"] = parsed_stats(files, current.schema)
+        if current.partition_columns:
+            columns["partitionValues_parsed"] = _parsed_partitions(current)
+    return columns
+
+
+def _recent_removes(current: Snapshot) -> pa.Table:
+    """Return the tombstones that vacuum may still need."""
+    retention = duration_millis(
+        current.metadata.configuration.get("delta.deletedFileRetentionDuration", DEFAULT_RETENTION)
+    )
+    stamps = pc.fill_null(current.tombstones["deletionTimestamp"], 0)
+    return current.tombstones.filter(pc.greater(stamps, pa.scalar(now_millis() - retention)))
+
+
+def parsed_stats(files: pa.Table, schema: StructType) -> pa.StructArray:
+    """Return the statistics of files in their original types, with Variants as Variant columns (RFC, "In Parquet")."""
+    stats = read_stats(files, schema)
+    kind = stats_type(schema, variants=VARIANT_STORAGE)
+    return _typed_stats(stats, kind, ())
+
+
+def _typed_stats(stats: StatsTable, kind: pa.StructType, place: Place) -> pa.Array:
+    children, fields = [], []
+    for f in kind:
+        field_place = (*place, f.name)
+        if pa.types.is_struct(f.type) and f.type != VARIANT_STORAGE:
+            if not f.type.num_fields:
+                continue
+            children.append(_typed_stats(stats, f.type, field_place))
+        elif f.type == VARIANT_STORAGE:
+            children.append(_variant_bounds(stats, field_place))
+        else:
+            children.append(one_chunk(stats.get(field_place[0], field_place[1:])))
+        fields.append(pa.field(f.name, children[-1].type, metadata=f.metadata))
+    return pa.StructArray.from_arrays(children, fields=fields)
+
+
+def _variant_bounds(stats: StatsTable, place: Place) -> pa.Array:
+    bounds = decode_bounds_array(one_chunk(stats.get(place[0], place[1:])))
+    other = stats.parsed_variant(place[0], place[1:])
+    if other is not None:
+        bounds = pc.if_else(bounds.is_null(), parsed_bounds(other), bounds)
+    pieces = [pc.fill_null(pc.struct_field(bounds, name).cast(pa.binary()), b"") for name in ("metadata", "value")]
+    return pa.StructArray.from_arrays(pieces, fields=list(VARIANT_STORAGE), mask=bounds.is_null())
+
+
+def _parsed_partitions(current: Snapshot) -> pa.Array:
+    columns = {f.physical_name: partition_column(current.files, f) for f in current.partition_fields}
+    return pa.StructArray.from_arrays(list(columns.values()), list(columns))

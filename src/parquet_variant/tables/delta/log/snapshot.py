@@ -1,0 +1,329 @@
+"""A version of a table: its schema, properties and files.
+
+Owns `Snapshot` and its choice by version or by time. Leaves replay to `replay`, the data to `reading.read`, and
+statistics to `reading.pruning`.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias, TypedDict
+
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import empty_table
+from parquet_variant.errors import DeltaError, TableError, check_batch, check_count, without_secrets
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables.delta.log.file_actions import iter_adds
+from parquet_variant.tables.delta.log.replay import DamagedCheckpointError, State, replay
+from parquet_variant.tables.delta.log.segment import Segment, list_segment, version_at
+from parquet_variant.tables.delta.protocol.actions import (
+    Add,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Remove,
+    Txn,
+    now_millis,
+)
+from parquet_variant.tables.delta.protocol.features import (
+    ROW_COMMIT_COLUMN,
+    ROW_ID_COLUMN,
+    check_readable,
+    check_writable,
+    column_mapping_mode,
+    enabled,
+    in_commit_since,
+    shredding_enabled,
+    table_schema,
+)
+from parquet_variant.tables.delta.protocol.schema import parse_schema
+from parquet_variant.tables.delta.protocol.schema_merging import check_type_changes
+from parquet_variant.tables.delta.statistics.stats_table import with_json_stats
+from parquet_variant.tables.schema import Field, StructType
+from parquet_variant.tables.storage import Storage, open_storage
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A table at one version.
+
+    Parameters
+    ----------
+    storage
+        The table's files.
+    version
+        The version.
+    timestamp
+        Modification time of the commit file, in milliseconds since 1970.
+    protocol, metadata, txns, domains
+        The newest actions of the log at that version.
+    files, tombstones
+        Added and removed files, as `file_actions.FILE_SCHEMA`.
+    """
+
+    storage: Storage
+    version: int
+    timestamp: int
+    protocol: Protocol
+    metadata: Metadata
+    txns: Mapping[str, Txn]
+    domains: Mapping[str, DomainMetadata]
+    files: pa.Table
+    tombstones: pa.Table
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The columns."""
+        return table_schema(self.protocol, self.metadata)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The names of the partition columns."""
+        return self.metadata.partition_columns
+
+    @property
+    def partition_fields(self) -> tuple[Field, ...]:
+        """The partition columns."""
+        return tuple(field for name in self.partition_columns if (field := self.schema.get(name)) is not None)
+
+    @property
+    def shredding_enabled(self) -> bool:
+        """Whether new files may contain shredded Variants."""
+        return shredding_enabled(self.protocol, self.metadata)
+
+    @property
+    def column_mapping(self) -> str:
+        """``"none"``, ``"name"`` or ``"id"``."""
+        return column_mapping_mode(self.protocol, self.metadata)
+
+    @property
+    def row_tracking_columns(self) -> tuple[str, str] | None:
+        """The names of the columns with row ids and commit versions; None if the table does not track rows."""
+        if not enabled(self.protocol, self.metadata, "rowTracking", "delta.enableRowTracking"):
+            return None
+        names = (self.metadata.configuration.get(key) for key in (ROW_ID_COLUMN, ROW_COMMIT_COLUMN))
+        row_id, commit = names
+        return None if row_id is None or commit is None else (row_id, commit)
+
+    def has_recorded(self, txn: tuple[str, int] | None) -> bool:
+        """Return whether the table has recorded an application's version, or a later one."""
+        check_batch("txn", txn)
+        recorded = None if txn is None else self.txns.get(txn[0])
+        return recorded is not None and txn is not None and recorded.version >= txn[1]
+
+    @property
+    def num_files(self) -> int:
+        """The number of data files."""
+        return int(self.files.num_rows)
+
+    def to_adds(self, files: pa.Table, *, data_change: bool = True) -> list[Add]:
+        """Return actions that add rows of `files` again, with statistics as JSON."""
+        return [replace(add, data_change=data_change) for add in iter_adds(with_json_stats(files, self.schema))]
+
+    def to_removes(self, files: pa.Table, *, data_change: bool = True) -> list[Remove]:
+        """Return actions that remove rows of `files`.
+
+        `data_change`: False if other files of the same commit contain the same rows.
+        Raises `DeltaError`: reason ``"append-only"`` if the table forbids it.
+        """
+        if data_change and self.metadata.configuration.get("delta.appendOnly", "false").lower() == "true":
+            raise DeltaError(
+                f"{self.storage.uri} is append-only: set delta.appendOnly to false to change or delete rows",
+                reason="append-only",
+                file=self.storage.uri,
+            )
+        now = now_millis()
+        return [
+            Remove(
+                add.path,
+                data_change,
+                now,
+                True,
+                add.partition_values,
+                add.size,
+                add.deletion_vector,
+                add.base_row_id,
+                add.default_row_commit_version,
+            )
+            for add in iter_adds(files)
+        ]
+
+    def without_files(self) -> Snapshot:
+        """Return the snapshot without its list of files, for tasks: a large table's list is slow to pickle.
+
+        An empty slice would be pickled with the memory that it shares.
+        """
+        no_files = empty_table(self.files.schema)
+        return replace(self, files=no_files, tombstones=no_files)
+
+    def __repr__(self) -> str:
+        return f"Snapshot({without_secrets(self.storage.uri)!r}, version={self.version}, files={self.num_files})"
+
+
+# A table as operations take it: a path, a URL, or a snapshot of it.
+TableLike: TypeAlias = str | os.PathLike[str] | Snapshot
+
+
+class SnapshotKeywords(TypedDict, total=False):
+    """The keywords of `snapshot`."""
+
+    version: int | None
+    timestamp: int | str | datetime | None
+    storage_options: Mapping[str, str] | None
+    allow_outside: bool
+
+
+def snapshot(
+    table: TableLike,
+    *,
+    version: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
+) -> Snapshot:
+    """Return a table at a version, or as of a time.
+
+    Parameters
+    ----------
+    table
+        Path or URL of the table; a `Snapshot` is returned unchanged.
+    version
+        The version (default: the newest).
+    timestamp
+        Choose the newest version committed at or before this time: milliseconds since 1970, an ISO 8601 string or a
+        datetime. The time of a version is the one that the commit records if the table has in-commit timestamps, else
+        the modification time of its file.
+    storage_options
+        Configuration of the object store.
+    allow_outside
+        Also read files outside of the table that its log names (shallow clones); by default these are refused.
+
+    Returns
+    -------
+    Snapshot
+
+    Raises
+    ------
+    TableError
+        ``"not-a-table"``, ``"no-such-version"``, ``"unsupported-feature"`` (with the reader feature), ``"broken-log"``.
+
+    Warns
+    -----
+    UserWarning
+        A damaged checkpoint is ignored, because the log still has the commits.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     snapshot = pv.delta.snapshot(folder)
+    ...     snapshot.version, snapshot.num_files, snapshot.protocol.reader_features
+    (0, 1, ('variantType', 'variantShredding'))
+    """
+    if isinstance(table, Snapshot):
+        return table
+    if version is not None and timestamp is not None:
+        raise DeltaError("give a version or a timestamp, not both", reason="bad-argument")
+    if version is not None:
+        check_count("version", version)
+    storage = open_storage(table, storage_options, allow_outside=allow_outside)
+    if timestamp is not None:
+        newest = load_snapshot(storage, files=False)
+        version = version_at(storage, to_millis(timestamp), in_commit_since(newest.protocol, newest.metadata))
+    return load_snapshot(storage, version)
+
+
+def writable_snapshot(table: TableLike, storage_options: Mapping[str, str] | None = None) -> Snapshot:
+    """Return the newest version of a table, or a given snapshot, for an operation that writes to the table.
+
+    Raises `DeltaError`: as `snapshot`; ``"unsupported-feature"`` if this library may not write the table.
+    """
+    current = snapshot(table, storage_options=storage_options)
+    check_writable(current.protocol, current.storage.uri)
+    return current
+
+
+def load_snapshot(storage: Storage, version: int | None = None, *, files: bool = True) -> Snapshot:
+    """Return the table in a storage at a version; `files=False` leaves out the file actions."""
+    try:
+        segment, state = _replayed(storage, version, files)
+    except TableError as error:
+        raise error.at(file=storage.uri) from None
+    assert state.protocol is not None and state.metadata is not None
+    check_readable(state.protocol, storage.uri)
+    if "delta.typeChanges" in state.metadata.schema_string:
+        check_type_changes(parse_schema(state.metadata.schema_string), state.protocol.reader_features, storage.uri)
+    return Snapshot(
+        storage,
+        segment.version,
+        segment.modified,
+        state.protocol,
+        state.metadata,
+        state.txns,
+        state.domains,
+        state.files,
+        state.tombstones,
+    )
+
+
+def _replayed(storage: Storage, version: int | None, files: bool) -> tuple[Segment, State]:
+    """Return the files that make up a version, and its state.
+
+    A checkpoint only speeds up reading: a damaged one is ignored, with a warning, if the log still has the commits.
+    """
+    damaged: set[str] = set()
+    segment = list_segment(storage, version)
+    problem: DamagedCheckpointError | None = None
+    while True:
+        try:
+            state = replay(storage, segment, files=files)
+        except DamagedCheckpointError as error:
+            assert segment.checkpoint is not None
+            problem = problem or error
+            damaged.update(segment.checkpoint.files)
+            try:
+                segment = list_segment(storage, segment.version, damaged=damaged)
+            except DeltaError:
+                raise problem from None
+            continue
+        if problem is not None:
+            warnings.warn(
+                f"{problem.message}: the checkpoint is ignored, because {without_secrets(storage.uri)} still has the "
+                "commits; write a new one with pv.delta.checkpoint",
+                stacklevel=4,
+            )
+        return segment, state
+
+
+def to_millis(timestamp: int | str | datetime) -> int:
+    """Return a time as milliseconds since 1970; strings and datetimes without a time zone are local.
+
+    >>> to_millis("1970-01-01T00:00:01Z")
+    1000
+    """
+    if isinstance(timestamp, int):
+        return timestamp
+    if not isinstance(timestamp, str | datetime):
+        raise DeltaError(
+            f"timestamp is {timestamp!r}: give milliseconds, an ISO 8601 string or a datetime", reason="bad-argument"
+        )
+    if isinstance(timestamp, str):
+        try:
+            timestamp = datetime.fromisoformat(timestamp)
+        except ValueError:
+            raise DeltaError(
+                f"timestamp is {timestamp!r}: give an ISO 8601 time, such as 2026-01-31T12:00:00Z",
+                reason="bad-argument",
+            ) from None
+    try:
+        return (timestamp.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError, OSError):
+        raise DeltaError(f"timestamp {timestamp} is out of range", reason="bad-argument") from None

@@ -1,0 +1,215 @@
+"""Erasing rows for good: from the table, its older versions, its log and its statistics.
+
+Owns the steps. Leaves rewriting files and the report to `tables.changes.erasing`, and removing files to `vacuum`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.errors import DeltaError
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.io.temporaries import dead_temporaries
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.tables.changes.erasing import (
+    WRITER_MILLIS,
+    EraseReport,
+    check_condition,
+    check_no_writer,
+    count_erasure,
+    erase_rows,
+    refuse_misspelled_condition,
+    verify_erasure,
+    with_own_keys,
+)
+from parquet_variant.tables.delta.dml.changeable import DeltaChangePlan, DeltaTable
+from parquet_variant.tables.delta.log.checkpoint import write_checkpoint
+from parquet_variant.tables.delta.log.cleanup import checkpoint_sidecars
+from parquet_variant.tables.delta.log.commit import Transaction, commit
+from parquet_variant.tables.delta.log.segment import LOG, commit_path, commit_times
+from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
+from parquet_variant.tables.delta.maintenance.vacuum import (
+    check_not_published,
+    files_to_remove,
+    remove_files,
+    uncommitted_since,
+)
+from parquet_variant.tables.delta.protocol.actions import Add, now_millis
+from parquet_variant.tables.delta.writing.data_files import WritePlan
+from parquet_variant.tables.schema import StructType
+
+
+def erase(
+    table: str | os.PathLike[str],
+    where: str,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+    zone: str = "UTC",
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **options: Any,
+) -> EraseReport:
+    """Erase the rows for which a condition is true from a table, its history and its statistics.
+
+    The steps: rewrite the files that hold matching rows, and those with deletion vectors; remove all older versions,
+    with their data files, change data, commits and checkpoints, because these hold the rows, or statistics and
+    predicates that name their values; read all remaining files again to verify that no row matches. A process that is
+    killed in between leaves a readable table; call `erase` again to finish.
+
+    Files that hold no matching row are kept: their lists of object keys and shredding schemas may name keys, but not
+    values, that only erased rows used. An erasure cannot reach copies: backups, shallow and deep clones, exports,
+    snapshots and versions of the object store, and the memory of running readers.
+
+    Parameters
+    ----------
+    table
+        Path or URL.
+    where
+        SQL, as for `delete`.
+    dry_run
+        Only count rows, files and versions.
+    force
+        Also erase if a writer seems to be active: if a data file without a commit is younger than an hour. Its commit
+        would then fail or lose files. Readers of older versions fail in any case.
+    zone, storage_options, threads, progress, engine, **options
+        As for `delete`.
+
+    Returns
+    -------
+    EraseReport
+
+    Raises
+    ------
+    TableError
+        ``"writer-active"`` and ``"no-such-path"`` (no row matches because of a misspelled path) without `force`;
+        ``"append-only"``; ``"published"`` for a table that `pv.publish` made; ``"conflict"`` if another commit came in
+        between: call `erase` again; ``"not-erased"`` if a remaining file still holds a matching row; and as `delete`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"user": 1}', '{"user": 2}'])})
+    ...     report = pv.delta.erase(folder, "v:user::int = 1")
+    ...     report.rows_erased, report.versions_removed, pv.delta.read(folder).to_pylist()
+    (1, 1, [{'user': 2}])
+    """
+    check_condition(where, DeltaError)
+    workers = engine_or_threads(engine, threads, progress)
+    current = writable_snapshot(table, storage_options)
+    check_not_published(current)
+    uri, versions = current.storage.uri, _readable_versions(current)
+    if dry_run:
+        rows, files = count_erasure(_ErasingTable(current), where, zone, workers, options)
+        refuse_misspelled_condition(_ErasingTable(current), where, zone, rows)
+        return EraseReport(uri, True, current.version, rows, files, versions_removed=versions)
+    if not force:
+        check_no_writer(uncommitted_since(current, now_millis() - WRITER_MILLIS), uri, DeltaError)
+    done = erase_rows(_ErasingTable(current), where, zone, workers, options)
+    if not force:
+        refuse_misspelled_condition(_ErasingTable(current), where, zone, done.rows_deleted)
+    # A commit of its own, so that the log can begin with a commit that names no file.
+    erased = load_snapshot(current.storage)
+    start = commit(current.storage, Transaction("ERASE", {"numErasedRows": done.rows_deleted}, current=erased))
+    newest = load_snapshot(current.storage)
+    if newest.version != start.version:
+        raise DeltaError(
+            f"version {newest.version} was committed by another writer meanwhile: erase again",
+            reason="conflict",
+            file=uri,
+        )
+    # Data files go first, while tombstones name them: otherwise a killed erasure would leave files without a commit.
+    removed = files_to_remove(newest, now_millis() + 1, tombstones=False)
+    remove_files(newest, removed)
+    write_checkpoint(newest, tombstones=False)
+    log_files = _remove_log(newest)
+    newest.storage.remove_empty_directories()
+    newest = load_snapshot(newest.storage)
+    verified = verify_erasure(_ErasingTable(newest), where, zone, workers, options)
+    _check_storage(newest)
+    return EraseReport(
+        uri,
+        False,
+        newest.version,
+        done.rows_deleted,
+        done.files_removed,
+        files_removed=len(removed),
+        versions_removed=versions,
+        log_files_removed=log_files,
+        files_verified=verified,
+    )
+
+
+@dataclass(frozen=True)
+class _ErasingPlan(DeltaChangePlan):
+    """A plan that keeps nothing of erased rows."""
+
+    def read_rows(self, file: Add, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
+        """See `ChangePlan.read_rows`."""
+        return with_own_keys(super().read_rows(file, row_mask, columns), columns or self.schema)
+
+    def like_file(self, rows: pa.Table) -> WritePlan:
+        """Return the plan that infers the shredding schema from the rows that are left."""
+        return replace(self.write, shredding={})
+
+
+class _ErasingTable(DeltaTable):
+    """A table whose changes rewrite whole files: no deletion vectors, no copied pages, no change data."""
+
+    def plan(self, options: Mapping[str, Any]) -> DeltaChangePlan:
+        """See `ChangeableTable.plan`."""
+        plan = super().plan(options)
+        return _ErasingPlan(plan.current, plan.write, uses_vectors=False, records_changes=False, copies_pages=False)
+
+    def reload(self) -> _ErasingTable:
+        """See `ChangeableTable.reload`."""
+        return _ErasingTable(load_snapshot(self.current.storage))
+
+
+def _readable_versions(current: Snapshot) -> int:
+    """Return for how many versions, up to this one, the log has commits."""
+    return sum(version <= current.version for version in commit_times(current.storage))
+
+
+def _remove_log(newest: Snapshot) -> int:
+    """Remove the files of the log that the newest version does not need, and return their number.
+
+    The checkpoint of the newest version exists already, so the table can be read at any time.
+    """
+    storage = newest.storage
+    prefix = f"{newest.version:020}.checkpoint"
+    files = [file.path for file in storage.list(LOG)]
+    checkpoints = [path for path in files if path.startswith(f"{LOG}/{prefix}")]
+    sidecars = {name for path in checkpoints for name in checkpoint_sidecars(storage, path)}
+    removed = [f"{LOG}/{name}" for name in dead_temporaries(*storage.filesystem(LOG))]
+    for path in files:
+        directory, _, name = path.rpartition("/")
+        if directory == f"{LOG}/_sidecars":
+            removed += [] if name in sidecars else [path]
+        elif directory == LOG and name[:20].isdigit() and path not in (*checkpoints, commit_path(newest.version)):
+            removed.append(path)
+    for path in sorted(removed):
+        storage.delete(path)
+    return len(removed)
+
+
+def _check_storage(newest: Snapshot) -> None:
+    """Check that storage has no data files that the table does not name.
+
+    Raises `DeltaError`: reason ``"not-erased"``.
+    """
+    if unnamed := files_to_remove(newest, now_millis() + 1, tombstones=False):
+        raise DeltaError(
+            f"{unnamed[0]} is left in the table's directory, although no version names it: erase again when no writer "
+            "is active",
+            reason="not-erased",
+            file=unnamed[0],
+        )

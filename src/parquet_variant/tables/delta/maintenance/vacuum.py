@@ -1,0 +1,190 @@
+"""Removing files that no version within the retention needs: old data, and files that failed writers left.
+
+Owns which files are removed. Leaves the log's own files to `log.checkpoint`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+
+from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.io.filesystems import ICEBERG_METADATA, is_inside, table_directories
+from parquet_variant.io.temporaries import dead_temporaries
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.changes.erasing import TABLE_FILE_ENDINGS
+from parquet_variant.tables.delta.data.paths import relative_path, vector_path
+from parquet_variant.tables.delta.log.checkpoint import DEFAULT_RETENTION
+from parquet_variant.tables.delta.log.commit import Transaction, commit
+from parquet_variant.tables.delta.log.segment import LOG
+from parquet_variant.tables.delta.log.snapshot import Snapshot, writable_snapshot
+from parquet_variant.tables.delta.protocol.actions import DeletionVector, now_millis
+from parquet_variant.tables.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY, duration_millis
+from parquet_variant.tables.delta.writing.data_files import CHANGE_DATA
+from parquet_variant.tables.storage import StorageFile
+
+_RETENTION = "delta.deletedFileRetentionDuration"
+_ICEBERG = "metadata"
+
+
+def vacuum(
+    table: str | os.PathLike[str],
+    *,
+    retention: timedelta | None = None,
+    dry_run: bool = False,
+    force: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Delete the files that the table no longer needs.
+
+    A file is deleted if the newest version does not hold it and it was removed, or (if no version ever held it)
+    written, longer ago than the retention. Temporary files in the log are deleted if their writer died. Other tables in
+    subdirectories are kept.
+
+    Parameters
+    ----------
+    table, storage_options
+        Path or URL of the table; see `snapshot`.
+    retention
+        How long to keep files (default: ``delta.deletedFileRetentionDuration``, which is one week unless set).
+    dry_run
+        Only return the files.
+    force
+        Allow a retention shorter than the table's: active writers, and readers of old versions, may then fail.
+
+    Returns
+    -------
+    list of str
+        The deleted files, relative to the table.
+
+    Raises
+    ------
+    TableError
+        ``"retention-too-short"`` without `force`; ``"unsupported-feature"``; ``"published"`` for a table that
+        `pv.publish` made.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.delta.vacuum(folder)
+    []
+    """
+    current = writable_snapshot(table, storage_options)
+    check_not_published(current)
+    if not isinstance(retention, timedelta | None):
+        raise DeltaError(f"retention is {retention!r}: give a timedelta", reason="bad-option")
+    minimum = duration_millis(current.metadata.configuration.get(_RETENTION, DEFAULT_RETENTION))
+    keep = minimum if retention is None else int(retention.total_seconds() * 1000)
+    if keep < minimum and not force:
+        raise DeltaError(
+            f"the retention {retention} is shorter than the table's {timedelta(milliseconds=minimum)}: active writers "
+            "would lose their files; pass force=True (--force) if there are none",
+            reason="retention-too-short",
+        )
+    removed = files_to_remove(current, now_millis() - keep)
+    removed += [f"{LOG}/{name}" for name in dead_temporaries(*current.storage.filesystem(LOG))]
+    if removed and not dry_run:
+        remove_files(current, removed)
+        parameters = {"numDeletedFiles": len(removed), "retentionMillis": keep}
+        commit(current.storage, Transaction("VACUUM END", parameters, current=current))
+    return sorted(removed)
+
+
+def check_not_published(current: Snapshot) -> None:
+    """Refuse to remove files of a table that `pv.publish` made. Raises `DeltaError`: reason ``"published"``."""
+    source = current.metadata.configuration.get(PUBLISHED_FROM_PROPERTY)
+    if source is not None:
+        raise DeltaError(
+            f"{current.storage.uri} was published from {source}, whose files are not all in Delta's log: clean up the "
+            f"{source} table instead",
+            reason="published",
+            file=current.storage.uri,
+        )
+
+
+def files_to_remove(current: Snapshot, cutoff: int, *, tombstones: bool = True) -> list[str]:
+    """Return the files that were removed, or written without a commit, at or before a time.
+
+    `cutoff`: milliseconds since 1970.
+    `tombstones`: keep files that were removed after the cutoff; without it, every file of the table that the version
+      does not hold and that was written before the cutoff is returned. A file that no version in the log names is of
+      the table if its name ends as those of tables do.
+    """
+    files = list(current.storage.list(""))
+    needed = _needed_files(current, cutoff if tombstones else None)
+    needed |= {current.storage.unlinked(path) for path in needed - {file.path for file in files}}
+    unneeded = [file.path for file in _own_files(files) if file.path not in needed and file.modified <= cutoff]
+    if tombstones:
+        return unneeded
+    named = _needed_files(current, -1)
+    return [path for path in unneeded if path.endswith(TABLE_FILE_ENDINGS) or path in named]
+
+
+def _own_files(files: Sequence[StorageFile]) -> list[StorageFile]:
+    """Return the files in a table's directory that are not hidden, and not in the directory of another table."""
+    other_tables = table_directories([file.path for file in files])
+    # Iceberg metadata of the same files (`pv.publish`).
+    if any(file.path.startswith(f"{_ICEBERG}/") and file.path.endswith(ICEBERG_METADATA) for file in files):
+        other_tables.add(_ICEBERG)
+    return [
+        file for file in files
+        if not _is_hidden(file.path) and not is_inside(file.path, other_tables)
+    ]  # fmt: skip
+
+
+def remove_files(current: Snapshot, paths: Iterable[str]) -> None:
+    """Delete files of a table."""
+    for path in paths:
+        current.storage.delete(path)
+
+
+def uncommitted_since(current: Snapshot, cutoff: int) -> list[str]:
+    """Return data files that were written after a time and that no version within the log names."""
+    named = _needed_files(current, -1)
+    return [
+        file.path
+        for file in _own_files(list(current.storage.list("")))
+        if file.modified > cutoff and file.path.endswith(".parquet") and file.path not in named
+        and not file.path.startswith(CHANGE_DATA)
+    ]  # fmt: skip
+
+
+def remaining_bytes(current: Snapshot) -> int:
+    """Return the bytes of files that the version no longer holds, as far as its tombstones state their size."""
+    return int(pc.sum(pc.fill_null(current.tombstones["size"], 0)).as_py() or 0)
+
+
+def _needed_files(current: Snapshot, cutoff: int | None) -> set[str]:
+    """Return the files of a version, and those removed after a time unless it is None."""
+    tables = [current.files]
+    if cutoff is not None:
+        stamps = pc.fill_null(current.tombstones["deletionTimestamp"], 0)
+        tables.append(current.tombstones.filter(pc.greater(stamps, cutoff)))
+    needed: set[str] = set()
+    for table in tables:
+        for path, vector in zip(table["path"].to_pylist(), table["deletionVector"].to_pylist(), strict=True):
+            # A file outside of the table is not among the listed files, but its deletion vector may be.
+            with suppress(TableError):
+                needed.add(relative_path(current.storage, path))
+            with suppress(TableError):
+                file = None if vector is None else vector_path(current.storage, DeletionVector.from_dict(vector))
+                needed |= set() if file is None else {file}
+    return needed
+
+
+def _is_hidden(path: str) -> bool:
+    """Return whether vacuum must keep a file: its name begins with `_` or `.` and it is not in a partition directory.
+
+    Change data is treated as other files that no version holds.
+    """
+    *directories, name = path.removeprefix(CHANGE_DATA).split("/")
+    if name.startswith("_"):
+        return True
+    if name.startswith("."):
+        # Temporary files of a dead writer begin with a dot and end in .tmp.
+        return not name.endswith(".tmp") or any(part.startswith("_") for part in directories)
+    return any(part.startswith(("_", ".")) and "=" not in part for part in directories)

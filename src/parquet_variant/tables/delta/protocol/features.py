@@ -1,0 +1,231 @@
+"""Table features: the tables that this library can read, and those that it can write.
+
+Owns the lists of supported features, `-preview` names included, and refusing tables. Leaves the behaviour of a feature
+to the modules that implement it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from parquet_variant.errors import DeltaError
+from parquet_variant.tables.delta.protocol.actions import Metadata, Protocol
+from parquet_variant.tables.delta.protocol.schema import parse_schema
+from parquet_variant.tables.schema import VARIANT, PrimitiveType, StructType, all_types
+
+VARIANT_TYPE = "variantType"
+SHREDDING = "variantShredding"
+ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+ROW_COMMIT_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
+_PREVIEW = "-preview"
+_FEATURE_READER = 3
+_FEATURE_WRITER = 7
+_MAPPING_READER = 2
+
+_SHARED = {
+    VARIANT_TYPE,
+    SHREDDING,
+    "columnMapping",
+    "deletionVectors",
+    "timestampNtz",
+    "typeWidening",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+}
+_WRITER_ONLY = {
+    "allowColumnDefaults",
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "clustering",
+    "domainMetadata",
+    "generatedColumns",
+    "identityColumns",
+    "inCommitTimestamp",
+    "invariants",
+    "rowTracking",
+}
+FEATURES = _SHARED | _WRITER_ONLY
+# The features that writer versions below 7 imply, and their number by version (PROTOCOL.md, "Writer Version
+# Requirements").
+_LEGACY = ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping",
+    "identityColumns")  # fmt: skip
+_LEGACY_COUNT = {1: 0, 2: 2, 3: 3, 4: 5, 5: 6, 6: 7}
+
+
+def has_feature(features: Iterable[str] | None, name: str) -> bool:
+    """Return whether a list of features contains a name, or the name with ``-preview``.
+
+    >>> has_feature(["variantShredding-preview"], "variantShredding")
+    True
+    """
+    return any(f.removesuffix(_PREVIEW) == name for f in features or ())
+
+
+def check_readable(protocol: Protocol, uri: str) -> None:
+    """Refuse a table that uses reader features that this library does not support.
+
+    Raises `DeltaError`: reason ``"unsupported-feature"``; the message names every such feature.
+    """
+    version = protocol.min_reader_version
+    if not 1 <= version <= _FEATURE_READER:
+        raise DeltaError(
+            f"{uri} needs Delta reader version {version}, but only versions 1 to 3 are supported",
+            reason="unsupported-feature",
+            file=uri,
+        )
+    if version == _FEATURE_READER:
+        unknown = sorted(f for f in protocol.reader_features or () if f.removesuffix(_PREVIEW) not in _SHARED)
+        if unknown:
+            raise DeltaError(
+                f"{uri} needs reader features that are not supported: {', '.join(unknown)}",
+                reason="unsupported-feature",
+                file=uri,
+            )
+
+
+def check_writable(protocol: Protocol, uri: str) -> None:
+    """Refuse a table that uses writer features that this library does not support.
+
+    Raises `DeltaError`: reason ``"unsupported-feature"``; the message names the features.
+    """
+    version = protocol.min_writer_version
+    problems: list[str] = []
+    if version == _FEATURE_WRITER:
+        problems += [f for f in protocol.writer_features or () if f.removesuffix(_PREVIEW) not in FEATURES]
+    elif not 1 <= version < _FEATURE_WRITER:
+        problems.append(f"writer version {version}")
+    if problems:
+        raise DeltaError(
+            f"{uri} cannot be written, because it needs features that are not supported: {', '.join(sorted(problems))}",
+            reason="unsupported-feature",
+            file=uri,
+        )
+
+
+def supports(protocol: Protocol, name: str) -> bool:
+    """Return whether writers must obey a feature: the protocol lists it, or the writer version implies it."""
+    if protocol.min_writer_version >= _FEATURE_WRITER:
+        return has_feature(protocol.writer_features, name)
+    return name in _LEGACY[: _LEGACY_COUNT.get(protocol.min_writer_version, 0)]
+
+
+def enabled(protocol: Protocol, metadata: Metadata, name: str, key: str) -> bool:
+    """Return whether a feature is supported and its property is true, in any case: delta-spark accepts ``TRUE`` too.
+
+    Properties that permit a writer something (to shred, to write deletion vectors) must be exactly ``true``.
+    """
+    return metadata.configuration.get(key, "false").lower() == "true" and supports(protocol, name)
+
+
+def column_mapping_mode(protocol: Protocol, metadata: Metadata) -> str:
+    """Return ``"none"``, ``"name"`` or ``"id"``; the property has an effect only if the protocol supports it."""
+    supported = protocol.min_reader_version == _MAPPING_READER or has_feature(protocol.reader_features, "columnMapping")
+    mode = metadata.configuration.get("delta.columnMapping.mode", "none")
+    return mode if supported else "none"
+
+
+def table_schema(protocol: Protocol, metadata: Metadata) -> StructType:
+    """Return the columns; physical names and ids have an effect only if the table maps columns."""
+    return parse_schema(metadata.schema_string, mapped=column_mapping_mode(protocol, metadata) != "none")
+
+
+def partition_names(protocol: Protocol | None, metadata: Metadata | None) -> list[str]:
+    """Return the physical names of the partition columns, as used in `partitionValues`."""
+    if protocol is None or metadata is None or not metadata.partition_columns:
+        return []
+    schema = table_schema(protocol, metadata)
+    names = []
+    for name in metadata.partition_columns:
+        field = schema.get(name)
+        if field is None:
+            raise DeltaError(f"the partition column {name!r} is not in the table's schema", reason="broken-log")
+        names.append(field.physical_name)
+    return names
+
+
+def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:
+    """Return the version since which commits record their time; None if the table has no in-commit timestamps.
+
+    >>> in_commit_since(Protocol(1, 7, None, ("inCommitTimestamp",)), Metadata("x", "")) is None
+    True
+    """
+    configuration = metadata.configuration
+    if not enabled(protocol, metadata, "inCommitTimestamp", "delta.enableInCommitTimestamps"):
+        return None
+    since = configuration.get("delta.inCommitTimestampEnablementVersion", "0")
+    return int(since) if since.isdecimal() else 0
+
+
+def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:
+    """Return whether new files may be shredded.
+
+    The protocol must list ``variantShredding`` and ``variantType``, on which it depends, for readers and writers, and
+    ``delta.enableVariantShredding`` must be ``true``; with any other value the feature is only supported.
+
+    >>> protocol = Protocol(3, 7, ("variantType", "variantShredding"), ("variantType", "variantShredding"))
+    >>> shredding_enabled(protocol, Metadata("x", "", configuration={"delta.enableVariantShredding": "true"}))
+    True
+    >>> shredding_enabled(protocol, Metadata("x", ""))
+    False
+    """
+    if metadata.configuration.get("delta.enableVariantShredding", "false") != "true":
+        return False
+    lists = (protocol.reader_features, protocol.writer_features)
+    return all(has_feature(features, name) for features in lists for name in (VARIANT_TYPE, SHREDDING))
+
+
+def table_protocol(schema: StructType, features: Iterable[str] = (), *, preview: bool = False) -> Protocol:
+    """Return the protocol that a new table with a schema needs.
+
+    `features`: additional features.
+    `preview`: name the feature ``variantShredding-preview``, for readers that know only this name.
+    """
+    needed = (*schema_features(schema), *features)
+    if not needed:
+        return Protocol(1, 2)
+    return with_features(Protocol(1, _FEATURE_WRITER, None, ()), needed, preview=preview)
+
+
+def schema_features(schema: StructType) -> tuple[str, ...]:
+    """Return the features that the types of columns need."""
+    kinds = set(all_types(schema))
+    needs = ((VARIANT, VARIANT_TYPE), (PrimitiveType("timestamp_ntz"), "timestampNtz"))
+    return tuple(feature for kind, feature in needs if kind in kinds)
+
+
+def with_features(protocol: Protocol, features: Iterable[str], *, preview: bool = False) -> Protocol:
+    """Return the protocol with additional features.
+
+    A protocol whose versions imply all of them is returned unchanged. Otherwise it is raised to writer version 7, and
+    to reader version 3 if readers need a feature, and lists the features that its versions implied.
+    """
+    missing = [name for name in dict.fromkeys(features) if not supports(protocol, name.removesuffix(_PREVIEW))]
+    if not missing:
+        return protocol
+    named = [f"{name}{_PREVIEW}" if preview and name == SHREDDING else name for name in missing]
+    writers = _writer_features(protocol)
+    readers = protocol.reader_features or ()
+    if protocol.min_reader_version == _MAPPING_READER and not readers:
+        readers = ("columnMapping",)
+    shared = [name for name in named if name.removesuffix(_PREVIEW) in _SHARED]
+    writers = tuple(dict.fromkeys((*writers, *named)))
+    if not shared and protocol.min_reader_version < _FEATURE_READER:
+        return Protocol(protocol.min_reader_version, _FEATURE_WRITER, None, writers)
+    shared = [*(name for name in writers if name.removesuffix(_PREVIEW) in _SHARED and name not in readers)]
+    return Protocol(_FEATURE_READER, _FEATURE_WRITER, tuple(dict.fromkeys((*readers, *shared))), writers)
+
+
+def with_protocol(protocol: Protocol, other: Protocol) -> Protocol:
+    """Return the protocol with the features added that another protocol lists or implies.
+
+    >>> with_protocol(Protocol(1, 4), Protocol(3, 7, ("deletionVectors",), ("deletionVectors",))).reader_features
+    ('deletionVectors',)
+    """
+    return with_features(protocol, _writer_features(other))
+
+
+def _writer_features(protocol: Protocol) -> tuple[str, ...]:
+    if protocol.min_writer_version < _FEATURE_WRITER:
+        return _LEGACY[: _LEGACY_COUNT.get(protocol.min_writer_version, 0)]
+    return protocol.writer_features or ()

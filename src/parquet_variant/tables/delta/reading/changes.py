@@ -1,0 +1,232 @@
+"""The rows that changed between versions: from change data if it was written, else from the files added and removed.
+
+Owns reading commits one by one: `changes` (PROTOCOL.md, "Add CDC File"), and `added`, the files that appends added, for
+readers that follow a table. Leaves the rows of a file to `read`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import empty_table
+from parquet_variant.errors import DeltaError, check_count
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.delta.data.deletion_vector import deleted_rows
+from parquet_variant.tables.delta.log.file_actions import iter_adds, log_lines, no_files, split_commits
+from parquet_variant.tables.delta.log.segment import commit_path, commit_times, in_commit_time
+from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, snapshot
+from parquet_variant.tables.delta.protocol.actions import Add, Cdc, DeletionVector, Remove
+from parquet_variant.tables.delta.protocol.column_metadata import CHANGE_COLUMNS
+from parquet_variant.tables.delta.protocol.features import in_commit_since, partition_names
+from parquet_variant.tables.delta.reading.read import PLACES, read_file
+from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_schema
+
+_FileAction = TypeVar("_FileAction", Add, Remove)
+_TYPE, _VERSION, _TIME = CHANGE_COLUMNS
+
+
+def changes(
+    table: str | os.PathLike[str],
+    since: int,
+    until: int | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
+) -> pa.Table:
+    """Return the rows that versions inserted, deleted and updated.
+
+    Parameters
+    ----------
+    table, storage_options
+        Path or URL of the table; see `snapshot`.
+    since
+        The first version whose changes are returned.
+    until
+        The last version (default: the newest).
+    allow_outside
+        As for `snapshot`.
+
+    Returns
+    -------
+    pyarrow.Table
+        The table's columns as of `until`, and ``_change_type`` (``insert``, ``delete``, ``update_preimage``,
+        ``update_postimage``), ``_commit_version`` and ``_commit_timestamp``. In a version without change data, such as
+        one written without ``delta.enableChangeDataFeed``, an update is a delete and an insert.
+
+    Raises
+    ------
+    TableError
+        ``"no-such-version"`` if a commit is no longer in the log; ``"missing-file"`` if vacuum has removed a file;
+        ``"bad-schema"`` if the table has a column with one of these names.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"n": [1, 2]}, properties={"delta.enableChangeDataFeed": True})
+    ...     _ = pv.delta.update(folder, {"n": "n * 10"}, "n = 2")
+    ...     pv.delta.changes(folder, since=1).select(["n", "_change_type"]).to_pylist()
+    [{'n': 2, '_change_type': 'update_preimage'}, {'n': 20, '_change_type': 'update_postimage'}]
+    """
+    check_count("since", since)
+    newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
+    for field in newest.schema.fields:
+        if field.name.lower() in CHANGE_COLUMNS:
+            raise DeltaError(
+                f"the table has a column {field.name!r}, a name that its change data would use too: rename the column",
+                reason="bad-schema",
+            )
+    times = commit_times(newest.storage) if since <= newest.version else {}
+    parts = [part for version in range(since, newest.version + 1) for part in _changes_of(newest, version, times)]
+    return pa.concat_tables(parts, promote_options="permissive") if parts else _no_changes(newest.schema)
+
+
+def _changes_of(newest: Snapshot, version: int, times: Mapping[int, int]) -> Iterator[pa.Table]:
+    """Yield the changes of one version."""
+    commit = _commit_bytes(newest, version)
+    since = in_commit_since(newest.protocol, newest.metadata)
+    own_time = None if since is None or version < since else in_commit_time(commit)
+    timestamp = own_time or times.get(version, 0)
+    for change_type, rows in _changed_rows(newest, version, log_lines(commit)):
+        if len(rows):
+            if change_type is not None:
+                rows = rows.append_column(_TYPE, pa.repeat(pa.scalar(change_type), len(rows)))
+            rows = rows.append_column(_VERSION, pa.repeat(pa.scalar(version, pa.int64()), len(rows)))
+            micros = pa.scalar(timestamp * 1000, pa.timestamp("us", "UTC"))
+            yield rows.append_column(_TIME, pa.repeat(micros, len(rows)))
+
+
+def _commit_bytes(newest: Snapshot, version: int) -> bytes:
+    try:
+        return newest.storage.read(commit_path(version))
+    except FileNotFoundError:
+        raise DeltaError(
+            f"the log no longer holds version {version}: start again from a complete snapshot",
+            reason="no-such-version",
+            file=newest.storage.uri,
+        ) from None
+
+
+def _changed_rows(
+    newest: Snapshot, version: int, actions: list[dict[str, Any]]
+) -> Iterator[tuple[str | None, pa.Table]]:
+    """Yield changed rows with their change type; None if the rows have a column with it."""
+    change_files = [Cdc.from_dict(action["cdc"]) for action in actions if action.get("cdc")]
+    if change_files:
+        columns = StructType((*newest.schema.fields, Field(_TYPE, PrimitiveType("string"))))
+        for file in change_files:
+            yield None, read_file(newest, columns, _as_add(file.path, file.partition_values))
+        return
+    adds, removes = _with_changed_rows(Add, actions), _with_changed_rows(Remove, actions)
+    values: dict[str, Mapping[str, str | None]] = {}
+    if newest.partition_columns and not all(remove.partition_values for remove in removes.values()):
+        # Partition values are optional in a remove action.
+        before = iter_adds(load_snapshot(newest.storage, version - 1).files.select(PLACES))
+        values = {unquote(add.path): add.partition_values for add in before}
+    for path, remove in removes.items():
+        old = _as_add(remove.path, remove.partition_values or values.get(path, {}), remove.deletion_vector)
+        if path in adds:
+            yield from _changed_marks(newest, old, adds[path])
+        else:
+            yield "delete", read_file(newest, newest.schema, old)
+    for path, add in adds.items():
+        if path not in removes:
+            yield "insert", read_file(newest, newest.schema, add)
+
+
+def _with_changed_rows(kind: type[_FileAction], actions: list[dict[str, Any]]) -> dict[str, _FileAction]:
+    """Return the actions of a kind that change rows, by unquoted path: writers differ in what they escape."""
+    files = [kind.from_dict({"dataChange": True} | action[kind.key]) for action in actions if action.get(kind.key)]
+    return {unquote(file.path): file for file in files if file.data_change}
+
+
+def _as_add(path: str, values: Mapping[str, str | None], vector: DeletionVector | None = None) -> Add:
+    return Add(path, values, 0, 0, True, deletion_vector=vector)
+
+
+def _changed_marks(newest: Snapshot, old: Add, new: Add) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the rows that a changed deletion vector deletes, and those that it restores."""
+    before, after = (
+        deleted_rows(newest.storage, file.deletion_vector) if file.deletion_vector else np.empty(0, dtype=np.uint64)
+        for file in (old, new)
+    )
+    rows = read_file(newest, newest.schema, replace(new, deletion_vector=None))
+    for change_type, positions in (("delete", np.setdiff1d(after, before)), ("insert", np.setdiff1d(before, after))):
+        yield change_type, rows.take(pa.array(positions))
+
+
+def _no_changes(schema: StructType) -> pa.Table:
+    types = (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))
+    columns = [pa.field(name, kind) for name, kind in zip(CHANGE_COLUMNS, types, strict=True)]
+    return empty_table(pa.schema([*arrow_schema(schema), *columns]))
+
+
+def added(
+    table: str | os.PathLike[str],
+    since: int,
+    until: int | None = None,
+    *,
+    ignore_changes: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
+) -> Snapshot:
+    """Return a snapshot that holds only the files added after a version.
+
+    Files that only rearrange rows (``dataChange=false``, as written by `optimize`) are left out.
+
+    Parameters
+    ----------
+    table, storage_options
+        Path or URL of the table; see `snapshot`.
+    since
+        The last version that was processed; -1 to start with the first version.
+    until
+        The last version to include (default: the newest).
+    ignore_changes
+        Continue where rows were removed, for example by an overwrite; by default that raises an error.
+    allow_outside
+        Also read files outside of the table that its log names (shallow clones); by default these are refused.
+
+    Returns
+    -------
+    Snapshot
+        A snapshot of version `until` with the added files only: an input of `scan`, `extract` and `read_table`.
+
+    Raises
+    ------
+    TableError
+        ``"rows-removed"`` if a commit removed rows; ``"no-such-version"`` if a commit is no longer in the log.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = pv.delta.write(folder, {"v": pv.parse_json(["1"])}).version
+    ...     _ = pv.delta.append(folder, {"v": pv.parse_json(["2"])})
+    ...     pv.delta.read(pv.delta.added(folder, since=first)).to_pylist()
+    [2]
+    """
+    check_count("since", since, -1)
+    newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
+    names = partition_names(newest.protocol, newest.metadata)
+    parts = [no_files()]
+    for version in range(since + 1, newest.version + 1):
+        files = split_commits(_commit_bytes(newest, version)).table(names)
+        changed = files.filter(pc.fill_null(files["dataChange"], True))
+        removed = changed.filter(pc.invert(changed["isAdd"]))
+        if len(removed) and not ignore_changes:
+            raise DeltaError(
+                f"version {version} removed rows, which a reader of added rows does not see: pass ignore_changes=True "
+                "to read on, or use changes()",
+                reason="rows-removed",
+                file=newest.storage.uri,
+            )
+        parts.append(changed.filter(changed["isAdd"]))
+    return replace(newest, files=pa.concat_tables(parts), tombstones=no_files())

@@ -1,0 +1,306 @@
+"""Reading rows of a table with all their columns, as Arrow tables of the table's schema.
+
+Owns the steps from an add action to rows (path, deletion vector, column mapping, partition values), the shredding
+schemas of a file, and the locations of all files for readers of Parquet. Leaves typed paths with skipping to `scan`,
+and the list of files to `log.snapshot`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import empty_table, one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import DeltaError, TableError, strings_of
+from parquet_variant.files.parquet.format.files import ParquetSource
+from parquet_variant.files.parquet.format.footer_cache import without_views
+from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.files.parquet.reading.page_rows import rows_of_pages
+from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.layouts.parquet_reader import open_parquet
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.keywords import with_keywords
+from parquet_variant.tables.columns import (
+    align_table,
+    by_field_id,
+    by_logical_name,
+    by_name,
+    shredding_schemas,
+    unchanged,
+    unshredded,
+)
+from parquet_variant.tables.delta.data.deletion_vector import deleted_rows
+from parquet_variant.tables.delta.data.paths import relative_path
+from parquet_variant.tables.delta.log.file_actions import iter_adds
+from parquet_variant.tables.delta.log.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
+from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector
+from parquet_variant.tables.partitions import partition_array
+from parquet_variant.tables.scanning.scan_columns import named_variant
+from parquet_variant.tables.schema import StructType, arrow_schema
+from parquet_variant.tables.storage import LocalStorage
+
+# The columns of `Snapshot.files` that are needed to read a file.
+PLACES = ["path", "partitionValues", "deletionVector", "size"]
+
+
+@with_keywords(SnapshotKeywords, snapshot)
+def read_table(
+    table: TableLike,
+    columns: Sequence[str] | None = None,
+    *,
+    threads: int | None = None,
+    **at: Unpack[SnapshotKeywords],
+) -> pa.Table:
+    """Return all rows of a table.
+
+    Parameters
+    ----------
+    table, version, timestamp, storage_options, allow_outside
+        The table and its version; see `snapshot`.
+    columns
+        Names of top-level columns, in the order of the result (default: all).
+    threads
+        Number of files to read at the same time (default: one per CPU).
+
+    Returns
+    -------
+    pyarrow.Table
+        Variants, also nested ones, are unshredded ``struct<metadata, value>``. Their fields carry the extension name
+        ``arrow.parquet.variant``, and `VariantArray.from_storage` accepts them.
+
+    Raises
+    ------
+    TableError
+        As `snapshot`; ``"unknown-column"``; ``"missing-file"`` if a data file is missing; ``"bad-deletion-vector"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.delta.read_table(folder).num_rows
+    1
+    """
+    current = snapshot(table, **at)
+    schema = selected_schema(current, columns)
+    parts = [part for _, part in iter_files(current, schema, threads=thread_count(threads))]
+    if not parts:
+        return align_table(empty_table(arrow_schema(schema)), schema, by_logical_name, unshredded)
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+@with_keywords(SnapshotKeywords, snapshot)
+def read(
+    table: TableLike,
+    column: str | None = None,
+    *,
+    threads: int | None = None,
+    **at: Unpack[SnapshotKeywords],
+) -> VariantArray:
+    """Return a Variant column of all rows.
+
+    Parameters
+    ----------
+    table, version, timestamp, storage_options, allow_outside, threads
+        As `read_table`.
+    column
+        The column (default: the only top-level Variant column).
+
+    Returns
+    -------
+    VariantArray
+        Unshredded.
+
+    Raises
+    ------
+    TableError
+        ``"unknown-column"`` if there is no such Variant column, or several and none is named; and as `read_table`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.delta.read(folder).to_pylist()
+    [{'n': 1}]
+    """
+    current = snapshot(table, **at)
+    column = named_variant(current.schema, column, DeltaError)
+    return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
+
+
+def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructType:
+    """Return the schema of some columns, in their order.
+
+    Raises `DeltaError`: reason ``"unknown-column"``.
+    """
+    if columns is None:
+        return current.schema
+    fields = []
+    for name in strings_of("columns", columns):
+        match = current.schema.get(name)
+        if match is None:
+            names = ", ".join(f.name for f in current.schema.fields)
+            raise DeltaError(f"the table has no column {name!r}: its columns are {names}", reason="unknown-column")
+        fields.append(match)
+    return StructType(tuple(fields))
+
+
+def iter_files(
+    current: Snapshot, schema: StructType, files: pa.Table | None = None, *, threads: int = 1
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the path in the storage and the rows of each file, in order.
+
+    `files`: rows of `Snapshot.files` (default: all).
+
+    Memory holds the files that the threads read, and one more.
+    """
+    files = current.files if files is None else files
+
+    def rows_of(file: Add) -> tuple[str, pa.Table]:
+        return relative_path(current.storage, file.path), read_file(current, schema, file)
+
+    yield from in_order(rows_of, iter_adds(files.select(PLACES)), threads)
+
+
+def read_file(
+    current: Snapshot,
+    schema: StructType,
+    file: Add,
+    *,
+    row_mask: Mask | None = None,
+    shredded: bool = False,
+) -> pa.Table:
+    """Return rows of one data file in the columns of a schema.
+
+    `row_mask`: the rows to read, by position (default: the rows that are not deleted).
+    `shredded`: return Variants as the file stores them; by default they are unshredded.
+    """
+    partitions = {name.lower() for name in current.partition_columns}
+    stored = StructType(tuple(f for f in schema.fields if f.name.lower() not in partitions))
+    match = by_field_id if current.column_mapping == "id" else by_name
+    path = relative_path(current.storage, file.path)
+    try:
+        # As nanoseconds, pyarrow's default for INT96, times outside of 1677 to 2262 would overflow silently.
+        with open_parquet(current.storage.open(path), coerce_int96_timestamp_unit="us") as parquet:
+            present = parquet.schema_arrow
+            if current.column_mapping == "id" and not any(FIELD_ID in (f.metadata or {}) for f in present):
+                raise DeltaError("the table maps columns by id, but the file has no field ids", reason="bad-data-file")
+            names = [present.field(i).name for i in (match(present, f) for f in stored.fields) if i >= 0]
+            data = _read_masked_rows(current, path, present, names, row_mask)
+            mask = None
+            if data is None:
+                data = pa.table({"": pa.nulls(parquet.metadata.num_rows)})
+                if names:
+                    data = without_views(parquet.read(columns=names), parquet.metadata)
+                mask = live_rows(current, file.deletion_vector, len(data)) if row_mask is None else row_mask
+    except FileNotFoundError:
+        raise DeltaError(f"data file {path} is missing", reason="missing-file", file=path) from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DeltaError(f"data file {path} cannot be read: {error}", reason="bad-data-file", file=path) from error
+    except TableError as error:
+        raise error.at(file=path) from None
+    if mask is not None:
+        # Filter before converting, because a change may need few rows of a file.
+        data = data.filter(pa.array(mask))
+    rows = align_table(data, stored, match, unchanged if shredded else unshredded)
+    return _with_partitions(rows, schema, partitions, file.partition_values, len(data))
+
+
+def _read_masked_rows(
+    current: Snapshot, path: str, present: pa.Schema, names: list[str], row_mask: Mask | None
+) -> pa.Table | None:
+    """Return the rows of a mask if only the pages with these rows of a local file need to be read, else None."""
+    if row_mask is None or not names or not isinstance(current.storage, LocalStorage):
+        return None
+    with current.storage.open(path) as source:
+        rows = rows_of_pages(source, names, row_mask)
+    kinds = [field.type for field in present if field.name in names]
+    return rows if rows is not None and rows.schema.types == kinds else None
+
+
+def unshredded_table(rows: pa.Table, schema: StructType) -> pa.Table:
+    """Return rows in the columns of a schema, with unshredded Variants."""
+    return align_table(rows, schema, by_logical_name, unshredded)
+
+
+def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) -> list[str]:
+    """Return paths or URLs of the Parquet files of the newest version; arguments as for `snapshot`.
+
+    Raises `TableError`: as `snapshot`; ``"outside-table"`` if a file is outside of the table, directly or through a
+    link.
+
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(["1"])})
+    ...     [file.removeprefix(folder)[:5] for file in data_files(folder)]
+    ['/part']
+    """
+    newest = snapshot(table, allow_outside=allow_outside)
+    root, files = os.fspath(table).rstrip("/"), []
+    for path in newest.files["path"].to_pylist():
+        relative = relative_path(newest.storage, path)
+        newest.storage.filesystem(relative)  # refuses links to files outside of the table
+        files.append(relative if "://" in relative or relative.startswith("/") else f"{root}/{relative}")
+    return files
+
+
+def parquet_files(current: Snapshot) -> tuple[ParquetSource, ...]:
+    """Return the data files of a snapshot; none if its columns have other names in the files."""
+    if current.column_mapping != "none":
+        return ()
+    sources = []
+    for row in current.files.select(["path", "size"]).to_pylist():
+        filesystem, path = current.storage.filesystem(relative_path(current.storage, row["path"]))
+        sources.append(ParquetSource(path, filesystem, row["size"]))
+    return tuple(sources)
+
+
+def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Mask | None:
+    """Return a mask that is False for the rows of a deletion vector; None if there is no vector.
+
+    Raises `TableError`: reason ``"bad-deletion-vector"`` for a vector that cannot be read, or that marks a row that the
+    file does not have.
+    """
+    if vector is None:
+        return None
+    deleted = deleted_rows(current.storage, vector) if vector.cardinality <= rows else None
+    if deleted is None or (len(deleted) and int(deleted[-1]) >= rows):
+        raise DeltaError(
+            f"a deletion vector marks more rows than the {rows} rows of its file", reason="bad-deletion-vector"
+        )
+    mask = np.ones(rows, dtype=bool)
+    mask[deleted.astype(np.int64)] = False
+    return mask
+
+
+def _with_partitions(
+    rows: pa.Table, schema: StructType, partitions: set[str], values: Mapping[str, str | None], count: int
+) -> pa.Table:
+    if not any(f.name.lower() in partitions for f in schema.fields):
+        return rows
+    for at, f in enumerate(schema.fields):
+        if f.name.lower() in partitions:
+            column = partition_array(values.get(f.physical_name), f.type, count)
+            rows = rows.add_column(at, pa.field(f.name, column.type, f.nullable), column)
+    return rows
+
+
+def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
+    """Return the shredding schemas of a file as JSON, by dotted column name, from its footer."""
+    match = by_field_id if current.column_mapping == "id" else by_name
+    with open_parquet(current.storage.open(path)) as file:
+        schemas = shredding_schemas(file.schema_arrow, current.schema, match)
+    return {name: schema.to_json() for name, schema in schemas.items()}
+
+
+def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema]:
+    """Return the shredding schemas of the file from which `read_file` read rows, in some of the table's columns."""
+    present = StructType(tuple(f for f in schema.fields if f.name in rows.column_names))
+    return shredding_schemas(rows.schema, present)

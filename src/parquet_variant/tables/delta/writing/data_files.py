@@ -1,0 +1,269 @@
+"""The plan by which tasks write the data files of a Delta table, each described by an add action.
+
+Owns partitions, names and add actions of new files, and files of change data. Leaves writing to `tables.write_plan` and
+the commit to `writing.write`. Vacuum removes files that no commit names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import DeltaError, TableError, VariantFileError
+from parquet_variant.files.parquet.pages.codecs import codec_number
+from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.variant_get import try_variant_get
+from parquet_variant.path import VariantPath
+from parquet_variant.support.choices import DEFAULT_COMPRESSION
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables.columns import stored_schema
+from parquet_variant.tables.delta.log.snapshot import Snapshot
+from parquet_variant.tables.delta.protocol.actions import Add, Cdc, PlanMark, now_millis
+from parquet_variant.tables.delta.statistics.file_stats import dump_stats, indexed_places, stats_tree
+from parquet_variant.tables.delta.writing.plan_marks import table_key, to_marked_dict
+from parquet_variant.tables.delta.writing.table_rules import rules_of
+from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
+from parquet_variant.tables.partitions import partition_directory, split_by_partition
+from parquet_variant.tables.rules import Rules
+from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
+
+_CODEC = "delta.parquet.compression.codec"
+CHANGE_TYPE = "_change_type"
+CLUSTERING = "delta.clustering"
+CHANGE_DATA = "_change_data/"
+# Characters that RFC 2396 allows in a path: delta-rs does not find files again whose paths escape them.
+URI_SAFE = "/=-._~!$&()+,;@"
+# The names that `WritePlan.new_path` gives, in any partition.
+_NAME = re.compile(r"([^/]+=[^/]*/)*part-([0-9a-f]{12}-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.\w+\.parquet")
+
+PartitionValues = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class WritePlan(TableWritePlan[Add]):
+    """All that a task needs to write files for a Delta table; can be pickled.
+
+    The parameters of `TableWritePlan` come first. `hidden_columns` keep row ids and commit versions.
+
+    Parameters
+    ----------
+    partition_columns, configuration
+        As in the table's metadata.
+    directory
+        Directory of the files inside the table.
+    least_indexed
+        Minimum number of leaf columns that get statistics, because the table is clustered by some of them.
+    version, key
+        The version of the table for which the plan was made, and a digest of its definition: `commit_files` checks
+        that the table is still the same.
+    derives_partitions
+        Whether partition columns that the data lacks are extracted from its Variant column.
+    """
+
+    partition_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    directory: str = ""
+    least_indexed: int = 0
+    version: int = -1
+    key: str = ""
+    derives_partitions: bool = False
+    FILE_PREFIX: ClassVar[str] = "part-"
+    _derived: set[str] = field(default_factory=set, repr=False, compare=False)
+
+    def write(self, data: Any, *, data_change: bool = True) -> list[dict[str, Any]]:
+        """Write rows to new files and describe them.
+
+        Parameters
+        ----------
+        data
+            A table, a record batch or columns by name; or an iterable of these.
+        data_change
+            False if the rows are already in the table (compaction).
+
+        Returns
+        -------
+        list of dict
+            One add action per file, as JSON holds it: the input of `commit_files`.
+
+        Raises
+        ------
+        TableError
+            ``"bad-data"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"null-value"`` or
+            ``"constraint-violated"``.
+        """
+        return [to_marked_dict(add) for add in self.write_files(data, data_change=data_change)]
+
+    def split(self, rows: pa.Table) -> Iterator[tuple[tuple[str | None, ...], PartitionValues, pa.Table]]:
+        """Split rows by their partition columns; see `TableWritePlan.split`."""
+        for values, part in split_by_partition(rows, self.partition_columns):
+            yield tuple(values.values()), {self._partition_names[name]: text for name, text in values.items()}, part
+
+    def new_path(self, partition: PartitionValues) -> str:
+        """Return a unique path for a new file of a partition."""
+        return f"{self.directory}{partition_directory(partition)}{self.new_name()}.{self.codec}.parquet"
+
+    def describe(
+        self, path: str, partition: PartitionValues, info: FileInfo, metrics: FileMetrics, data_change: bool = True
+    ) -> Add:
+        """Return the action that adds a file."""
+        return self.add(path, partition, info, dump_stats(stats_tree(metrics, self.data_schema)), data_change)
+
+    def add(self, path: str, partition: PartitionValues, info: FileInfo, stats: str, data_change: bool = True) -> Add:
+        """Return the action that adds a file with given statistics."""
+        return Add(
+            path=quote(path, safe=URI_SAFE),
+            partition_values=dict(partition),
+            size=info.bytes,
+            modification_time=now_millis(),
+            data_change=data_change,
+            stats=stats,
+            rows=info.rows,
+            mark=PlanMark(self.version, self.key, tuple(sorted(self._derived))) if self.key else None,
+        )
+
+    def with_generated_columns(self, rows: pa.Table) -> pa.Table:
+        """Return rows with missing generated, default and partition columns filled in."""
+        rows = super().with_generated_columns(rows)
+        if not self.derives_partitions:
+            return rows
+        for name in self.partition_columns:
+            if name not in rows.column_names:
+                field_ = self.schema.get(name)
+                assert field_ is not None
+                rows = rows.append_column(name, _partition_from_variant(rows, field_))
+                self._derived.add(name)
+        return rows
+
+    def metrics_collector(self, columns: StructType) -> MetricsCollector:
+        """Return a collector of the statistics that the table's properties ask for."""
+        places = indexed_places(self.unpartitioned, self.configuration, self.least_indexed)
+        return MetricsCollector(columns, places, variant_bounds=self.variant_bounds)
+
+    def write_changes(self, changes: Mapping[str, pa.Table | None]) -> list[Cdc]:
+        """Write changed rows to files of change data.
+
+        `changes`: rows by change type: ``insert``, ``delete``, ``update_preimage``, ``update_postimage``.
+        """
+        parts = []
+        for change_type, rows in changes.items():
+            if rows is not None and len(rows):
+                rows = rows.drop_columns([name for name in self.hidden_columns if name in rows.column_names])
+                parts.append(rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(change_type), len(rows))))
+        if not parts:
+            return []
+        columns = StructType((*self.schema.fields, Field(CHANGE_TYPE, PrimitiveType("string"))))
+        plan = replace(self, schema=columns, directory=CHANGE_DATA, hidden_columns=(), rules=Rules())
+        return [Cdc(add.path, add.partition_values, add.size) for add in plan.write_files(iter(parts))]
+
+    @cached_property
+    def codec(self) -> str:
+        """The compression of files: the option, else the table's property."""
+        if "compression" in self.options:
+            return str(self.options["compression"]).lower()
+        codec = self.configuration.get(_CODEC, DEFAULT_COMPRESSION).lower()
+        try:
+            codec_number(codec)
+        except VariantFileError as error:
+            raise DeltaError(
+                f"the table property {_CODEC} is {codec!r}: {error.message}", reason="bad-property"
+            ) from None
+        return codec
+
+    @cached_property
+    def unpartitioned(self) -> StructType:
+        """The table's columns without the partition columns."""
+        return StructType(tuple(f for f in self.schema.fields if f.name not in self.partition_columns))
+
+    @cached_property
+    def data_schema(self) -> StructType:
+        """The columns of data files, under physical names: all but the partition columns."""
+        return stored_schema(self.unpartitioned)
+
+    @cached_property
+    def _partition_names(self) -> dict[str, str]:
+        """The physical name of each partition column."""
+        return {f.name: f.physical_name for f in self.schema.fields if f.name in self.partition_columns}
+
+
+def plan_write(
+    snapshot: Snapshot,
+    *,
+    shredding: Mapping[str, ShreddingSchema] | None = None,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    options: Mapping[str, Any] | None = None,
+) -> WritePlan:
+    """Return the plan that writes files for a table at one version.
+
+    `shredding`, `file_bytes`, `options`: see `WritePlan`.
+    """
+    return WritePlan(
+        uri=snapshot.storage.uri,
+        schema=snapshot.schema,
+        storage_options=dict(snapshot.storage.options),
+        shred=snapshot.shredding_enabled,
+        # PROTOCOL.md: bounds only if the table enables shredding.
+        variant_bounds=snapshot.shredding_enabled,
+        shredding=dict(shredding or {}),
+        file_bytes=file_bytes,
+        options=dict(options or {}),
+        hidden_columns=snapshot.row_tracking_columns or (),
+        rules=rules_of(snapshot.protocol, snapshot.metadata),
+        version=snapshot.version,
+        key=table_key(snapshot.protocol, snapshot.metadata),
+        partition_columns=snapshot.partition_columns,
+        configuration=dict(snapshot.metadata.configuration),
+        least_indexed=_clustered_leaves(snapshot),
+    )
+
+
+def _clustered_leaves(snapshot: Snapshot) -> int:
+    """Return how many leaf columns, from the first on, include every clustering column."""
+    domain = snapshot.domains.get(CLUSTERING)
+    if domain is None:
+        return 0
+    try:
+        columns = [
+            tuple(name) if isinstance(name, list) else (name,)
+            for name in json.loads(domain.configuration)["clusteringColumns"]
+        ]
+    except (ValueError, KeyError, TypeError):
+        raise DeltaError(
+            f"the metadata domain {CLUSTERING} does not list its clusteringColumns", reason="broken-log"
+        ) from None
+    places = [place for place, _ in leaf_columns(stored_schema(snapshot.schema))]
+    return max((places.index(column) + 1 for column in columns if column in places), default=0)
+
+
+def _partition_from_variant(rows: pa.Table, partition: Field) -> pa.ChunkedArray:
+    """Return the values of a partition column that the data lacks: those at the path of its name in the Variant column.
+
+    Raises `TableError`: reason ``"missing-column"`` if the data does not have exactly one Variant column.
+    """
+    variants = [column.name for column in rows.schema if is_variant_field(column)]
+    if len(variants) != 1:
+        raise TableError(
+            f"the data has no partition column {partition.name!r}: add the column, with nulls if that is meant",
+            reason="missing-column",
+        )
+    kind, path = arrow_type(partition.type), VariantPath((partition.name,))
+    chunks = [VariantArray.from_storage(chunk) for chunk in rows[variants[0]].chunks]
+    return pa.chunked_array([try_variant_get(chunk, path, kind) for chunk in chunks], kind)
+
+
+def is_data_file_name(path: str) -> bool:
+    """Return whether a path below a table's root is one that only `WritePlan.new_path` gives.
+
+    >>> is_data_file_name("day=1/part-1b4e28ba-2fa1-4ba2-883f-0016d3cca427.zstd.parquet")
+    True
+    """
+    return _NAME.fullmatch(path) is not None

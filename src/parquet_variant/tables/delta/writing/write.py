@@ -1,0 +1,310 @@
+"""Adding rows to an existing table: append and overwrite.
+
+Owns these operations, the plans of tasks, and the commit of files that tasks wrote (`commit_files`, also for Spark).
+Leaves creating tables to `create`, files to `data_files` and the log to `log.commit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from parquet_variant.errors import DeltaError, TableError, check_choice
+from parquet_variant.tables.delta.log.checkpoint import checkpoint_if_due
+from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, removed_unless_committed
+from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
+from parquet_variant.tables.delta.protocol.actions import Add, Txn, now_millis
+from parquet_variant.tables.delta.protocol.schema_merging import merged_metadata
+from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
+from parquet_variant.tables.delta.writing.identity import IdentityValues, has_identity, refuse_identity
+from parquet_variant.tables.delta.writing.plan_marks import check_planned, with_mark
+from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, schemas_by_column
+from parquet_variant.tables.schema import from_arrow_schema
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
+
+_IDENTITY_RETRIES = 20
+
+
+def append(
+    table: TableLike,
+    data: Any,
+    *,
+    txn: tuple[str, int] | None = None,
+    schema: SchemaOption = None,
+    schema_mode: Literal["merge"] | None = None,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> CommitResult:
+    """Add rows, in one commit.
+
+    Parameters
+    ----------
+    table
+        Path or URL of an existing table, or a snapshot of it.
+    data
+        A pyarrow table or record batch, columns by name (`VariantArray` or Arrow), or an iterable of these. A partition
+        column that the data lacks is extracted from the Variant column, from the path of the same name.
+    txn
+        Application id and version, for exactly-once writes: nothing is written if the table has already recorded this
+        version, or a later one, for the application.
+    schema
+        Shredding schema (object or DDL) of the only Variant column, or schemas by dotted column name. By default the
+        schema is inferred from the first rows; columns that arrive shredded keep theirs. Without
+        ``delta.enableVariantShredding`` nothing is shredded.
+    schema_mode
+        ``"merge"`` adds columns, and fields of structs, that the first rows have and the table lacks, and widens types
+        if the table has ``delta.enableTypeWidening``. By default both are refused.
+    file_bytes
+        Approximate maximum size of a file.
+    storage_options
+        Configuration of the object store.
+    **options
+        Options of `VariantWriter`.
+
+    Returns
+    -------
+    CommitResult
+        ``committed`` is False if `txn` had been committed before.
+
+    Raises
+    ------
+    TableError
+        ``"unsupported-feature"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"conflict"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.delta.append(folder, {"v": pv.parse_json(["2"])}, txn=("loader", 1)).committed
+    ...     pv.delta.append(folder, {"v": pv.parse_json(["2"])}, txn=("loader", 1)).committed
+    True
+    False
+    """
+    current = writable_snapshot(table, storage_options)
+    if current.has_recorded(txn):
+        return CommitResult(current.version, committed=False)
+    if schema_mode not in (None, "merge"):
+        raise DeltaError(f"schema_mode is {schema_mode!r}: use 'merge' or None", reason="bad-argument")
+    plan_options = {"schema": schema, "file_bytes": file_bytes, **options}
+    if schema_mode == "merge":
+        first, data = first_rows(data)
+        metadata, protocol = merged_metadata(current.metadata, current.protocol, from_arrow_schema(first.schema))
+        if metadata != current.metadata:
+            merged = replace(current, metadata=metadata, protocol=protocol)
+            adds = plan(merged, **plan_options).write_files(data)
+            with removed_unless_committed(current.storage, adds):
+                transaction = replace(_transaction(current, adds, "append", txn), metadata=metadata)
+                if protocol != current.protocol:
+                    transaction = replace(transaction, protocol=protocol)
+                return _with_checkpoint(current, commit(current.storage, transaction))
+    return _put_rows(current, data, "append", txn, plan_options)
+
+
+def overwrite(
+    table: TableLike,
+    data: Any,
+    *,
+    txn: tuple[str, int] | None = None,
+    schema: SchemaOption = None,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> CommitResult:
+    """Replace all rows, in one commit; the table's schema is kept.
+
+    Parameters, result and errors as `append`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     _ = pv.delta.overwrite(folder, {"v": pv.parse_json(["2"])})
+    ...     pv.delta.read(folder).to_pylist()
+    [2]
+    """
+    current = writable_snapshot(table, storage_options)
+    if current.has_recorded(txn):
+        return CommitResult(current.version, committed=False)
+    return _put_rows(current, data, "overwrite", txn, {"schema": schema, "file_bytes": file_bytes, **options})
+
+
+def plan(
+    table: TableLike,
+    *,
+    schema: SchemaOption = None,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    rewriting: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> WritePlan:
+    """Return the plan that a task (a Spark executor) needs to write files: ``plan.write(batches)`` gives add actions.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot.
+    schema, file_bytes, storage_options, **options
+        As for `append`.
+    rewriting
+        Whether the rows are in the table already.
+
+    Raises
+    ------
+    TableError
+        ``"unsupported-feature"`` if the table uses features that this library cannot write.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     adds = pv.delta.plan(folder).write({"v": pv.parse_json(["2", "3"])})
+    ...     pv.delta.commit_files(folder, adds).version, len(pv.delta.read(folder))
+    (1, 3)
+    """
+    current = writable_snapshot(table, storage_options)
+    if not rewriting:
+        refuse_identity(current)
+    schemas = schemas_by_column(schema, current.schema)
+    made = plan_write(current, shredding=schemas, file_bytes=file_bytes, options=options)
+    return replace(made, derives_partitions=not rewriting)
+
+
+def commit_files(
+    table: TableLike,
+    adds: Iterable[Add | Mapping[str, Any]],
+    *,
+    mode: Literal["append", "overwrite"] = "append",
+    txn: tuple[str, int] | None = None,
+    operation: str = "WRITE",
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Commit files that tasks wrote, once, on the driver.
+
+    The files carry a mark of the table for which their plan was made. The commit is refused if the table's schema,
+    properties (constraints among them), partition columns or protocol are different now: the rows were not checked
+    against these. The files are then not part of the table; write them again, and `vacuum` removes the old ones.
+
+    Parameters
+    ----------
+    table, storage_options
+        The table; see `snapshot`.
+    adds
+        The results of `WritePlan.write`, or add actions from elsewhere; these need a snapshot as `table`, because they
+        carry no mark.
+    mode
+        ``"overwrite"`` removes all files that are in the table when the commit succeeds.
+    txn
+        Application id and version, for exactly-once writes.
+    operation
+        Name of the operation in the history.
+
+    Returns
+    -------
+    CommitResult
+        ``committed`` is False, and nothing was done, if `txn` had been committed before.
+
+    Raises
+    ------
+    TableError
+        ``"conflict"`` if the table changed since the files were planned; ``"unplanned-files"``; ``"append-only"``;
+        ``"too-many-retries"``.
+    """
+    check_choice("mode", mode, ("append", "overwrite"), DeltaError)
+    if not isinstance(operation, str):
+        raise DeltaError(f"operation is {operation!r}: give a name", reason="bad-option")
+    if not isinstance(adds, Iterable):
+        raise DeltaError(f"adds is {adds!r}: give a list of added files", reason="bad-option")
+    current = writable_snapshot(table, storage_options)
+    files = [add if isinstance(add, Add) else with_mark(add) for add in adds]
+    if current.has_recorded(txn):
+        return CommitResult(current.version, committed=False)
+    if not isinstance(table, Snapshot) and any(add.mark is None for add in files):
+        raise DeltaError(
+            "the files were not written by a plan of this table, so they cannot be checked against it: write them with "
+            "plan(table).write, or pass the snapshot for which they were written as table=",
+            reason="unplanned-files",
+        )
+    check_planned(current, files)
+
+    def transaction(newest: Snapshot) -> Transaction:
+        return replace(_transaction(newest, files, mode, txn), operation=operation)
+
+    if mode == "append":
+        return _with_checkpoint(current, commit(current.storage, transaction(current)))
+
+    def rebase(newest: Snapshot) -> Transaction:
+        if newest.metadata != current.metadata or newest.protocol != current.protocol:
+            raise DeltaError(
+                "another commit changed the table's schema or properties: write the files again", reason="conflict"
+            )
+        return transaction(newest)
+
+    newest = load_snapshot(current.storage)
+    return _with_checkpoint(current, commit(current.storage, rebase(newest), rebase=rebase))
+
+
+def _transaction(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int] | None) -> Transaction:
+    """Return the transaction that adds files to the table's files, or replaces these by them."""
+    return Transaction(
+        "WRITE",
+        {"mode": mode.title(), "partitionBy": list(current.partition_columns)},
+        adds=adds,
+        removes=current.to_removes(current.files) if mode == "overwrite" else [],
+        txn=None if txn is None else Txn(txn[0], txn[1], now_millis()),
+        reads_table=mode == "overwrite",
+        current=current,
+    )
+
+
+def _put_rows(
+    current: Snapshot,
+    data: Any,
+    mode: Literal["append", "overwrite"],
+    txn: tuple[str, int] | None,
+    options: Mapping[str, Any],
+) -> CommitResult:
+    if has_identity(current):
+        return _put_with_identity(current, data, mode, txn, options)
+    adds = plan(current, **options).write_files(data)
+    with removed_unless_committed(current.storage, adds):
+        return commit_files(current, adds, mode=mode, txn=txn)
+
+
+def _put_with_identity(
+    current: Snapshot, data: Any, mode: str, txn: tuple[str, int] | None, options: Mapping[str, Any]
+) -> CommitResult:
+    """Add or replace rows with values of identity columns, which are planned again if another commit took them."""
+    tables = all_rows(data)
+    conflict = ""
+    for _ in range(_IDENTITY_RETRIES):
+        identity = IdentityValues(current)
+        made = replace(plan(current, rewriting=True, **options), derives_partitions=True)
+        adds = made.write_files(identity.of(tables))
+        try:
+            with removed_unless_committed(current.storage, adds):
+                check_planned(current, adds)
+                transaction = replace(_transaction(current, adds, mode, txn), metadata=identity.metadata)
+                result = commit(current.storage, transaction)
+        except TableError as error:
+            if error.reason != "conflict":
+                raise
+            conflict, current = error.message, load_snapshot(current.storage)
+            continue
+        return _with_checkpoint(current, result)
+    raise DeltaError(
+        f"{_IDENTITY_RETRIES} other commits took the values of identity columns first: try again when fewer writers "
+        f"are active (last conflict: {conflict})",
+        reason="too-many-retries",
+        file=current.storage.uri,
+    )
+
+
+def _with_checkpoint(current: Snapshot, result: CommitResult) -> CommitResult:
+    if result.committed:
+        checkpoint_if_due(current, result.version)
+    return result

@@ -1,0 +1,202 @@
+"""REST catalogs, over the session of PyIceberg: its configuration, OAuth2, bearer tokens, TLS and SigV4.
+
+Owns the requests for tables, whose schemas PyIceberg refuses if they hold a Variant, and what their answers mean.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+from parquet_variant.errors import IcebergError, without_secrets
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.tables.iceberg.catalogs.catalog import (
+    Catalog,
+    LoadedTable,
+    creation_updates,
+    first_line,
+    no_such_table,
+)
+from parquet_variant.tables.iceberg.locations import storage_options_of
+from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
+from parquet_variant.tables.iceberg.metadata.updates import TableChange
+
+_OK, _NO_CONTENT = 200, 204
+_NOT_FOUND, _CONFLICT, _UNAUTHORIZED, _FORBIDDEN = 404, 409, 401, 403
+# A server that fails in these ways may have committed.
+_UNKNOWN_OUTCOMES = {500, 502, 503, 504}
+_TABLES = "namespaces/{namespace}/tables"
+_TABLE = f"{_TABLES}/{{table}}"
+_TRANSACTION = "transactions/commit"
+_DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+
+
+@dataclass(frozen=True)
+class RestCatalog(Catalog):
+    """Tables of a REST catalog.
+
+    `name`: the catalog's name.
+    `properties`: PyIceberg's properties of REST catalogs, such as ``uri``, ``token`` and ``credential``.
+    """
+
+    name: str
+    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RestCatalog, (self.name, dict(self.properties))
+
+    @cached_property
+    def _client(self) -> Any:
+        """PyIceberg's catalog: it holds the session and knows the addresses."""
+        with optional_libraries("REST catalogs"):
+            from pyiceberg.catalog.rest import RestCatalog as PyIcebergRestCatalog
+        try:
+            return PyIcebergRestCatalog(self.name, **self.properties)
+        except Exception as error:
+            raise IcebergError(
+                f"cannot connect to the catalog {self.name!r} at {self.properties.get('uri')}: {first_line(error)}",
+                reason="no-connection",
+            ) from None
+
+    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
+        """See `Catalog.load`."""
+        answer = self._request("GET", _TABLE, identifier, headers=_DELEGATION)
+        return self._loaded(identifier, answer)
+
+    def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
+        """Ask the server for location and credentials of a new table; see `Catalog.stage`."""
+        body = {
+            "name": identifier[-1],
+            "schema": metadata.schema.to_json(),
+            "partition-spec": metadata.spec.to_json(),
+            "write-order": metadata.sort_order.to_json(),
+            "properties": {**metadata.properties, "format-version": str(metadata.version)},
+            "stage-create": True,
+        }
+        if metadata.document["location"]:
+            body["location"] = metadata.location
+        answer = self._request("POST", _TABLES, identifier, body, headers=_DELEGATION)
+        staged = self._loaded(identifier, answer)
+        # The server assigns ids, the UUID and the location.
+        return replace(staged, metadata_location=None)
+
+    def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
+        """See `Catalog.commit`."""
+        answer = self._request("POST", _TABLE, table.identifier, self._body(table, change), is_commit=True)
+        metadata = _parse_metadata(answer.get("metadata"), table.name)
+        return replace(table, metadata=metadata, metadata_location=str(answer.get("metadata-location")))
+
+    def commit_all(self, changes: list[tuple[LoadedTable, TableChange]]) -> None:
+        """Commit changes of several tables, all or none; see `Catalog.commit_all`."""
+        body = {"table-changes": [self._body(table, change) for table, change in changes]}
+        self._request("POST", _TRANSACTION, changes[0][0].identifier, body, is_commit=True)
+
+    def drop(self, identifier: tuple[str, ...]) -> None:
+        """See `Catalog.drop`."""
+        self._request("DELETE", _TABLE, identifier)
+
+    def create_namespace(self, namespace: tuple[str, ...]) -> None:
+        """Create a namespace if it does not exist."""
+        from pyiceberg.exceptions import NamespaceAlreadyExistsError
+
+        try:
+            self._client.create_namespace(namespace)
+        except NamespaceAlreadyExistsError:
+            return
+
+    def _body(self, table: LoadedTable, change: TableChange) -> dict[str, Any]:
+        updates, requirements = list(change.updates), list(change.requirements)
+        if not table.exists:
+            updates = creation_updates(table.metadata) + updates
+            requirements = [{"type": "assert-create"}]
+        *namespace, name = table.identifier
+        identifier = {"namespace": namespace, "name": name}
+        return {"identifier": identifier, "requirements": requirements, "updates": updates}
+
+    def _request(
+        self,
+        method: str,
+        endpoint: str,
+        identifier: tuple[str, ...],
+        body: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        is_commit: bool = False,
+    ) -> dict[str, Any]:
+        client, name = self._client, ".".join(identifier)
+        parts = client._split_identifier_for_path(identifier)
+        try:
+            response = client._session.request(
+                method,
+                client.url(endpoint, prefixed=True, **parts),
+                data=None if body is None else json.dumps(body).encode(),
+                headers={"Content-Type": "application/json", **(headers or {})},
+            )
+        except Exception as error:
+            reason = "unknown-outcome" if is_commit else "no-connection"
+            raise IcebergError(f"the catalog did not answer: {first_line(error)}", reason=reason, file=name) from None
+        if response.status_code == _NO_CONTENT or (response.status_code == _OK and not response.content):
+            return {}
+        if response.status_code != _OK:
+            _fail(response, name, is_commit=is_commit)
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            reason = "unknown-outcome" if is_commit else "bad-answer"
+            raise IcebergError("the catalog's answer is not a JSON object", reason=reason, file=name)
+        return answer
+
+    def _loaded(self, identifier: tuple[str, ...], answer: Mapping[str, Any]) -> LoadedTable:
+        metadata = _parse_metadata(answer.get("metadata"), ".".join(identifier))
+        options = storage_options_of(self.properties) | storage_options_of(answer.get("config") or {})
+        options |= _vended(answer.get("storage-credentials") or [], metadata.location)
+        location = answer.get("metadata-location")
+        return LoadedTable(self, identifier, metadata, None if location is None else str(location), options)
+
+
+def _parse_metadata(document: Any, name: str) -> TableMetadata:
+    try:
+        return TableMetadata.parse(document)
+    except IcebergError as error:
+        raise error.at(file=name) from None
+
+
+def _vended(credentials: list[Any], location: str) -> dict[str, str]:
+    """Return the options of the credentials whose prefix fits a location best."""
+    fitting = [c for c in credentials if isinstance(c, dict) and location.startswith(str(c.get("prefix", "")))]
+    if not fitting:
+        return {}
+    best = max(fitting, key=lambda credential: len(str(credential.get("prefix", ""))))
+    return storage_options_of(best.get("config") or {})
+
+
+def _fail(response: Any, name: str, *, is_commit: bool) -> NoReturn:
+    status = response.status_code
+    message, kind = f"HTTP status {status}", ""
+    try:
+        error = response.json()["error"]
+        message, kind = str(error.get("message") or message), str(error.get("type") or "")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    message = without_secrets(message)
+    if status == _NOT_FOUND and "Namespace" in kind:
+        raise IcebergError(f"the namespace of {name} does not exist: {message}", reason="no-such-namespace", file=name)
+    if status == _NOT_FOUND:
+        raise no_such_table(name)
+    if status == _CONFLICT:
+        reason = "conflict" if is_commit else "table-exists"
+        raise IcebergError(f"the catalog refused the commit: {message}", reason=reason, file=name)
+    if status in (_UNAUTHORIZED, _FORBIDDEN):
+        raise IcebergError(f"the catalog refused access: {message}", reason="no-access", file=name)
+    if is_commit and status in _UNKNOWN_OUTCOMES:
+        raise IcebergError(
+            f"the catalog failed, and may or may not have committed: {message}; read the table's history",
+            reason="unknown-outcome",
+            file=name,
+        )
+    raise IcebergError(f"the catalog refused the request: {message}", reason="bad-request", file=name)

@@ -1,0 +1,317 @@
+"""Iceberg tables as `tables.changes` sees them: planning, files, and the commit of row changes.
+
+Owns the parts of a change that are specific to Iceberg: deletion vectors in Puffin files, row lineage, and the modes
+and isolation levels of the table's properties. Leaves the changes themselves to `tables.changes`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.files.parquet.format.files import ParquetSource
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables.changes.change_plan import (
+    ChangeableTable,
+    ChangePlan,
+    FileChange,
+    NeededColumns,
+    TableChange,
+)
+from parquet_variant.tables.columns import align_table, by_logical_name, shredding_schemas, unshredded
+from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
+from parquet_variant.tables.iceberg.metadata.puffin import write_vectors
+from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
+from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+from parquet_variant.tables.iceberg.metadata.types import StructType as IcebergStruct
+from parquet_variant.tables.iceberg.reading.data_files import live_rows, open_data_file, read_file
+from parquet_variant.tables.iceberg.reading.planning import files_among, parquet_files, parts_with_metrics, plan_files
+from parquet_variant.tables.iceberg.reading.pruning import QueryColumns, column_bounds
+from parquet_variant.tables.iceberg.reading.scan import IcebergScan, scan
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
+from parquet_variant.tables.iceberg.reading.table_files import TableFile
+from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.tables.iceberg.writing.summaries import ENGINE, has_batch
+from parquet_variant.tables.iceberg.writing.write_plan import (
+    IcebergWritePlan,
+    lineage_field,
+    plan_write,
+    with_lineage,
+)
+from parquet_variant.tables.pruning import keys_between
+from parquet_variant.tables.scanning.table_scan import TableScan
+from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.storage import Storage, open_storage
+
+# The metrics of this many files are kept in memory; those of more files are read from the manifests when needed.
+METRICS_IN_MEMORY = 20_000
+
+
+@dataclass(frozen=True)
+class IcebergChangePlan(ChangePlan[TableFile]):
+    """The plan of a change to an Iceberg table, for every task; can be pickled."""
+
+    current: Snapshot
+    write: IcebergWritePlan
+    uses_vectors: bool
+    records_changes: bool = False
+
+    @property
+    def storage(self) -> Storage:  # type: ignore[override]
+        """The directory of new files."""
+        return open_storage(self.write.uri, self.write.storage_options)
+
+    def path(self, file: TableFile) -> str:
+        """Return the location of a file."""
+        return file.path
+
+    def partition(self, file: TableFile) -> tuple[Any, ...]:
+        """See `ChangePlan.partition`."""
+        return file.file.partition
+
+    @property
+    def _every_column(self) -> IcebergStruct:
+        return IcebergStruct((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
+
+    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> IcebergScan:
+        """See `ChangePlan.query`."""
+        return needed_columns(self.current, columns, variant, zone)
+
+    def with_every_row(self, file: TableFile) -> TableFile:
+        """See `ChangePlan.with_every_row`."""
+        return TableFile(file.entry)
+
+    def live_rows(self, file: TableFile, rows: int | None) -> Mask:
+        """See `ChangePlan.live_rows`."""
+        with open_data_file(self.current, file) as parquet:
+            live = live_rows(self.current, file, parquet)
+        return np.ones(file.file.record_count, dtype=bool) if live is None else live
+
+    def read_rows(self, file: TableFile, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
+        """See `ChangePlan.read_rows`; without `columns`, rows have their row ids and sequence numbers."""
+        fields = self._every_column
+        if columns is not None:
+            names = {f.name for f in columns.fields}
+            fields = IcebergStruct(tuple(f for f in self.current.schema.fields if f.name in names))
+        rows = read_file(self.current, file, fields, row_mask=row_mask, shredded=True)
+        for name in self.write.hidden_columns:
+            if name in rows.column_names:
+                rows = rows.set_column(rows.column_names.index(name), lineage_field(name), rows[name])
+        return rows
+
+    def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
+        """See `ChangePlan.unshredded`."""
+        table_schema = shared_schema(self.current.schema) if columns is None else columns
+        plain = align_table(rows, table_schema, by_logical_name, unshredded)
+        for name in self.write.hidden_columns:
+            if columns is None and name in rows.column_names:
+                plain = plain.append_column(rows.schema.field(name), rows[name])
+        return plain
+
+    def like_file(self, rows: pa.Table) -> IcebergWritePlan:
+        """See `ChangePlan.like_file`."""
+        return replace(self.write, shredding=shredding_schemas(rows.schema, shared_schema(self.current.schema)))
+
+    def as_updated(self, rows: pa.Table) -> pa.Table:
+        """Return updated rows, which keep their row ids and get the sequence number of the update."""
+        if LAST_UPDATED.name not in rows.column_names:
+            return rows
+        number = rows.column_names.index(LAST_UPDATED.name)
+        return rows.set_column(number, lineage_field(LAST_UPDATED.name), pa.nulls(len(rows), pa.int64()))
+
+    def with_deleted(self, file: TableFile, deleted: Mask) -> TableFile:
+        """Write a deletion vector to a Puffin file of its own; see `ChangePlan.with_deleted`."""
+        positions = np.flatnonzero(deleted).astype(np.uint64)
+        data, (vector,) = write_vectors([(file.path, positions)], ENGINE)
+        location = f"{self.write.location}/{uuid.uuid4()}-deletes.puffin"
+        self.current.table.files.write(location, data)
+        described = DataFile(
+            path=location,
+            format="puffin",
+            record_count=vector.cardinality,
+            size=len(data),
+            spec_id=file.file.spec_id,
+            partition=file.file.partition,
+            content=Content.POSITION_DELETES,
+            referenced_data_file=file.path,
+            content_offset=vector.offset,
+            content_size=vector.length,
+        )
+        return replace(file, new_vector=described)
+
+
+class IcebergTable(ChangeableTable[TableFile]):
+    """An Iceberg table at a snapshot, for one operation: delete, update or merge; its sets of files are lists."""
+
+    def __init__(self, current: Snapshot, operation: str, batch: tuple[str, int] | None = None) -> None:
+        check_writable(current.metadata)
+        self.current, self.operation, self.batch = current, operation, batch
+
+    @property
+    def schema(self) -> StructType:
+        """The table's columns."""
+        return shared_schema(self.current.schema)
+
+    @property
+    def version(self) -> int:
+        """The id of the snapshot; 0 for a table without any."""
+        return self.current.snapshot_id or 0
+
+    @property
+    def uri(self) -> str:
+        """The name, for errors."""
+        return self.current.table.name
+
+    @cached_property
+    def files(self) -> list[TableFile]:
+        """All data files; those of a large table are without metrics, which `prune` reads again."""
+        return plan_files(self.current, metrics=self._is_small).files
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """Whether the metrics of all files may be in memory at the same time."""
+        counts = [
+            (manifest.added_files or 0) + (manifest.existing_files or 0)
+            for manifest in self.current.manifests
+            if not manifest.is_deletes
+        ]
+        return sum(counts) <= METRICS_IN_MEMORY
+
+    def _parts(self, files: list[TableFile], columns: frozenset[int]) -> Iterator[list[TableFile]]:
+        """Yield files with the metrics of some columns, a part at a time."""
+        if self._is_small:
+            yield files
+        else:
+            yield from parts_with_metrics(self.current, files, columns)
+
+    @property
+    def _properties(self) -> WriteProperties:
+        return WriteProperties(self.current.properties)
+
+    def parquet_files(self) -> tuple[ParquetSource, ...]:
+        """See `ChangeableTable.parquet_files`."""
+        return parquet_files(self.current)
+
+    def plan(self, options: Mapping[str, Any]) -> IcebergChangePlan:
+        """See `ChangeableTable.plan`."""
+        write = with_lineage(plan_write(self.current, options=options))
+        return IcebergChangePlan(self.current.for_tasks(), write, self._properties.is_merge_on_read(self.operation))
+
+    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> IcebergScan:
+        """See `ChangeableTable.query`."""
+        return needed_columns(self.current, columns, variant, zone)
+
+    def prune(self, files: list[TableFile], predicate: Predicate, query: TableScan[Any]) -> list[TableFile]:
+        """See `ChangeableTable.prune`."""
+        by_name = {selected.name: selected for selected in query.selection}
+        columns = QueryColumns(predicate, by_name, query.place)
+        ids = columns.field_ids(self.current.schema)
+        parts = (files_among(self.current, columns, part) for part in self._parts(files, ids))
+        matching = {file.path for part in parts for file in part}
+        return [file for file in files if file.path in matching]
+
+    def may_hold_keys(self, files: list[TableFile], needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
+        """See `ChangeableTable.may_hold_keys`."""
+        query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
+        (selected,) = query.selection
+        if selected.output is None:
+            return np.ones(len(files), dtype=bool)
+        columns = QueryColumns(None, {name: selected}, query.place)
+        possible: set[str] = set()
+        f = columns.field(selected, self.current.schema)
+        for part in self._parts(files, frozenset() if f is None else frozenset({f.id})):
+            lower, upper = column_bounds(columns, name, self.current.schema, [file.file for file in part])
+            mask = keys_between(lower, upper, keys, len(part))
+            possible |= {file.path for file, may_hold in zip(part, mask, strict=True) if may_hold}
+        return np.array([file.path in possible for file in files], dtype=bool)
+
+    def filtered(self, files: list[TableFile], mask: Mask) -> list[TableFile]:
+        """See `ChangeableTable.filtered`."""
+        return [file for file, is_chosen in zip(files, mask, strict=True) if is_chosen]
+
+    def to_files(self, files: list[TableFile]) -> list[TableFile]:
+        """See `ChangeableTable.to_files`."""
+        return list(files)
+
+    def removed_bytes(self, change: FileChange[TableFile]) -> int:
+        """See `ChangeableTable.removed_bytes`; a file that gets a deletion vector is kept."""
+        return 0 if any(file.new_vector is not None for file in change.added) else change.file.size
+
+    @property
+    def has_transaction(self) -> bool:
+        """See `ChangeableTable.has_transaction`."""
+        return self.batch is not None
+
+    def is_applied(self) -> bool:
+        """See `ChangeableTable.is_applied`."""
+        return has_batch(self.current, self.batch)
+
+    def commit(self, operation: str, change: TableChange[TableFile]) -> int:
+        """See `ChangeableTable.commit`."""
+        try:
+            self.current = commit_snapshot(self.current, self._snapshot_change(change))
+        except IcebergError as error:
+            if error.reason != "batch-committed":
+                raise
+            raise IcebergError(error.message, reason="conflict", file=error.file) from None
+        return self.version
+
+    def _snapshot_change(self, change: TableChange[TableFile]) -> SnapshotChange:
+        vectors, removed, touched = [], [], []
+        added = [file.file for file in change.added]
+        for changed in change.changed:
+            marked = [file.new_vector for file in changed.added if file.new_vector is not None]
+            vectors += marked
+            touched.append(changed.file.entry)
+            if not marked:
+                removed.append(changed.file.entry)
+            added += [file.file for file in changed.added if file.new_vector is None]
+        reads = change.reads
+        is_checked = reads is not None and self._properties.is_serializable(self.operation)
+
+        def reads_added(entries: Sequence[ManifestEntry]) -> bool:
+            assert reads is not None
+            return reads([TableFile(entry) for entry in entries])
+
+        operation = "overwrite" if added else "delete"
+        if not touched:
+            operation = "append"
+        return SnapshotChange(
+            operation,
+            added=tuple(file for file in added if file.record_count),
+            removed=tuple(removed),
+            vectors=tuple(vectors),
+            touched=tuple(touched),
+            reads_added=reads_added if is_checked else None,
+            batch=self.batch,
+        )
+
+    def discard(self, change: TableChange[TableFile]) -> None:
+        """See `ChangeableTable.discard`."""
+        written = [*change.added, *(file for changed in change.changed for file in changed.added)]
+        locations = [file.new_vector.path if file.new_vector is not None else file.path for file in written]
+        with suppress(TableError, OSError):
+            self.current.table.files.delete(locations)
+
+    def reload(self) -> IcebergTable:
+        """See `ChangeableTable.reload`."""
+        return IcebergTable(
+            newest_snapshot(self.current.table.refreshed(), self.current.branch), self.operation, self.batch
+        )
+
+
+def needed_columns(current: Snapshot, columns: NeededColumns, variant: str | None, zone: str) -> IcebergScan:
+    """Return the scan of columns that expressions need."""
+    return scan(current, {name: needed.select for name, needed in columns.items()}, column=variant, zone=zone)

@@ -1,0 +1,87 @@
+"""``MERGE INTO target USING source ON condition WHEN …`` over Iceberg tables.
+
+Leaves the clauses to `tables.changes.merge_builder`, and running the merge to `tables.changes.merge_run`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.interop.table_of import table_of
+from parquet_variant.io.engine import Progress, ThreadEngine
+from parquet_variant.tables.changes.merge_builder import Merge
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
+from parquet_variant.tables.iceberg.changes.delete import table_to_change
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
+from parquet_variant.tables.iceberg.reading.read import read_table
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike
+
+
+def merge(
+    table: TableLike,
+    source: Any,
+    condition: str,
+    *,
+    catalog: CatalogOption = None,
+    branch: str = MAIN,
+    source_alias: str = "source",
+    target_alias: str = "target",
+    zone: str = "UTC",
+    batch: tuple[str, int] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Merge:
+    """Begin a merge of rows into a table: its methods add clauses, and ``execute`` commits.
+
+    Files that hold no key of the source, by metrics, are not opened where the condition asks for equal columns or
+    paths.
+
+    Parameters
+    ----------
+    table, catalog, branch, zone, batch, storage_options, threads, progress, **options
+        The target; as for `delete`. The mode is ``write.merge.mode``.
+    source
+        Rows as for `append`, or an Iceberg table of the same catalog.
+    condition
+        SQL over both: ``"target.id = source.v:id::bigint"``.
+    source_alias, target_alias
+        Their names in SQL.
+
+    Returns
+    -------
+    Merge
+
+    Raises
+    ------
+    IcebergError
+        As `delete`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"id": [1, 2], "v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
+    ...     news = {"id": [2, 3], "v": pv.parse_json(['{"n": 20}', '{"n": 30}'])}
+    ...     merged = pv.iceberg.merge(folder, news, "target.id = source.id")
+    ...     result = merged.when_matched_update_all().when_not_matched_insert_all().execute()
+    ...     (result.rows_updated, result.rows_inserted), sorted(pv.iceberg.read(folder).to_pylist(), key=str)
+    ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
+    """
+    current = table_to_change(table, catalog, branch, storage_options)
+    rows = _source_rows(source, catalog, storage_options)
+    workers = ThreadEngine(threads, progress)
+    target = IcebergTable(current, "merge", batch)
+    return Merge(target, rows, condition, source_alias, target_alias, zone, workers, options)
+
+
+def _source_rows(source: Any, catalog: CatalogOption, storage_options: Mapping[str, str] | None) -> pa.Table:
+    if isinstance(source, (str, os.PathLike, Snapshot)):
+        return read_table(source, catalog=catalog, storage_options=storage_options)
+    return table_of(source)

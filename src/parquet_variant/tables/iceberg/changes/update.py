@@ -1,0 +1,73 @@
+"""``UPDATE table SET column = value, … WHERE condition`` over Iceberg tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.tables.changes.operations import update_rows
+from parquet_variant.tables.changes.retries import ChangeResult
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
+from parquet_variant.tables.iceberg.changes.delete import table_to_change
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
+from parquet_variant.tables.iceberg.reading.snapshot import TableLike
+
+
+def update(
+    table: TableLike,
+    updates: Mapping[str, str] | None = None,
+    where: str | None = None,
+    *,
+    catalog: CatalogOption = None,
+    new_values: Mapping[str, Any] | None = None,
+    branch: str = MAIN,
+    zone: str = "UTC",
+    batch: tuple[str, int] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **options: Any,
+) -> ChangeResult:
+    """Change columns, or paths inside of Variants, of the rows for which a condition is true, in one commit.
+
+    Updated rows keep their row ids.
+
+    Parameters
+    ----------
+    table, catalog, branch, zone, batch, storage_options, threads, progress, engine, **options
+        As for `delete`; the mode is ``write.update.mode``.
+    updates
+        SQL by column or path: ``{"v:seen": "true", "k": "k + 1"}``. Expressions see the row before the update; NULL set
+        at a path becomes JSON's null.
+    where
+        As for `delete`; all rows by default.
+    new_values
+        Python values by column or path, instead of `updates` or in addition.
+
+    Returns
+    -------
+    ChangeResult
+
+    Raises
+    ------
+    TableError
+        ``"bad-assignment"``, ``"type-mismatch"``; and as `delete`.
+    SqlError
+        For SQL that cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
+    ...     pv.iceberg.update(folder, {"v:s": "'q'", "v:n": "v:n::int * 10"}, "v:n::int = 2").rows_updated
+    ...     pv.iceberg.read(folder).to_pylist()
+    1
+    [{'n': 1}, {'n': 20, 's': 'q'}]
+    """
+    current = table_to_change(table, catalog, branch, storage_options)
+    workers = engine_or_threads(engine, threads, progress)
+    return update_rows(IcebergTable(current, "update", batch), updates, new_values, where, zone, workers, options)

@@ -1,0 +1,244 @@
+"""Erasing rows of Iceberg tables for good: with older snapshots, manifests and everything that names their values.
+
+Owns the steps. Leaves rewriting files and the report to `tables.changes.erasing`, and removing files to `expiration`
+and `orphans`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.errors import IcebergError
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.io.filesystems import ICEBERG_METADATA
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.tables.changes.erasing import (
+    TABLE_FILE_ENDINGS,
+    WRITER_MILLIS,
+    EraseReport,
+    check_condition,
+    check_no_writer,
+    count_erasure,
+    erase_rows,
+    refuse_misspelled_condition,
+    verify_erasure,
+    with_own_keys,
+)
+from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.tables.iceberg.changes.changeable import IcebergChangePlan, IcebergTable
+from parquet_variant.tables.iceberg.maintenance.expiration import check_deletable, files_of
+from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_metadata
+from parquet_variant.tables.iceberg.maintenance.orphans import orphan_files
+from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMetadata, now_ms
+from parquet_variant.tables.iceberg.metadata.updates import TableChange, Update, assert_ref, change_of
+from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
+from parquet_variant.tables.iceberg.reading.table_files import TableFile
+from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
+from parquet_variant.tables.iceberg.writing.manifest_changes import FileKey, file_key
+from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan
+from parquet_variant.tables.schema import StructType
+
+# Engines add such entries to summaries if the table property `write.summary.partition-limit` is set.
+_PARTITION_SUMMARY = "partitions."
+
+
+def erase(
+    table: TableLike,
+    where: str,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+    catalog: CatalogOption = None,
+    zone: str = "UTC",
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **options: Any,
+) -> EraseReport:
+    """Erase the rows for which a condition is true from a table, its history and its statistics.
+
+    The steps: rewrite the files that hold matching rows, and those with deleted rows; write manifests without removed
+    files, whose bounds name values, and without delete files that apply to no file; remove all older snapshots with
+    their data files, manifests and statistics files, and files that no snapshot names; read all remaining files again
+    to verify that no row matches. A process that is killed in between leaves a readable table; call `erase` again to
+    finish.
+
+    Files that hold no matching row are kept: their lists of object keys and shredding schemas may name keys, but not
+    values, that only erased rows used. Older metadata files are kept, because they name schemas and snapshots, but no
+    values; those whose summaries of snapshots name partitions are removed.
+    An erasure cannot reach copies: backups, tables that share files, exports, versions of the object store, and the
+    memory of running readers.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    where
+        SQL, as for `delete`.
+    dry_run
+        Only count rows, files and snapshots.
+    force
+        Also erase if a writer seems to be active (if a data file that no snapshot names is younger than an hour), and
+        drop branches and tags, which keep older snapshots.
+    zone, threads, progress, engine, **options
+        As for `delete`.
+
+    Returns
+    -------
+    EraseReport
+
+    Raises
+    ------
+    IcebergError
+        ``"writer-active"``, ``"has-references"`` and ``"no-such-path"`` (no row matches because of a misspelled
+        path) without `force`; ``"bad-property"`` if ``gc.enabled`` is false;
+        ``"conflict"`` if another commit came in between: call `erase` again.
+    TableError
+        ``"not-erased"`` if a remaining file still holds a matching row; and as `delete`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"user": 1}', '{"user": 2}'])})
+    ...     report = pv.iceberg.erase(folder, "v:user::int = 1")
+    ...     report.rows_erased, report.versions_removed, pv.iceberg.read(folder).to_pylist()
+    (1, 1, [{'user': 2}])
+    """
+    check_condition(where, IcebergError)
+    workers = engine_or_threads(engine, threads, progress)
+    current = snapshot(table, catalog=catalog, storage_options=storage_options)
+    check_writable(current.metadata)
+    check_deletable(current.metadata)
+    name, snapshots = current.table.name, len(current.metadata.snapshots)
+    if dry_run:
+        rows, files = count_erasure(_ErasingTable(current, "delete"), where, zone, workers, options)
+        refuse_misspelled_condition(_ErasingTable(current, "delete"), where, zone, rows)
+        return EraseReport(name, True, current.snapshot_id or 0, rows, files, versions_removed=snapshots)
+    if not force:
+        _check_quiet(current)
+    erasing = _ErasingTable(current, "delete")
+    done = erase_rows(erasing, where, zone, workers, options)
+    if not force:
+        refuse_misspelled_condition(_ErasingTable(current, "delete"), where, zone, done.rows_deleted)
+    rewritten = newest_snapshot(erasing.current.table.refreshed())
+    # Entries of removed files have bounds, which are values.
+    change = SnapshotChange("replace", removed_deletes=_unapplied_deletes(rewritten), rewrites_manifests=True)
+    cleaned = commit_snapshot(rewritten, change)
+    before = cleaned.table
+    after = change_metadata(cleaned, lambda metadata: _without_history(metadata, cleaned))
+    data_files, metadata_files = _remove_files(before, after)
+    newest = newest_snapshot(after)
+    verified = verify_erasure(_ErasingTable(newest, "delete"), where, zone, workers, options)
+    return EraseReport(
+        name,
+        False,
+        newest.snapshot_id or 0,
+        done.rows_deleted,
+        done.files_removed,
+        files_removed=data_files,
+        versions_removed=snapshots,
+        log_files_removed=metadata_files,
+        files_verified=verified,
+    )
+
+
+@dataclass(frozen=True)
+class _ErasingPlan(IcebergChangePlan):
+    """A plan that keeps nothing of erased rows."""
+
+    def read_rows(self, file: TableFile, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
+        """See `ChangePlan.read_rows`."""
+        return with_own_keys(super().read_rows(file, row_mask, columns), columns or self.schema)
+
+    def like_file(self, rows: pa.Table) -> IcebergWritePlan:
+        """Return the plan that infers the shredding schema from the rows that are left."""
+        return replace(self.write, shredding={})
+
+
+class _ErasingTable(IcebergTable):
+    """A table whose changes rewrite whole files, whatever its properties say."""
+
+    def plan(self, options: Mapping[str, Any]) -> IcebergChangePlan:
+        """See `ChangeableTable.plan`."""
+        plan = super().plan(options)
+        return _ErasingPlan(plan.current, plan.write, uses_vectors=False)
+
+    def reload(self) -> _ErasingTable:
+        """See `ChangeableTable.reload`."""
+        return _ErasingTable(super().reload().current, self.operation)
+
+
+def _check_quiet(current: Snapshot) -> None:
+    """Refuse to erase while a writer seems to be active, and from tables with branches or tags."""
+    references = sorted(name for name in current.metadata.references if name != MAIN)
+    if references:
+        raise IcebergError(
+            f"the branches and tags {', '.join(references)} keep older snapshots: drop them with "
+            "pv.iceberg.drop_reference, or pass force=True (--force)",
+            reason="has-references",
+            file=current.table.name,
+        )
+    recent = now_ms() - WRITER_MILLIS
+    active = [path for path, modified in orphan_files(current.table) if modified > recent and path.endswith(".parquet")]
+    check_no_writer(active, current.table.name, IcebergError)
+
+
+def _unapplied_deletes(current: Snapshot) -> tuple[ManifestEntry, ...]:
+    """Return the delete files that apply to no data file any more; equality deletes name values."""
+    delete_files = [entry for _, entry in current.live_entries(deletes=True)]
+    if not delete_files:
+        return ()
+    index = DeleteIndex.of(current)
+    applied: set[FileKey] = set()
+    for _, entry in current.live_entries(deletes=False):
+        deletes = index.of_file(entry)
+        vectors = () if deletes.vector is None else (deletes.vector,)
+        applied |= {file_key(delete.file) for delete in (*vectors, *deletes.positions, *deletes.equalities)}
+    return tuple(entry for entry in delete_files if file_key(entry.file) not in applied)
+
+
+def _without_history(metadata: TableMetadata, cleaned: Snapshot) -> TableChange | None:
+    """Return the change that removes all snapshots but one, and all branches and tags but main."""
+    updates: list[Update] = [
+        {"action": "remove-snapshot-ref", "ref-name": name} for name in metadata.references if name != MAIN
+    ]
+    expired = [number for number in metadata.snapshots if number != cleaned.snapshot_id]
+    if expired:
+        updates.append({"action": "remove-snapshots", "snapshot-ids": expired})
+    reference = metadata.references.get(MAIN)
+    if reference is None or reference.snapshot_id != cleaned.snapshot_id:
+        raise IcebergError("another writer committed meanwhile: erase again", reason="conflict", file=metadata.location)
+    return change_of(*updates, requires=assert_ref(metadata, MAIN)) if updates else None
+
+
+def _remove_files(before: LoadedTable, after: LoadedTable) -> tuple[int, int]:
+    """Remove all files that the only snapshot does not need; return how many held data, and how many metadata."""
+    needed = files_of(after, after.metadata.snapshots.values(), after.metadata)
+    unneeded = files_of(before, before.metadata.snapshots.values(), before.metadata) - needed
+    unneeded |= {path for path, _ in orphan_files(after) if path.endswith(TABLE_FILE_ENDINGS)}
+    unneeded |= set(_metadata_with_values(after))
+    after.files.delete(sorted(unneeded))
+    after.files.remove_empty_directories()
+    metadata = sum(path.endswith((".avro", *ICEBERG_METADATA)) for path in unneeded)
+    return len(unneeded) - metadata, metadata
+
+
+def _metadata_with_values(table: LoadedTable) -> Iterator[str]:
+    """Yield the older metadata files whose snapshots have a summary by partition, which names values."""
+    for entry in table.metadata.document.get("metadata-log") or []:
+        location = str(entry["metadata-file"])
+        with suppress(IcebergError):  # a file that was removed, or is not in the table
+            snapshots = TableMetadata.load(table.files.read(location), location).snapshots
+            if any(key.startswith(_PARTITION_SUMMARY) for info in snapshots.values() for key in info.summary):
+                yield location

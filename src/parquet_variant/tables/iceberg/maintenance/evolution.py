@@ -1,0 +1,491 @@
+"""Evolving the schema of a table: add, drop, rename, move and widen columns, set defaults; no file is rewritten.
+
+Owns these operations at every depth (specification, "Schema Evolution"). Columns are known by field id, so all of them
+change metadata only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.errors import IcebergError, check_mapping
+from parquet_variant.ops.columns.target_type import as_target
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_metadata
+from parquet_variant.tables.iceberg.metadata.schema import Schema, unknown_column
+from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
+from parquet_variant.tables.iceberg.metadata.types import (
+    VARIANT,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    added_by_v3,
+    arrow_type,
+    field_of_arrow,
+)
+from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_schema, change_of
+from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
+from parquet_variant.tables.iceberg.reading.snapshot import TableLike
+from parquet_variant.tables.iceberg.writing.create import checked_schema
+from parquet_variant.tables.iceberg.writing.merging import can_promote
+from parquet_variant.tables.iceberg.writing.write import CommitResult
+
+# Returns the fields that take the place of a struct's fields, by the name of the one that is changed.
+_OnFields = Callable[[tuple[NestedField, ...], str], tuple[NestedField, ...]]
+
+
+def add_columns(
+    table: TableLike,
+    columns: pa.Schema | Mapping[str, Any],
+    *,
+    defaults: Mapping[str, Any] | None = None,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Add columns, or fields of structs.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    columns
+        An Arrow schema whose Variant fields are marked, or types by name: ``{"v": "variant", "props.b": "int"}``. A
+        dotted name adds a field to a struct (``tags.element.b`` to the structs of a list).
+    defaults
+        Values by name that existing rows, and new rows without the column, have instead of null.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"bad-schema"`` for a column that exists, or that may not be null and has no default.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pv.iceberg.add_columns(folder, {"v": "variant", "m": "int"}, defaults={"m": 7})
+    ...     pv.iceberg.read_table(folder).to_pylist()
+    [{'n': 1, 'v': None, 'm': 7}]
+    """
+    default_values = defaults or {}
+    fields = {f.name: f for f in columns} if isinstance(columns, pa.Schema) else _arrow_fields(columns)
+    unknown = sorted(set(default_values) - set(fields))
+    if unknown:
+        raise IcebergError(f"defaults= names {unknown[0]!r}, which is not a new column", reason="bad-argument")
+
+    def changed(metadata: TableMetadata) -> Schema:
+        ids = count(metadata.last_column_id + 1)
+        schema = metadata.schema
+        for name, arrow in fields.items():
+            schema = _with_field(schema, name, arrow, ids, default_values.get(name))
+        return schema
+
+    return _evolved(table, changed, catalog, storage_options)
+
+
+def drop_column(
+    table: TableLike,
+    name: str,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Drop a column, or a field of a struct by its dotted name.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    name
+        The column.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-column"``; ``"bad-schema"`` for a column that partitions or sorts the table, or the last one.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1], "m": [2]})
+    ...     _ = pv.iceberg.drop_column(folder, "m")
+    ...     pv.iceberg.read_table(folder).column_names
+    ['n']
+    """
+
+    def changed(metadata: TableMetadata) -> Schema:
+        place, f = metadata.schema.find(name)
+        _refuse_used(metadata, f, name)
+        return _change_fields(metadata.schema, place, lambda fields, last: tuple(g for g in fields if g.name != last))
+
+    return _evolved(table, changed, catalog, storage_options)
+
+
+def rename_column(
+    table: TableLike,
+    old: str,
+    new: str,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Rename a column, or a field of a struct by its dotted name.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    old, new
+        The dotted name as it is, and the new name of the field alone.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-column"``; ``"bad-schema"`` if the new name exists.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pv.iceberg.rename_column(folder, "n", "m")
+    ...     pv.iceberg.read_table(folder).to_pydict()
+    {'m': [1]}
+    """
+
+    def changed(metadata: TableMetadata) -> Schema:
+        place, _ = metadata.schema.find(old)
+
+        def renamed(fields: tuple[NestedField, ...], last: str) -> tuple[NestedField, ...]:
+            return tuple(replace(f, name=new) if f.name == last else f for f in fields)
+
+        return _change_fields(metadata.schema, place, renamed)
+
+    return _evolved(table, changed, catalog, storage_options)
+
+
+def move_column(
+    table: TableLike,
+    name: str,
+    *,
+    after: str | None = None,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Move a column, or a field inside of its struct.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    name
+        The dotted name.
+    after
+        Name of the field (without the struct's) before the new place; the first place by default.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-column"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1], "m": [2]})
+    ...     _ = pv.iceberg.move_column(folder, "m")
+    ...     pv.iceberg.read_table(folder).column_names
+    ['m', 'n']
+    """
+
+    def changed(metadata: TableMetadata) -> Schema:
+        place, f = metadata.schema.find(name)
+
+        def moved(fields: tuple[NestedField, ...], last: str) -> tuple[NestedField, ...]:
+            remaining = [g for g in fields if g.name != last]
+            names = [g.name for g in remaining]
+            if after is not None and after not in names:
+                raise unknown_column(after, names)
+            index = 0 if after is None else names.index(after) + 1
+            return (*remaining[:index], f, *remaining[index:])
+
+        return _change_fields(metadata.schema, place, moved)
+
+    return _evolved(table, changed, catalog, storage_options)
+
+
+def widen_column(
+    table: TableLike,
+    name: str,
+    to: str,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Give a column, or a field of a struct, a wider type; no file is rewritten.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    name
+        The dotted name.
+    to
+        The new type, in SQL's words or Iceberg's: int to ``long``, float to ``double``, date to ``timestamp``, decimals
+        to a higher precision.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-column"``; ``"type-mismatch"`` if Iceberg does not allow the change.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": pa.array([1], pa.int32())})
+    ...     _ = pv.iceberg.widen_column(folder, "n", "long")
+    ...     pv.iceberg.read_table(folder).schema.field("n").type
+    DataType(int64)
+    """
+
+    def changed(metadata: TableMetadata) -> Schema:
+        place, f = metadata.schema.find(name)
+        kind = _named_type(to)
+        if not can_promote(f.type, kind):
+            raise IcebergError(
+                f"column {name!r} is {f.type} and cannot become {kind}: Iceberg widens int to long, float to double, "
+                "date to timestamp, and decimals to a higher precision",
+                reason="type-mismatch",
+            )
+        if str(f.type) == "date":
+            _refuse_used(metadata, f, name)
+            former = [p.transform.name for spec in metadata.specs.values() for p in spec.fields if p.source_id == f.id]
+            if {"identity", "bucket"} & set(former):
+                raise IcebergError(
+                    f"column {name!r} partitioned the table by its date or a hash of it, which differ for timestamps: "
+                    "add a new column instead",
+                    reason="bad-schema",
+                )
+        return _replace_field(metadata.schema, place, replace(f, type=kind))
+
+    return _evolved(table, changed, catalog, storage_options)
+
+
+def set_default(
+    table: TableLike,
+    name: str,
+    value: Any,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Set the value that new rows without a column get; existing rows keep theirs.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    name
+        The column.
+    value
+        A Python value of the column's type; None for null.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-column"``; ``"type-mismatch"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1], "m": [2]})
+    ...     _ = pv.iceberg.set_default(folder, "m", 9)
+    ...     _ = pv.iceberg.append(folder, {"n": [3]})
+    ...     pv.iceberg.read_table(folder).to_pydict()
+    {'n': [1, 3], 'm': [2, 9]}
+    """
+
+    def changed(metadata: TableMetadata) -> Schema:
+        place, f = metadata.schema.find(name)
+        return _replace_field(metadata.schema, place, replace(f, write_default=default_json(f, value)))
+
+    return _evolved(table, changed, catalog, storage_options)
+
+
+# ---- schemas
+
+
+def _evolved(
+    table: TableLike,
+    change: Callable[[TableMetadata], Schema],
+    catalog: CatalogOption,
+    storage_options: Mapping[str, str] | None,
+) -> CommitResult:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        schema = checked_schema(replace(change(metadata), id=max(metadata.schemas) + 1))
+        if not schema.fields:
+            raise IcebergError("a table needs at least one column", reason="bad-schema")
+        if schema.struct == metadata.schema.struct:
+            return None
+        return change_of(
+            {
+                "action": "add-schema",
+                "schema": schema.to_json(),
+                "last-column-id": max(metadata.last_column_id, schema.highest_id),
+            },
+            {"action": "set-current-schema", "schema-id": -1},
+            requires=assert_schema(metadata),
+        )
+
+    after = change_metadata(table, make_change, catalog, storage_options)
+    return CommitResult(after.metadata.current_snapshot_id)
+
+
+def _change_fields(schema: Schema, place: tuple[str, ...], change: _OnFields) -> Schema:
+    """Return a schema in which the fields around a place are changed."""
+    return replace(schema, struct=_changed_struct(schema.struct, place, change, place))
+
+
+def _changed_struct(
+    struct: StructType, steps: tuple[str, ...], change: _OnFields, place: tuple[str, ...]
+) -> StructType:
+    if len(steps) == 1:
+        return StructType(change(struct.fields, steps[0]))
+    fields = [
+        replace(f, type=_changed_type(f.type, steps[1:], change, place)) if f.name == steps[0] else f
+        for f in struct.fields
+    ]
+    return StructType(tuple(fields))
+
+
+def _changed_type(kind: IcebergType, steps: tuple[str, ...], change: _OnFields, place: tuple[str, ...]) -> IcebergType:
+    if isinstance(kind, StructType):
+        return _changed_struct(kind, steps, change, place)
+    if len(steps) > 1 and isinstance(kind, ListType) and steps[0] == "element":
+        return replace(kind, element=_changed_type(kind.element, steps[1:], change, place))
+    if len(steps) > 1 and isinstance(kind, MapType) and steps[0] == "value":
+        return replace(kind, value=_changed_type(kind.value, steps[1:], change, place))
+    raise IcebergError(f"{'.'.join(place)!r} is not a field of a struct: change the whole column", reason="bad-schema")
+
+
+def _replace_field(schema: Schema, place: tuple[str, ...], new: NestedField) -> Schema:
+    """Return a schema with another field at a place, which may be the element of a list or the value of a map."""
+    if len(place) > 1 and place[-1] in ("element", "value"):
+        owner = schema.find(".".join(place[:-1]))[1]
+        if isinstance(owner.type, ListType):
+            return _replace_field(schema, place[:-1], replace(owner, type=replace(owner.type, element=new.type)))
+        if isinstance(owner.type, MapType):
+            return _replace_field(schema, place[:-1], replace(owner, type=replace(owner.type, value=new.type)))
+    return _change_fields(schema, place, lambda fields, last: tuple(new if f.name == last else f for f in fields))
+
+
+def _with_field(schema: Schema, name: str, arrow: pa.Field, ids: Iterator[int], default: Any) -> Schema:
+    *parents, last = [name] if schema.get(name) is not None else name.split(".")
+    f = replace(field_of_arrow(arrow, next(ids), ids), name=last)
+    json = None if default is None else default_json(f, default)
+    f = replace(f, initial_default=json, write_default=json)
+    if f.required and json is None:
+        raise IcebergError(
+            f"column {name!r} is new and may not be null: give existing rows a value by defaults=", reason="bad-schema"
+        )
+
+    def added(fields: tuple[NestedField, ...], _: str) -> tuple[NestedField, ...]:
+        if any(g.name.lower() == last.lower() for g in fields):
+            raise IcebergError(f"the table has a column {name!r} already", reason="bad-schema")
+        return (*fields, f)
+
+    place = schema.find(".".join(parents))[0] if parents else ()
+    return _change_fields(schema, (*place, last), added)
+
+
+def _arrow_fields(columns: Mapping[str, Any]) -> dict[str, pa.Field]:
+    check_mapping("columns", columns, IcebergError)
+    fields = {}
+    for name, kind in columns.items():
+        if isinstance(kind, str) and kind.strip().lower() == "variant":
+            fields[name] = pa.field(name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
+        else:
+            fields[name] = pa.field(name, kind if isinstance(kind, pa.DataType) else as_target(kind))
+    return fields
+
+
+def _named_type(text: str) -> IcebergType:
+    if text.strip().lower() in ("timestamp", "timestamp_ns"):  # Iceberg's names, which mean other types in SQL
+        return PrimitiveType(text.strip().lower())
+    ids = count(1)
+    return field_of_arrow(_arrow_fields({"c": text})["c"], 0, ids).type
+
+
+def default_json(f: NestedField, value: Any) -> Any:
+    """Return a default in the JSON form of a field's type. Raises `IcebergError`: reason ``"type-mismatch"``."""
+    if value is None:
+        return None
+    if isinstance(f.type, StructType) and value == {}:
+        return {}
+    if not isinstance(f.type, PrimitiveType) or f.type == VARIANT or added_by_v3(f.type) in ("unknown",):
+        raise IcebergError(f"column {f.name!r} is {f.type}: its default can only be null", reason="type-mismatch")
+    try:
+        (raw,) = raw_values(pa.array([value], arrow_type(f.type)), f.type)
+        json = to_json(raw, f.type)
+        arrow_array([from_json(json, f.type)], f.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise IcebergError(
+            f"column {f.name!r} is {f.type}, its default {value!r} is not ({error})", reason="type-mismatch"
+        ) from None
+    return json
+
+
+def _refuse_used(metadata: TableMetadata, f: NestedField, name: str) -> None:
+    """Refuse to drop or retype a column that partitions or sorts the table, or identifies rows."""
+    inside = {f.id} | {
+        g.id for place, g in metadata.schema.by_id.values() if place[: len(name.split("."))] == tuple(name.split("."))
+    }
+    if any(p.source_id in inside and p.transform.name != "void" for p in metadata.spec.fields):
+        raise IcebergError(
+            f"column {name!r} partitions the table: change the partitioning first (set_partitioning)",
+            reason="bad-schema",
+        )
+    if any(s.source_id in inside for s in metadata.sort_order.fields):
+        raise IcebergError(
+            f"column {name!r} sorts the table: change the sort order first (set_sort_order)", reason="bad-schema"
+        )
+    if inside & set(metadata.schema.identifier_ids):
+        raise IcebergError(f"column {name!r} identifies rows of the table", reason="bad-schema")

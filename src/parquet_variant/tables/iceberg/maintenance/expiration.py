@@ -1,0 +1,212 @@
+"""Expiring snapshots: their metadata is removed, and the files that only they need are deleted.
+
+Owns the retention policy (specification, "Snapshot Retention Policy"). The commit comes first: a process that is killed
+while it deletes files leaves orphans, never a snapshot without its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from parquet_variant.errors import IcebergError
+from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
+from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_metadata
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, SnapshotInfo, TableMetadata, now_ms
+from parquet_variant.tables.iceberg.metadata.updates import (
+    TableChange,
+    Update,
+    apply_change,
+    assert_ref,
+    assert_uuid,
+    change_of,
+)
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, to_millis
+from parquet_variant.tables.iceberg.writing.commit import check_writable
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+
+_MAX_AGE, _DEFAULT_MAX_AGE = "history.expire.max-snapshot-age-ms", 432_000_000
+_MIN_KEPT, _DEFAULT_MIN_KEPT = "history.expire.min-snapshots-to-keep", 1
+_MAX_REF_AGE, _FOREVER = "history.expire.max-ref-age-ms", 2**63 - 1
+_ENABLED = "gc.enabled"
+
+
+@dataclass(frozen=True)
+class ExpireResult:
+    """The result of expiring snapshots.
+
+    Parameters
+    ----------
+    snapshots
+        Ids of the snapshots that were removed.
+    files_deleted
+        Number of files that were deleted: data, delete files, manifests and manifest lists.
+    files
+        Their locations.
+    """
+
+    snapshots: tuple[int, ...]
+    files_deleted: int
+    files: tuple[str, ...] = ()
+
+
+def expire_snapshots(
+    table: TableLike,
+    *,
+    older_than: int | str | datetime | None = None,
+    retain_last: int | None = None,
+    delete_files: bool = True,
+    dry_run: bool = False,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> ExpireResult:
+    """Remove snapshots that the table's retention policy no longer keeps, and the files that only they need.
+
+    Branches and tags keep what they refer to. Ages are those of the references, else of the table's properties
+    ``history.expire.max-snapshot-age-ms`` (default: 5 days), ``history.expire.min-snapshots-to-keep`` (1) and
+    ``history.expire.max-ref-age-ms`` (forever).
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    older_than
+        Remove snapshots of branches that are older than a time, instead of the table's maximum age.
+    retain_last
+        Number of snapshots of each branch to keep in any case, instead of the table's.
+    delete_files
+        Delete the files; otherwise they become orphans.
+    dry_run
+        Only return what would be removed.
+
+    Returns
+    -------
+    ExpireResult
+
+    Raises
+    ------
+    IcebergError
+        ``"bad-property"`` if the table has ``gc.enabled`` set to false.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pv.iceberg.overwrite(folder, {"n": [2]})
+    ...     len(pv.iceberg.expire_snapshots(folder, older_than="2999-01-01").snapshots)
+    1
+    """
+    cutoff = None if older_than is None else to_millis(older_than)
+    before: list[TableMetadata] = []
+
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        check_writable(metadata)
+        check_deletable(metadata)
+        before[:] = [metadata]
+        references, retained = _retained(metadata, cutoff, retain_last)
+        expired = [number for number in metadata.snapshots if number not in retained]
+        dropped = [name for name in metadata.references if name not in references]
+        if not expired and not dropped:
+            return None
+        updates: list[Update] = [{"action": "remove-snapshot-ref", "ref-name": name} for name in dropped]
+        if expired:
+            updates.append({"action": "remove-snapshots", "snapshot-ids": expired})
+        # A branch or tag that moves meanwhile may refer to a snapshot that is to expire.
+        requires = assert_uuid(metadata)
+        for name in metadata.references:
+            requires += assert_ref(metadata, name)[len(assert_uuid(metadata)) :]
+        return change_of(*updates, requires=requires)
+
+    loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)
+    if dry_run:
+        change = make_change(loaded.metadata)
+        metadata = loaded.metadata if change is None else apply_change(loaded.metadata, change, None)
+        after = replace(loaded, metadata=metadata)
+    else:
+        after = change_metadata(Snapshot(loaded, None, loaded.metadata.schema), make_change)
+    expired = tuple(number for number in before[0].snapshots if number not in after.metadata.snapshots)
+    if not expired or not delete_files:
+        return ExpireResult(expired, 0)
+    gone = [before[0].snapshots[number] for number in expired]
+    unneeded = files_of(after, gone, before[0]) - files_of(after, after.metadata.snapshots.values(), after.metadata)
+    if not dry_run:
+        after.files.delete(sorted(unneeded))
+    return ExpireResult(expired, len(unneeded), tuple(sorted(unneeded)))
+
+
+def check_deletable(metadata: TableMetadata) -> None:
+    """Refuse to delete files of a table that shares them. Raises `IcebergError`: reason ``"bad-property"``."""
+    if metadata.properties.get(_ENABLED, "true").lower() == "false":
+        raise IcebergError(
+            f"the table property {_ENABLED} is false: its files may belong to other tables, too", reason="bad-property"
+        )
+
+
+def _retained(
+    metadata: TableMetadata, cutoff: int | None, retain_last: int | None
+) -> tuple[dict[str, Reference], set[int]]:
+    """Return the references and the snapshots that the retention policy keeps."""
+    properties, now = WriteProperties(metadata.properties), now_ms()
+    longest = properties.number(_MAX_AGE, _DEFAULT_MAX_AGE)
+    fewest = properties.number(_MIN_KEPT, _DEFAULT_MIN_KEPT) if retain_last is None else retain_last
+    ref_age = properties.number(_MAX_REF_AGE, _FOREVER)
+    references: dict[str, Reference] = {}
+    retained: set[int] = set()
+    for name, reference in metadata.references.items():
+        info = metadata.snapshots.get(reference.snapshot_id)
+        limit = ref_age if reference.max_ref_age_ms is None else reference.max_ref_age_ms
+        if name != MAIN and (info is None or now - info.timestamp_ms > limit):
+            continue
+        references[name] = reference
+        retained.add(reference.snapshot_id)
+        if reference.type == "branch":
+            least = fewest if reference.min_snapshots_to_keep is None else reference.min_snapshots_to_keep
+            age = longest if reference.max_snapshot_age_ms is None else reference.max_snapshot_age_ms
+            oldest = now - age if cutoff is None else cutoff
+            retained |= _retained_of_branch(metadata.ancestors(reference.snapshot_id), least, oldest)
+    # Snapshots that no reference reaches, such as those of a rollback, go by age alone.
+    reached = {info.id for r in references.values() for info in metadata.ancestors(r.snapshot_id)}
+    oldest = now - longest if cutoff is None else cutoff
+    retained |= {
+        number for number, info in metadata.snapshots.items() if number not in reached and info.timestamp_ms >= oldest
+    }
+    return references, retained
+
+
+def _retained_of_branch(line: list[SnapshotInfo], least: int, oldest: int) -> set[int]:
+    retained: set[int] = set()
+    for position, info in enumerate(line):
+        if info.timestamp_ms < oldest and position >= max(least, 1):
+            break
+        retained.add(info.id)
+    return retained
+
+
+def files_of(table: LoadedTable, snapshots: Iterable[SnapshotInfo], metadata: TableMetadata) -> set[str]:
+    """Return the locations of all files that some snapshots need: data, deletes, manifests and their lists.
+
+    `metadata`: the metadata that lists the snapshots.
+    """
+    needed: set[str] = set()
+    read: set[str] = set()
+    holder = LoadedTable(
+        table.catalog, table.identifier, metadata, table.metadata_location, table.options, table.allow_outside
+    )
+    for info in snapshots:
+        current = Snapshot(holder, info, metadata.schema)
+        if info.manifest_list is not None:
+            needed.add(info.manifest_list)
+        for manifest in current.manifests:
+            needed.add(manifest.path)
+            if manifest.path in read:
+                continue
+            read.add(manifest.path)
+            needed |= {entry.file.path for entry in current.entries(manifest, frozenset()) if entry.is_live}
+    for name, field in (("statistics", "statistics-path"), ("partition-statistics", "statistics-path")):
+        ids = {info.id for info in snapshots}
+        listed = metadata.document.get(name) or []
+        needed |= {str(s[field]) for s in listed if s.get("snapshot-id") in ids}
+    return needed

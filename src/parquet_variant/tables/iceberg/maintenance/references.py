@@ -1,0 +1,291 @@
+"""Creating, moving and dropping branches and tags, and rolling back the main branch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Literal
+
+from parquet_variant.errors import IcebergError, check_count
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_metadata
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, TableMetadata
+from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_ref, change_of, set_reference
+from parquet_variant.tables.iceberg.reading.snapshot import TableLike, snapshot
+from parquet_variant.tables.iceberg.writing.write import CommitResult
+
+
+def branch(
+    table: TableLike,
+    name: str,
+    *,
+    snapshot_id: int | None = None,
+    max_age_ms: int | None = None,
+    min_snapshots_to_keep: int | None = None,
+    max_snapshot_age_ms: int | None = None,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Make a branch, or move it to another snapshot.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    name
+        The branch.
+    snapshot_id
+        Its newest snapshot (default: the current one).
+    max_age_ms, min_snapshots_to_keep, max_snapshot_age_ms
+        How long `expire_snapshots` keeps the branch, and snapshots of it.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-snapshot"``; ``"bad-argument"`` if the name is that of a tag.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pv.iceberg.branch(folder, "audit")
+    ...     _ = pv.iceberg.append(folder, {"n": [2]}, branch="audit")
+    ...     pv.iceberg.read_table(folder).num_rows, pv.iceberg.read_table(folder, branch="audit").num_rows
+    (1, 2)
+    """
+    retention = (min_snapshots_to_keep, max_snapshot_age_ms, max_age_ms)
+    return _refer(table, name, "branch", snapshot_id, retention, catalog, storage_options)
+
+
+def tag(
+    table: TableLike,
+    name: str,
+    *,
+    snapshot_id: int | None = None,
+    max_age_ms: int | None = None,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Make a tag, or move it to another snapshot.
+
+    Parameters
+    ----------
+    table, catalog, storage_options, snapshot_id, max_age_ms
+        As for `branch`.
+    name
+        The tag.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        As `branch`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pv.iceberg.tag(folder, "v1")
+    ...     _ = pv.iceberg.append(folder, {"n": [2]})
+    ...     pv.iceberg.read_table(folder, tag="v1").num_rows
+    1
+    """
+    return _refer(table, name, "tag", snapshot_id, (None, None, max_age_ms), catalog, storage_options)
+
+
+def drop_reference(
+    table: TableLike,
+    name: str,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Drop a branch or tag; its snapshots are kept until they expire.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    name
+        The branch or tag.
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-snapshot"``; ``"bad-argument"`` for the main branch.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pv.iceberg.tag(folder, "v1")
+    ...     pv.iceberg.drop_reference(folder, "v1")
+    ...     sorted(pv.iceberg.snapshot(folder).metadata.references)
+    ['main']
+    """
+
+    def make_change(metadata: TableMetadata) -> TableChange:
+        if name == MAIN:
+            raise IcebergError("the main branch cannot be dropped", reason="bad-argument")
+        if not isinstance(name, str) or name not in metadata.references:
+            raise IcebergError(f"the table has no branch or tag {name!r}", reason="unknown-snapshot")
+        return change_of({"action": "remove-snapshot-ref", "ref-name": name}, requires=assert_ref(metadata, name))
+
+    change_metadata(table, make_change, catalog, storage_options)
+
+
+def rollback(
+    table: TableLike,
+    *,
+    snapshot_id: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Make an older snapshot the current one again.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    snapshot_id, timestamp
+        An ancestor of the current snapshot, or the time at which it was the current one.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-snapshot"``; ``"bad-argument"`` if the snapshot is not an ancestor of the current one.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = pv.iceberg.write(folder, {"n": [1]}).snapshot_id
+    ...     _ = pv.iceberg.append(folder, {"n": [2]})
+    ...     _ = pv.iceberg.rollback(folder, snapshot_id=first)
+    ...     pv.iceberg.read_table(folder).to_pydict()
+    {'n': [1]}
+    """
+    if (snapshot_id is None) == (timestamp is None):
+        raise IcebergError("give either snapshot_id= or timestamp=", reason="bad-argument")
+
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        target = snapshot_id
+        if target is None:
+            target = snapshot(table, timestamp=timestamp, catalog=catalog, storage_options=storage_options).snapshot_id
+        assert target is not None
+        metadata.snapshot(target)
+        if target not in {info.id for info in metadata.ancestors(metadata.current_snapshot_id)}:
+            raise IcebergError(
+                f"snapshot {target} is not an ancestor of the current one: make a branch of it instead",
+                reason="bad-argument",
+            )
+        if target == metadata.current_snapshot_id:
+            return None
+        moved = replace(metadata.references[MAIN], snapshot_id=target)
+        return change_of(set_reference(MAIN, moved), requires=assert_ref(metadata, MAIN))
+
+    after = change_metadata(table, make_change, catalog, storage_options)
+    return CommitResult(after.metadata.current_snapshot_id)
+
+
+def fast_forward(
+    table: TableLike,
+    name: str,
+    to: str,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Move a branch forward to the newest snapshot of another one, which has the branch's as an ancestor.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    name, to
+        The branch to move, such as ``"main"``, and the branch that is ahead.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-snapshot"``; ``"bad-argument"`` if the branches have parted.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pv.iceberg.branch(folder, "audit")
+    ...     _ = pv.iceberg.append(folder, {"n": [2]}, branch="audit")
+    ...     _ = pv.iceberg.fast_forward(folder, "main", "audit")
+    ...     pv.iceberg.read_table(folder).num_rows
+    2
+    """
+
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        references = metadata.references
+        for reference_name in (name, to):
+            if reference_name not in references or references[reference_name].type != "branch":
+                raise IcebergError(f"the table has no branch {reference_name!r}", reason="unknown-snapshot")
+        target = references[to].snapshot_id
+        if target == references[name].snapshot_id:
+            return None
+        if references[name].snapshot_id not in {info.id for info in metadata.ancestors(target)}:
+            raise IcebergError(
+                f"{name!r} has commits that {to!r} does not have: merge them first", reason="bad-argument"
+            )
+        requires = [*assert_ref(metadata, name), *assert_ref(metadata, to)[1:]]
+        return change_of(set_reference(name, replace(references[name], snapshot_id=target)), requires=requires)
+
+    after = change_metadata(table, make_change, catalog, storage_options)
+    return CommitResult(after.metadata.references[name].snapshot_id)
+
+
+def _refer(
+    table: TableLike,
+    name: str,
+    kind: Literal["branch", "tag"],
+    snapshot_id: int | None,
+    retention: tuple[int | None, int | None, int | None],
+    catalog: CatalogOption,
+    storage_options: Mapping[str, str] | None,
+) -> CommitResult:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        if not isinstance(name, str):
+            raise IcebergError(f"{name!r} is not the name of a {kind}: give a string", reason="bad-argument")
+        if snapshot_id is not None:
+            check_count("snapshot_id", snapshot_id)
+        former = metadata.references.get(name)
+        if former is not None and former.type != kind:
+            raise IcebergError(f"{name!r} is a {former.type} of the table already", reason="bad-argument")
+        target = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
+        if target is None:
+            raise IcebergError("the table has no snapshot yet: write rows first", reason="unknown-snapshot")
+        metadata.snapshot(target)
+        reference = Reference(target, kind, *retention)
+        if reference == former:
+            return None
+        return change_of(set_reference(name, reference), requires=assert_ref(metadata, name))
+
+    after = change_metadata(table, make_change, catalog, storage_options)
+    return CommitResult(after.metadata.references[name].snapshot_id)

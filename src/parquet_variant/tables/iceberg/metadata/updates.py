@@ -1,0 +1,367 @@
+"""Changes of table metadata, as the REST catalog specification words them: requirements and updates.
+
+Owns `TableChange`, what every commit hands to its catalog. A REST catalog gets it as JSON; catalogs that keep documents
+themselves check and apply it here.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from parquet_variant.errors import IcebergError
+from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder
+from parquet_variant.tables.iceberg.metadata.schema import Schema
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, NEWEST_VERSION, TableMetadata, now_ms
+
+Update = Mapping[str, Any]
+Document = dict[str, Any]
+_KEEP_METADATA = "write.metadata.previous-versions-max"
+_DEFAULT_KEPT = 100
+# In an update, this id stands for the schema, spec or order that the same change added last.
+LAST_ADDED = -1
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """A change of a table's metadata: what must still be true, and what to do then."""
+
+    updates: tuple[Update, ...]
+    requirements: tuple[Update, ...] = ()
+
+    def __add__(self, other: TableChange) -> TableChange:
+        return TableChange(self.updates + other.updates, self.requirements + other.requirements)
+
+
+def change_of(*updates: Update, requires: Sequence[Update] = ()) -> TableChange:
+    """Return a change of some updates and requirements."""
+    return TableChange(tuple(updates), tuple(requires))
+
+
+# ---- requirements
+
+
+def assert_uuid(metadata: TableMetadata) -> list[Update]:
+    """Return the requirement that the table is still the same one."""
+    return [] if metadata.uuid is None else [{"type": "assert-table-uuid", "uuid": metadata.uuid}]
+
+
+def assert_ref(metadata: TableMetadata, branch: str) -> list[Update]:
+    """Return the requirements that a table is the same one and a branch is where it was."""
+    reference = metadata.references.get(branch)
+    snapshot_id = None if reference is None else reference.snapshot_id
+    return [
+        *assert_uuid(metadata),
+        {"type": "assert-ref-snapshot-id", "ref": branch, "snapshot-id": snapshot_id},
+    ]
+
+
+def assert_schema(metadata: TableMetadata) -> list[Update]:
+    """Return the requirements that a table is the same one and its schema did not change."""
+    return [
+        *assert_uuid(metadata),
+        {"type": "assert-current-schema-id", "current-schema-id": metadata.schema.id},
+        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": metadata.last_column_id},
+    ]
+
+
+def assert_spec(metadata: TableMetadata) -> list[Update]:
+    """Return the requirements that a table is the same one and its partition spec did not change."""
+    return [
+        *assert_uuid(metadata),
+        {"type": "assert-default-spec-id", "default-spec-id": metadata.spec.id},
+        {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": metadata.last_partition_id},
+    ]
+
+
+def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Update]) -> None:
+    """Check the requirements of a change against the newest metadata; None if there is no such table.
+
+    Raises `IcebergError`: reason ``"conflict"``.
+    """
+    for requirement in requirements:
+        kind = requirement["type"]
+        if kind == "assert-create":
+            if metadata is not None:
+                raise IcebergError("the table already exists", reason="table-exists")
+            continue
+        if metadata is None:
+            raise IcebergError("the table no longer exists", reason="conflict")
+        names = [name for name in requirement if name not in ("type", "ref")]
+        actual = _actual_value(metadata, requirement)
+        if actual != requirement[names[0]]:
+            what = names[0].replace("-", " ") + (f" of {requirement['ref']}" if "ref" in requirement else "")
+            raise IcebergError(
+                f"another commit came first: the {what} is {actual}, expected {requirement[names[0]]}",
+                reason="conflict",
+            )
+
+
+def _actual_value(metadata: TableMetadata, requirement: Update) -> Any:
+    kind = requirement["type"]
+    if kind == "assert-table-uuid":
+        return metadata.uuid
+    if kind == "assert-ref-snapshot-id":
+        reference = metadata.references.get(requirement["ref"])
+        return None if reference is None else reference.snapshot_id
+    actual_values: dict[str, int] = {
+        "assert-current-schema-id": metadata.schema.id,
+        "assert-last-assigned-field-id": metadata.last_column_id,
+        "assert-default-spec-id": metadata.spec.id,
+        "assert-last-assigned-partition-id": metadata.last_partition_id,
+        "assert-default-sort-order-id": metadata.sort_order.id,
+    }
+    if kind not in actual_values:
+        raise IcebergError(f"unknown requirement {kind!r}", reason="bad-argument")
+    return actual_values[kind]
+
+
+# ---- updates
+
+
+def set_properties(properties: Mapping[str, str]) -> Update:
+    """Return the update that sets properties."""
+    return {"action": "set-properties", "updates": dict(properties)}
+
+
+def set_reference(name: str, reference: Any) -> Update:
+    """Return the update that makes or moves a branch or tag."""
+    return {"action": "set-snapshot-ref", "ref-name": name, **reference.to_json()}
+
+
+def apply_change(metadata: TableMetadata, change: TableChange, previous_location: str | None) -> TableMetadata:
+    """Return the metadata after a change, with the former metadata file in its log.
+
+    `previous_location`: where the former metadata is stored; None for a new table.
+    Raises `IcebergError`: reason ``"bad-argument"`` for an update that does not fit the table.
+    """
+    document: Document = copy.deepcopy(dict(metadata.document))
+    # A commit is never older than the one before it, whatever the clocks of two machines say.
+    now = max(now_ms(), metadata.document["last-updated-ms"])
+    if previous_location is not None:
+        log = document.setdefault("metadata-log", [])
+        log.append({"timestamp-ms": document["last-updated-ms"], "metadata-file": previous_location})
+    state = _State(document, now)
+    for update in change.updates:
+        action = _ACTIONS.get(update["action"])
+        if action is None:
+            raise IcebergError(f"unknown update of table metadata {update['action']!r}", reason="bad-argument")
+        action(state, update)
+    if previous_location is not None:
+        limit = _kept_versions(document)
+        document["metadata-log"] = document["metadata-log"][-limit:]
+    document["last-updated-ms"] = now
+    return TableMetadata.parse(document)
+
+
+def _kept_versions(document: Document) -> int:
+    try:
+        return max(int((document.get("properties") or {}).get(_KEEP_METADATA, _DEFAULT_KEPT)), 1)
+    except ValueError:
+        return _DEFAULT_KEPT
+
+
+@dataclass
+class _State:
+    """A document while updates are applied."""
+
+    document: Document
+    now: int
+    last_schema: int | None = None
+    last_spec: int | None = None
+    last_order: int | None = None
+    added: dict[int, int] = field(default_factory=dict)
+    """Ids and times of the snapshots that the updates add."""
+
+    @property
+    def view(self) -> TableMetadata:
+        return TableMetadata(self.document)
+
+    def resolved(self, number: int, last: int | None, what: str) -> int:
+        if number != LAST_ADDED:
+            return number
+        if last is None:
+            raise IcebergError(f"the change adds no {what}, so none can become current", reason="bad-argument")
+        return last
+
+
+def _assign_uuid(state: _State, update: Update) -> None:
+    former = state.document.get("table-uuid")
+    if former is not None and former != update["uuid"]:
+        raise IcebergError(f"the table's UUID is {former}: it cannot change", reason="bad-argument")
+    state.document["table-uuid"] = update["uuid"]
+
+
+def _upgrade(state: _State, update: Update) -> None:
+    document, version = state.document, int(update["format-version"])
+    if version < document["format-version"] or version > NEWEST_VERSION:
+        raise IcebergError(
+            f"cannot change format version {document['format-version']} to {version}", reason="bad-argument"
+        )
+    if version > 1:
+        for name in ("schema", "partition-spec"):
+            document.pop(name, None)
+        document.setdefault("last-sequence-number", 0)
+        for snapshot in document.get("snapshots") or []:
+            snapshot.setdefault("sequence-number", 0)
+        if document.get("current-snapshot-id") == -1:
+            del document["current-snapshot-id"]
+    if version > 2:
+        document.setdefault("next-row-id", 0)
+    document["format-version"] = version
+
+
+def _add_schema(state: _State, update: Update) -> None:
+    schema = Schema.parse(update["schema"])
+    same = [s for s in state.view.schemas.values() if replace(s, id=schema.id).to_json() == schema.to_json()]
+    if same:
+        state.last_schema = same[0].id
+        return
+    number = schema.id
+    if number in state.view.schemas:
+        number = max(state.view.schemas) + 1
+    document = state.document
+    document["schemas"] = [*document.get("schemas", []), replace(schema, id=number).to_json()]
+    document["last-column-id"] = max(document["last-column-id"], schema.highest_id, update.get("last-column-id") or 0)
+    state.last_schema = number
+
+
+def _set_schema(state: _State, update: Update) -> None:
+    state.document["current-schema-id"] = state.resolved(update["schema-id"], state.last_schema, "schema")
+
+
+def _add_spec(state: _State, update: Update) -> None:
+    spec = PartitionSpec.parse(update["spec"])
+    same = [s for s in state.view.specs.values() if s.same_fields(spec)]
+    if same:
+        state.last_spec = same[0].id
+        return
+    number = spec.id if spec.id not in state.view.specs else max(state.view.specs) + 1
+    document = state.document
+    document["partition-specs"] = [*document["partition-specs"], replace(spec, id=number).to_json()]
+    document["last-partition-id"] = max([document["last-partition-id"], *(f.field_id for f in spec.fields)])
+    state.last_spec = number
+
+
+def _set_spec(state: _State, update: Update) -> None:
+    state.document["default-spec-id"] = state.resolved(update["spec-id"], state.last_spec, "partition spec")
+
+
+def _add_order(state: _State, update: Update) -> None:
+    order = SortOrder.parse(update["sort-order"])
+    same = [s for s in state.view.sort_orders.values() if s.fields == order.fields]
+    if same:
+        state.last_order = same[0].id
+        return
+    number = order.id if order.id not in state.view.sort_orders else max(state.view.sort_orders) + 1
+    state.document["sort-orders"] = [*state.document["sort-orders"], replace(order, id=number).to_json()]
+    state.last_order = number
+
+
+def _set_order(state: _State, update: Update) -> None:
+    number = state.resolved(update["sort-order-id"], state.last_order, "sort order")
+    state.document["default-sort-order-id"] = number
+
+
+def _add_snapshot(state: _State, update: Update) -> None:
+    document, snapshot = state.document, dict(update["snapshot"])
+    if any(s["snapshot-id"] == snapshot["snapshot-id"] for s in document.get("snapshots") or []):
+        raise IcebergError(f"the snapshot id {snapshot['snapshot-id']} is in use", reason="conflict")
+    sequence = snapshot.get("sequence-number", 0)
+    if document["format-version"] > 1 and sequence <= document.get("last-sequence-number", 0):
+        raise IcebergError(f"another commit came first: sequence number {sequence} is in use", reason="conflict")
+    document["snapshots"] = [*(document.get("snapshots") or []), snapshot]
+    state.added[snapshot["snapshot-id"]] = snapshot["timestamp-ms"]
+    document["last-sequence-number"] = max(document.get("last-sequence-number", 0), sequence)
+    if document["format-version"] > 2:
+        first = snapshot["first-row-id"]
+        if first < document.get("next-row-id", 0):
+            raise IcebergError(f"another commit came first: row id {first} is in use", reason="conflict")
+        document["next-row-id"] = first + snapshot["added-rows"]
+
+
+def _set_ref(state: _State, update: Update) -> None:
+    document, name = state.document, update["ref-name"]
+    if not any(s["snapshot-id"] == update["snapshot-id"] for s in document.get("snapshots") or []):
+        raise IcebergError(f"{name!r} cannot refer to snapshot {update['snapshot-id']}", reason="unknown-snapshot")
+    references = dict(document.get("refs") or {})
+    references[name] = {key: value for key, value in update.items() if key not in ("action", "ref-name")}
+    document["refs"] = references
+    if name == MAIN and document.get("current-snapshot-id") != update["snapshot-id"]:
+        document["current-snapshot-id"] = update["snapshot-id"]
+        # A snapshot that these updates add becomes current at its own time, so its time finds it in the log.
+        moment = state.added.get(update["snapshot-id"], state.now)
+        entry = {"timestamp-ms": moment, "snapshot-id": update["snapshot-id"]}
+        document["snapshot-log"] = [*(document.get("snapshot-log") or []), entry]
+
+
+def _remove_ref(state: _State, update: Update) -> None:
+    references = dict(state.document.get("refs") or {})
+    references.pop(update["ref-name"], None)
+    state.document["refs"] = references
+    if update["ref-name"] == MAIN:
+        state.document.pop("current-snapshot-id", None)
+
+
+def _remove_snapshots(state: _State, update: Update) -> None:
+    document, removed = state.document, set(update["snapshot-ids"])
+    document["snapshots"] = [s for s in document.get("snapshots") or [] if s["snapshot-id"] not in removed]
+    references = document.get("refs") or {}
+    document["refs"] = {name: ref for name, ref in references.items() if ref["snapshot-id"] not in removed}
+    if document.get("current-snapshot-id") in removed:
+        del document["current-snapshot-id"]
+    # Specification: entries of the log before one that has expired tell nothing that can still be read.
+    log = document.get("snapshot-log") or []
+    last = max((at for at, entry in enumerate(log) if entry["snapshot-id"] in removed), default=-1)
+    document["snapshot-log"] = log[last + 1 :]
+    for name in ("statistics", "partition-statistics"):
+        if name in document:
+            document[name] = [s for s in document[name] if s["snapshot-id"] not in removed]
+
+
+def _set_location(state: _State, update: Update) -> None:
+    state.document["location"] = update["location"]
+
+
+def _set_properties(state: _State, update: Update) -> None:
+    state.document["properties"] = {**(state.document.get("properties") or {}), **update["updates"]}
+
+
+def _remove_properties(state: _State, update: Update) -> None:
+    removed = set(update["removals"])
+    properties = state.document.get("properties") or {}
+    state.document["properties"] = {name: value for name, value in properties.items() if name not in removed}
+
+
+def _remove_specs(state: _State, update: Update) -> None:
+    removed = set(update["spec-ids"])
+    specs = state.document["partition-specs"]
+    state.document["partition-specs"] = [s for s in specs if s.get("spec-id", 0) not in removed]
+
+
+def _remove_schemas(state: _State, update: Update) -> None:
+    removed = set(update["schema-ids"])
+    state.document["schemas"] = [s for s in state.document["schemas"] if s.get("schema-id", 0) not in removed]
+
+
+_ACTIONS: dict[str, Callable[[_State, Update], None]] = {
+    "assign-uuid": _assign_uuid,
+    "upgrade-format-version": _upgrade,
+    "add-schema": _add_schema,
+    "set-current-schema": _set_schema,
+    "add-spec": _add_spec,
+    "set-default-spec": _set_spec,
+    "add-sort-order": _add_order,
+    "set-default-sort-order": _set_order,
+    "add-snapshot": _add_snapshot,
+    "set-snapshot-ref": _set_ref,
+    "remove-snapshot-ref": _remove_ref,
+    "remove-snapshots": _remove_snapshots,
+    "set-location": _set_location,
+    "set-properties": _set_properties,
+    "remove-properties": _remove_properties,
+    "remove-partition-specs": _remove_specs,
+    "remove-schemas": _remove_schemas,
+}

@@ -1,0 +1,209 @@
+"""Whole rows of a data file under a schema of the table: without deleted rows, with row lineage.
+
+Owns reading one file. Columns are converted in `columns`; typed paths with skipping inside of files are in `scan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.errors import IcebergError, TableError, VariantFileError
+from parquet_variant.files.parquet.format.footer_cache import without_views
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.columns import align_table, by_logical_name, unshredded
+from parquet_variant.tables.iceberg.metadata.partitioning import result_types
+from parquet_variant.tables.iceberg.metadata.schema import FILE_PATH, LAST_UPDATED, METADATA_COLUMNS, POSITION, ROW_ID
+from parquet_variant.tables.iceberg.metadata.table_schema import shared_struct
+from parquet_variant.tables.iceberg.metadata.types import NestedField, StructType, arrow_field, arrow_type
+from parquet_variant.tables.iceberg.reading.columns import FileColumns
+from parquet_variant.tables.iceberg.reading.deletes import deleted_positions
+from parquet_variant.tables.iceberg.reading.equality_deletes import matches_deletes
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+from parquet_variant.tables.iceberg.reading.table_files import TableFile
+
+METADATA_IDS = {f.id for f in METADATA_COLUMNS.values()}
+
+
+@contextmanager
+def open_data_file(snapshot: Snapshot, file: TableFile) -> Iterator[pq.ParquetFile]:
+    """Open a data file; see `data_file_errors`."""
+    check_readable(file)
+    filesystem, path = snapshot.table.files.filesystem(file.path)
+    with (
+        data_file_errors(file),
+        # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
+        pq.ParquetFile(filesystem.open_input_file(path), coerce_int96_timestamp_unit="us") as parquet,
+    ):
+        yield parquet
+
+
+def check_readable(file: TableFile) -> None:
+    """Refuse formats and encryption that cannot be read."""
+    if file.file.format != "parquet":
+        raise IcebergError(
+            f"data files in the format {file.file.format} cannot be read: rewrite the table with Parquet",
+            reason="unsupported-feature",
+            file=file.path,
+        )
+    if file.file.key_metadata is not None:
+        raise IcebergError(
+            "the data file is encrypted, which parquet-variant does not read",
+            reason="unsupported-feature",
+            file=file.path,
+        )
+
+
+@contextmanager
+def data_file_errors(file: TableFile) -> Iterator[None]:
+    """Raise errors about a data file as `IcebergError`s that name the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise IcebergError("the data file is missing", reason="missing-file", file=file.path) from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise IcebergError(f"the data file cannot be read: {error}", reason="bad-data-file", file=file.path) from error
+    except VariantFileError as error:
+        reason = "missing-file" if error.reason == "not-found" else "bad-data-file"
+        raise IcebergError(f"the data file cannot be read: {error.message}", reason=reason, file=file.path) from None
+    except TableError as error:
+        raise error.at(file=file.path) from None
+
+
+def file_columns(snapshot: Snapshot, file: TableFile, arrow: pa.Schema) -> FileColumns:
+    """Return the columns of a data file."""
+    metadata = snapshot.metadata
+    spec = metadata.specs[file.file.spec_id]
+    types = result_types(spec, metadata.schemas_newest_first)
+    return FileColumns.of(arrow, metadata.name_mapping, spec, file.file.partition, types, file.path)
+
+
+def live_rows(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile) -> Mask | None:
+    """Return which rows of an open data file are not deleted; None if all are live.
+
+    Raises `IcebergError`: reason ``"bad-data-file"`` if the file has another number of rows than its manifest states.
+    """
+    rows = check_rows(file, parquet.metadata.num_rows)
+    if not file.deletes:
+        return None
+    live = np.ones(rows, dtype=bool)
+    live[deleted_positions(snapshot.table.files, file.file, file.deletes).astype(np.int64)] = False
+    if file.deletes.equalities:
+        live &= ~matches_deletes(snapshot, file, _column_reader(snapshot, file, parquet), rows)
+    return live
+
+
+def check_rows(file: TableFile, rows: int) -> int:
+    """Return the number of rows of a data file if it is the one that the manifest states; see `live_rows`."""
+    if rows != file.file.record_count:
+        raise IcebergError(
+            f"the data file has {rows} rows, its manifest states {file.file.record_count}",
+            reason="bad-data-file",
+            file=file.path,
+        )
+    return rows
+
+
+def _column_reader(
+    snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile
+) -> Callable[[tuple[NestedField, ...]], pa.Array]:
+    """Return what reads a column of a data file by the fields on the way to it."""
+
+    def read(way: tuple[NestedField, ...]) -> pa.Array:
+        table = read_columns(snapshot, file, parquet, StructType(way[:1]))
+        column = one_chunk(table[way[0].name])
+        for f in way[1:]:
+            column = pc.struct_field(column, f.name)
+        return column
+
+    return read
+
+
+def read_columns(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile, fields: StructType) -> pa.Table:
+    """Return columns of an open data file in the table's types: all rows, deleted ones included.
+
+    `fields`: top-level fields; metadata columns such as ``_row_id`` may be among them.
+    """
+    columns = file_columns(snapshot, file, parquet.schema_arrow)
+    stored_fields = [f for f in fields.fields if f.id not in METADATA_IDS]
+    lineage = [f for f in fields.fields if f.id in (ROW_ID.id, LAST_UPDATED.id)]
+    indices = {f.id: columns.index(f) for f in (*stored_fields, *lineage)}
+    names = [parquet.schema_arrow.field(index).name for index in indices.values() if index >= 0]
+    rows = parquet.metadata.num_rows
+    data = without_views(parquet.read(columns=names), parquet.metadata) if names else None
+    arrays: dict[str, pa.ChunkedArray | pa.Array] = {}
+    for f in fields.fields:
+        index = indices.get(f.id, -1)
+        stored = None if index < 0 or data is None else data.column(parquet.schema_arrow.field(index).name)
+        if f.id in METADATA_IDS:
+            arrays[f.name] = metadata_column(f, file, rows, stored)
+        elif stored is None:
+            arrays[f.name] = columns.missing(f, rows)
+        else:
+            chunks = stored.chunks or [pa.nulls(0, stored.type)]
+            done = [columns.array(chunk, f) for chunk in chunks]
+            arrays[f.name] = pa.chunked_array(_one_type(done))
+    schema = [arrow_field(f).with_type(arrays[f.name].type) for f in fields.fields]
+    return pa.table(list(arrays.values()), schema=pa.schema(schema)) if arrays else pa.table({"": pa.nulls(rows)})
+
+
+def _one_type(arrays: list[pa.Array]) -> list[pa.Array]:
+    kind = arrays[0].type
+    return [array if array.type == kind else array.cast(kind) for array in arrays]
+
+
+def metadata_column(f: NestedField, file: TableFile, rows: int, stored: pa.ChunkedArray | None) -> pa.Array:
+    """Return a metadata column for all rows of a data file.
+
+    `stored`: what the file has for a lineage column; null is inherited.
+    """
+    if f.id == FILE_PATH.id:
+        return pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(rows, np.int32)), pa.array([file.path])
+        ).dictionary_decode()
+    positions = pa.array(np.arange(rows, dtype=np.int64))
+    if f.id == POSITION.id:
+        return positions
+    first = file.file.first_row_id
+    if first is None:
+        return pa.nulls(rows, pa.int64())
+    if f.id == ROW_ID.id:
+        inherited = pc.add(positions, pa.scalar(first, pa.int64()))
+    else:
+        inherited = pa.array(np.full(rows, file.entry.sequence_number or 0, dtype=np.int64))
+    if stored is None:
+        return inherited
+    return pc.coalesce(one_chunk(stored).cast(pa.int64()), inherited)
+
+
+def read_file(
+    snapshot: Snapshot, file: TableFile, fields: StructType, *, row_mask: Mask | None = None, shredded: bool = False
+) -> pa.Table:
+    """Return rows of a data file.
+
+    `row_mask`: the rows to read, by position (default: the rows that are not deleted).
+    `shredded`: return Variants as the file stores them; by default they are unshredded.
+    """
+    with open_data_file(snapshot, file) as parquet:
+        mask = live_rows(snapshot, file, parquet) if row_mask is None else row_mask
+        rows = read_columns(snapshot, file, parquet, fields)
+    if mask is not None:
+        rows = rows.filter(pa.array(mask))
+    return rows if shredded else with_unshredded(rows, fields)
+
+
+def with_unshredded(rows: pa.Table, fields: StructType) -> pa.Table:
+    """Return rows in the table's names with every Variant, at any depth, unshredded."""
+    return align_table(rows, shared_struct(fields), by_logical_name, unshredded)
+
+
+def empty_rows(fields: Sequence[NestedField]) -> pa.Table:
+    """Return a table without rows in the columns of some fields."""
+    schema = pa.schema([arrow_field(f) for f in fields])
+    return pa.table([pa.nulls(0, arrow_type(f.type)) for f in fields], schema=schema)

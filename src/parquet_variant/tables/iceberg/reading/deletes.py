@@ -1,0 +1,175 @@
+"""Delete files: which of them apply to a data file, and which of its rows they delete.
+
+Owns the scope rules of deletion vectors, position deletes and equality deletes (specification, "Scan Planning"), and
+reading the first two. Equality deletes are matched with rows in `equality_deletes`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.errors import IcebergError
+from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.iceberg.locations import TableFiles
+from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
+from parquet_variant.tables.iceberg.metadata.puffin import damaged, read_vector
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+
+PATH_ID, POSITION_ID = 2147483546, 2147483545
+Rows = npt.NDArray[np.uint64]
+Partition = tuple[int, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class FileDeletes:
+    """The delete files that apply to one data file, by kind."""
+
+    vector: ManifestEntry | None = None
+    positions: tuple[ManifestEntry, ...] = ()
+    equalities: tuple[ManifestEntry, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.vector is not None or bool(self.positions) or bool(self.equalities)
+
+
+@dataclass
+class DeleteIndex:
+    """The delete files of a snapshot, found by data file."""
+
+    vectors: dict[str, ManifestEntry] = field(default_factory=dict)
+    by_path: dict[str, list[ManifestEntry]] = field(default_factory=lambda: defaultdict(list))
+    by_partition: dict[Partition, list[ManifestEntry]] = field(default_factory=lambda: defaultdict(list))
+    equalities: dict[Partition, list[ManifestEntry]] = field(default_factory=lambda: defaultdict(list))
+    everywhere: list[ManifestEntry] = field(default_factory=list)  # Equality deletes without a partition.
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> DeleteIndex:
+        """Return the index of a snapshot.
+
+        Raises `IcebergError`: reason ``"bad-metadata"`` if two deletion vectors are of one data file.
+        """
+        index = cls()
+        unpartitioned = {spec.id for spec in snapshot.metadata.specs.values() if spec.is_unpartitioned}
+        for _, entry in snapshot.live_entries(deletes=True):
+            index._add_entry(entry, unpartitioned)
+        return index
+
+    def _add_entry(self, entry: ManifestEntry, unpartitioned: set[int]) -> None:
+        file = entry.file
+        if file.content == Content.EQUALITY_DELETES:
+            if file.spec_id in unpartitioned:
+                self.everywhere.append(entry)
+            else:
+                self.equalities[partition_key(file)].append(entry)
+        elif file.is_vector:
+            if file.referenced_data_file is None or file.content_offset is None or file.content_size is None:
+                raise damaged("its manifest entry lacks the data file or the place", file.path)
+            if file.referenced_data_file in self.vectors:
+                raise damaged(f"two vectors apply to {file.referenced_data_file}", file.path)
+            self.vectors[file.referenced_data_file] = entry
+        elif file.referenced_data_file is not None:
+            self.by_path[file.referenced_data_file].append(entry)
+        else:
+            self.by_partition[partition_key(file)].append(entry)
+
+    def of_file(self, entry: ManifestEntry) -> FileDeletes:
+        """Return the delete files that apply to a data file."""
+        file, sequence = entry.file, entry.sequence_number or 0
+        key = partition_key(file)
+        vector = self.vectors.get(file.path)
+        if vector is not None and sequence > (vector.sequence_number or 0):
+            vector = None
+        positions: list[ManifestEntry] = []
+        if vector is None:
+            candidates = [*self.by_path.get(file.path, ()), *self.by_partition.get(key, ())]
+            positions = [d for d in candidates if sequence <= (d.sequence_number or 0) and _may_name(d.file, file.path)]
+        equalities = [*self.equalities.get(key, ()), *self.everywhere]
+        later = [d for d in equalities if sequence < (d.sequence_number or 0)]
+        return FileDeletes(vector, tuple(positions), tuple(later))
+
+
+def partition_key(file: DataFile) -> Partition:
+    """Return the spec and the partition values of a file, comparable: floats by their bits, every NaN alike."""
+    values = tuple(
+        struct.pack(">d", float("nan") if value != value else value) if isinstance(value, float) else value
+        for value in file.partition
+    )
+    return file.spec_id, values
+
+
+def _may_name(delete_file: DataFile, path: str) -> bool:
+    """Return whether a position delete file may name a data file, by its bounds of the column ``file_path``."""
+    name = path.encode()
+    lower, upper = delete_file.lower_bounds.get(PATH_ID), delete_file.upper_bounds.get(PATH_ID)
+    return (lower is None or lower <= name) and (upper is None or upper >= name)
+
+
+def deleted_positions(files: TableFiles, file: DataFile, deletes: FileDeletes) -> Rows:
+    """Return the ascending positions that a deletion vector or position deletes mark in a data file.
+
+    Raises `IcebergError`: reason ``"bad-deletion-vector"``, ``"bad-delete-file"`` or ``"missing-file"``.
+    """
+    if deletes.vector is not None:
+        vector = deletes.vector.file
+        assert vector.content_offset is not None and vector.content_size is not None
+        blob = files.read_range(vector.path, vector.content_offset, vector.content_size)
+        return read_vector(blob, vector.record_count, file.record_count, vector.path)
+    parts = [_positions(files, entry.file, file) for entry in deletes.positions]
+    return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.uint64)
+
+
+def _positions(files: TableFiles, delete_file: DataFile, file: DataFile) -> Rows:
+    """Return the positions that a position delete file has for a data file."""
+    table = read_delete_file(files, delete_file, (PATH_ID, POSITION_ID), ("file_path", "pos"))
+    paths, positions = table.columns
+    mine = positions.filter(pc.equal(paths.cast(pa.string()), file.path))
+    rows = mine.to_numpy().astype(np.int64)
+    if len(rows) and (rows.min() < 0 or rows.max() >= file.record_count):
+        raise IcebergError(
+            f"the delete file names row {int(rows.max())} of {file.path}, which has {file.record_count} rows",
+            reason="bad-delete-file",
+            file=delete_file.path,
+        )
+    return rows.astype(np.uint64)
+
+
+def read_delete_file(
+    files: TableFiles, delete_file: DataFile, field_ids: Iterable[int], names: Iterable[str]
+) -> pa.Table:
+    """Return columns of a delete file by field id, under other names.
+
+    Raises `IcebergError`: reason ``"bad-delete-file"``.
+    """
+    if delete_file.format != "parquet":
+        raise IcebergError(
+            f"delete files in the format {delete_file.format} cannot be read: rewrite the table with Parquet",
+            reason="unsupported-feature",
+            file=delete_file.path,
+        )
+    filesystem, path = files.filesystem(delete_file.path)
+    try:
+        with pq.ParquetFile(filesystem.open_input_file(path)) as parquet:
+            by_id = {int((f.metadata or {}).get(FIELD_ID, b"-1")): f.name for f in parquet.schema_arrow}
+            columns = [by_id[number] for number in field_ids]
+            table = parquet.read(columns=columns).select(columns)
+    except FileNotFoundError:
+        raise IcebergError("the delete file is missing", reason="missing-file", file=delete_file.path) from None
+    except KeyError as missing:
+        raise IcebergError(
+            f"the delete file has no column with field id {missing}", reason="bad-delete-file", file=delete_file.path
+        ) from None
+    except (pa.ArrowException, OSError) as error:
+        raise IcebergError(
+            f"the delete file cannot be read: {error}", reason="bad-delete-file", file=delete_file.path
+        ) from None
+    return table.rename_columns(list(names))

@@ -1,0 +1,246 @@
+"""Typed columns from a table's Variants: pruning of files by manifests, then of row groups, then of leaf columns.
+
+Owns the columns of a data file: delete files, metadata columns, fields that the file lacks. Leaves the query to
+`tables.scanning`, and the choice of files to `planning`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
+
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.files.parquet.scanning.scan_report import ScanReport
+from parquet_variant.io.parallel import thread_count
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.query.selection import Selected
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.support.keywords import with_keywords
+from parquet_variant.tables import schema as shared
+from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS
+from parquet_variant.tables.iceberg.metadata.table_schema import shared_field, shared_schema
+from parquet_variant.tables.iceberg.metadata.types import NestedField, StructType
+from parquet_variant.tables.iceberg.reading.columns import FileColumns, find
+from parquet_variant.tables.iceberg.reading.data_files import (
+    METADATA_IDS,
+    check_readable,
+    check_rows,
+    data_file_errors,
+    file_columns,
+    live_rows,
+    open_data_file,
+    read_columns,
+)
+from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, plan_files
+from parquet_variant.tables.iceberg.reading.pruning import QueryColumns
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
+from parquet_variant.tables.iceberg.reading.table_files import TableFile
+from parquet_variant.tables.scanning.scan_report import TableScanReport
+from parquet_variant.tables.scanning.table_scan import ColumnOfRows, TableScan
+
+
+@dataclass(frozen=True)
+class IcebergScanReport(TableScanReport):
+    """The files, row groups, columns and bytes of a table that a scan reads.
+
+    Parameters
+    ----------
+    snapshot_id
+        The id of the snapshot; None for a table without snapshots.
+    """
+
+    snapshot_id: int | None
+    STATISTICS: ClassVar[str] = "metrics of manifests"
+
+    def __str__(self) -> str:
+        return f"snapshot    {self.snapshot_id}\n{super().__str__()}"
+
+
+@dataclass(frozen=True, repr=False)
+class IcebergScan(TableScan[TableFile]):
+    """A query over a table, made by `scan`; it reads only metadata until rows are requested."""
+
+    current: Snapshot
+
+    @cached_property
+    def pruned(self) -> PlannedFiles:
+        """The files that may hold a match, according to the manifests."""
+        if not self.skipping or self.predicate is None:
+            return plan_files(self.current)
+        by_name = {selected.name: selected for selected in self.every_column}
+        return plan_files(self.current, QueryColumns(self.predicate, by_name, self.place))
+
+    def _files(self) -> list[TableFile]:
+        return self.pruned.files
+
+    def _is_local(self) -> bool:
+        return self.current.table.files.is_local
+
+    def _open(self, file: TableFile) -> OpenFile:
+        check_readable(file)
+        filesystem, path = self.current.table.files.filesystem(file.path)
+        with data_file_errors(file):
+            opened = open_file(ParquetSource(path, filesystem, file.size))
+            check_rows(file, opened.rows)
+        return opened
+
+    def _columns(self, file: TableFile, opened: OpenFile) -> _FileColumns:
+        return _FileColumns(self.current, file, file_columns(self.current, file, opened.reader.schema_arrow))
+
+    def _report(self, inside: ScanReport) -> IcebergScanReport:
+        planned = self.pruned
+        return IcebergScanReport(
+            planned.total, planned.by_partition, planned.by_statistics, inside, self.current.snapshot_id
+        )
+
+    def _snapshot_for_tasks(self) -> Snapshot:
+        return self.current.for_tasks()
+
+
+@dataclass(frozen=True)
+class _FileColumns:
+    """The columns of an open data file; implements `TableFileColumns`."""
+
+    current: Snapshot
+    file: TableFile
+    columns: FileColumns
+
+    def stored_field(self, selected: Selected) -> pa.Field | None:
+        """Return the file's field; None for metadata columns, too, because null values of them are inherited."""
+        f = self._field(selected)
+        index = -1 if f.id in METADATA_IDS else self.columns.index(f)
+        return None if index < 0 else self.columns.arrow.field(index)
+
+    def variant_name(self, place: shared.Place) -> str | None:
+        """See `TableFileColumns`."""
+        names = []
+        fields: pa.Schema | pa.DataType = self.columns.arrow
+        mapping = self.columns.mapping
+        for f in self.current.schema.fields_at(place):
+            index = find(fields, f, mapping)
+            if index < 0:
+                return None
+            arrow = fields.field(index)
+            names.append(arrow.name)
+            fields = arrow.type
+            mapping = None if mapping is None else mapping.parts.get(arrow.name)
+        return ".".join(names)
+
+    def needs_positions(self, missing: Sequence[Selected]) -> bool:
+        """Return whether the file has deleted rows, or a column differs from row to row."""
+        return bool(self.file.deletes) or any(self._field(selected).id in METADATA_IDS for selected in missing)
+
+    def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
+        """Return the rows that the delete files keep, the metadata columns, and the defaults of other columns."""
+        if not self.file.deletes and not missing:
+            return None, {}
+        with open_data_file(self.current, self.file) as parquet:
+            live = live_rows(self.current, self.file, parquet)
+            by_id = {f.id: f for f in map(self._field, missing)}
+            rows = read_columns(self.current, self.file, parquet, StructType(tuple(by_id.values())))
+        return live, {selected.name: one_chunk(rows[self._field(selected).name]).slice for selected in missing}
+
+    def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
+        """See `TableFileColumns`."""
+        return self.columns.array(column, self._field(selected))
+
+    def _field(self, selected: Selected) -> NestedField:
+        name = selected.stored_name
+        f = self.current.schema.get(name) or METADATA_COLUMNS.get(name)
+        assert f is not None
+        return f
+
+
+@with_keywords(SnapshotKeywords, snapshot)
+def scan(
+    table: TableLike,
+    columns: Mapping[str, Any] | Sequence[str],
+    where: Any = None,
+    *,
+    column: str | None = None,
+    skipping: bool = True,
+    zone: str = "UTC",
+    threads: int | None = None,
+    **at: Unpack[SnapshotKeywords],
+) -> IcebergScan:
+    """Plan a query by path over a table; files that cannot hold a match are not opened.
+
+    Parameters
+    ----------
+    table, catalog, snapshot_id, timestamp, branch, tag, storage_options, allow_outside
+        The table and its snapshot; see `snapshot`.
+    columns, where
+        As for `parquet.scan`: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of an
+        ordinary column. ``_row_id``, ``_last_updated_sequence_number``, ``_file`` and ``_pos`` can also be named.
+    column
+        The Variant column (dotted if it is inside of structs), if the table has several.
+    skipping
+        Whether to use statistics of manifests and of files; the result is the same without them.
+    zone
+        The session time zone of casts.
+    threads
+        Number of row groups to read at the same time (default: one per CPU). Rows are returned in order.
+
+    Returns
+    -------
+    IcebergScan
+
+    Raises
+    ------
+    IcebergError
+        As `snapshot`; ``"unknown-column"``.
+    PathError, PredicateError, SchemaError
+        If a path, the filter or a type cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     query = pv.iceberg.scan(folder, {"n": ("$.n", "long")}, "n > 1")
+    ...     query.explain().files_pruned, query.to_table().num_rows
+    (1, 0)
+    """
+    thread_count(threads)
+    current = snapshot(table, **at)
+    return IcebergScan.plan(
+        current, scan_schema(current), columns, where, column, skipping=skipping, zone=zone, threads=threads
+    )
+
+
+def scan_schema(current: Snapshot) -> shared.StructType:
+    """Return the columns that queries may name: those of the table, then the metadata columns."""
+    table_schema = shared_schema(current.schema)
+    names = {f.name for f in table_schema.fields}
+    extra = tuple(shared_field(f) for name, f in METADATA_COLUMNS.items() if name not in names)
+    return shared.StructType((*table_schema.fields, *extra))
+
+
+def extract(
+    table: TableLike,
+    columns: Mapping[str, Any] | Sequence[str],
+    where: Any = None,
+    **options: Any,
+) -> pa.Table:
+    """Read paths of a table's Variant column as typed Arrow columns.
+
+    Parameters, errors
+        As for `scan`, including the options.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"mag": 5.5}', '{"mag": 1.5}'])})
+    ...     pv.iceberg.extract(folder, {"mag": ("$.mag", "double")}, "mag > 2").to_pydict()
+    {'mag': [5.5]}
+    """
+    return scan(table, columns, where, **options).to_table()

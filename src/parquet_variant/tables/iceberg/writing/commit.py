@@ -1,0 +1,214 @@
+"""Commits: new and rewritten manifests, a manifest list, a snapshot, and the catalog's swap, retried on conflicts.
+
+Owns `commit_snapshot` (specification, "Commit Conflict Resolution and Retry"). Manifests of one
+attempt are made in `manifest_changes`, the summary in `summaries`; data files and deletion vectors are written before.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from contextlib import suppress
+
+from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.tables.iceberg.metadata.manifest_lists import write_manifest_list
+from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata, now_ms
+from parquet_variant.tables.iceberg.metadata.updates import (
+    TableChange,
+    apply_change,
+    assert_ref,
+    change_of,
+    set_reference,
+)
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
+from parquet_variant.tables.iceberg.writing.manifest_changes import ManifestWriter, NextManifests, next_manifests
+from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.tables.iceberg.writing.summaries import has_batch, summary_of
+
+_RETRIES, _MIN_WAIT = "commit.retry.num-retries", "commit.retry.min-wait-ms"
+_MAX_WAIT, _TIMEOUT = "commit.retry.max-wait-ms", "commit.retry.total-timeout-ms"
+_DEFAULTS = {_RETRIES: 4, _MIN_WAIT: 100, _MAX_WAIT: 60_000, _TIMEOUT: 1_800_000}
+
+
+def check_writable(metadata: TableMetadata) -> None:
+    """Refuse to write to tables of older versions. Raises `IcebergError`: reason ``"unsupported-version"``."""
+    if metadata.version < NEWEST_VERSION:
+        raise IcebergError(
+            f"the table has format version {metadata.version}: upgrade it first with pv.iceberg.upgrade; other writers "
+            "of the table must then know version 3",
+            reason="unsupported-version",
+            file=metadata.location,
+        )
+    if metadata.document.get("encryption-keys"):
+        raise IcebergError(
+            "the table is encrypted, and encrypted tables cannot be written", reason="unsupported-feature"
+        )
+
+
+def commit_snapshot(base: Snapshot, change: SnapshotChange) -> Snapshot:
+    """Commit a change that was planned on a snapshot, and return the new snapshot.
+
+    Other commits in between are allowed where they do not matter to the change.
+    Raises `IcebergError`: reason ``"conflict"``, ``"too-many-retries"``, ``"unknown-outcome"`` or
+    ``"unsupported-version"``.
+    """
+    check_writable(base.metadata)
+    attempts = _Attempts(base, change)
+    deadline = time.monotonic() + retry_setting(base.metadata, _TIMEOUT) / 1000
+    retries = retry_setting(base.metadata, _RETRIES)
+    table = base.table
+    for attempt in range(retries + 1):
+        try:
+            prepared = attempts.prepare(table, attempt)
+        except BaseException:  # Other commits matter to the change, or a file cannot be read or written.
+            attempts.clean_up()
+            raise
+        try:
+            return attempts.swap(table, prepared)
+        except IcebergError as error:
+            if error.reason == "unknown-outcome":
+                done = attempts.landed(base)
+                if done is not None:
+                    return done
+                raise
+            if error.reason != "conflict" or not base.table.exists:
+                attempts.clean_up()
+                raise
+            last = error
+        if attempt == retries or time.monotonic() > deadline:
+            break
+        wait_before_retry(base.metadata, attempt)
+        table = base.table.refreshed()
+    attempts.clean_up()
+    raise IcebergError(
+        f"{retries + 1} attempts to commit found other commits first: try again when fewer writers are active "
+        f"(the last: {last.message})",
+        reason="too-many-retries",
+        file=base.table.name,
+    )
+
+
+def retry_setting(metadata: TableMetadata, name: str) -> int:
+    """Return one of the table's settings of retries. Raises `IcebergError`: reason ``"bad-property"``."""
+    text = metadata.properties.get(name)
+    if text is None:
+        return _DEFAULTS[name]
+    if not text.isdecimal():
+        raise IcebergError(f"the table property {name} is {text!r}: give a number", reason="bad-property")
+    return int(text)
+
+
+def wait_before_retry(metadata: TableMetadata, attempt: int) -> None:
+    """Wait as long as the table's properties say, longer after each attempt."""
+    shortest, longest = retry_setting(metadata, _MIN_WAIT), retry_setting(metadata, _MAX_WAIT)
+    time.sleep(min(shortest * 2.0**attempt, longest) / 1000 * random.uniform(0.5, 1.0))
+
+
+def new_snapshot_id(metadata: TableMetadata) -> int:
+    """Return an id that no snapshot of the table has."""
+    while True:
+        number = uuid.uuid4().int
+        snapshot_id = ((number >> 64) ^ number) & (2**63 - 1)
+        if snapshot_id and snapshot_id not in metadata.snapshots:
+            return snapshot_id
+
+
+class _Attempts:
+    """The attempts of one commit: the snapshot id and the manifest of added files are the same in all of them."""
+
+    def __init__(self, base: Snapshot, change: SnapshotChange) -> None:
+        self.base, self.change = base, change
+        self.snapshot_id = new_snapshot_id(base.metadata)
+        self.unique = str(uuid.uuid4())
+        metadata = apply_change(base.metadata, change_of(*change.updates), None) if change.updates else base.metadata
+        self.writer = ManifestWriter(base.table, metadata, self.snapshot_id, self.unique)
+        self.lists: list[str] = []
+
+    def prepare(self, table: LoadedTable, attempt: int) -> tuple[TableChange, NextManifests]:
+        """Write the manifests and the manifest list of an attempt on top of the newest metadata.
+
+        Raises `IcebergError`: reason ``"conflict"`` if other commits matter to the change.
+        """
+        change, metadata = self.change, table.metadata
+        parent = self._parent(table)
+        if has_batch(parent, change.batch):
+            raise IcebergError("the batch was committed before", reason="batch-committed", file=table.name)
+        manifests = next_manifests(self.base, parent, change, self.writer)
+        sequence, first_row_id = metadata.last_sequence_number + 1, metadata.next_row_id
+        parent_id = None if change.is_replacement else parent.snapshot_id
+        written = write_manifest_list(manifests.files, self.snapshot_id, parent_id, sequence, first_row_id)
+        location = f"{table.metadata_directory()}/snap-{self.snapshot_id}-{attempt}-{self.unique}.avro"
+        self.lists.append(location)
+        table.files.write(location, written.data)
+        snapshot = {
+            "snapshot-id": self.snapshot_id,
+            **({} if parent_id is None else {"parent-snapshot-id": parent_id}),
+            "sequence-number": sequence,
+            "timestamp-ms": max(now_ms(), metadata.document["last-updated-ms"]),
+            "manifest-list": location,
+            "summary": summary_of(parent, change, manifests.removed),
+            "first-row-id": first_row_id,
+            "added-rows": written.assigned_rows,
+        }
+        return self._table_change(table, snapshot), manifests
+
+    def swap(self, table: LoadedTable, prepared: tuple[TableChange, NextManifests]) -> Snapshot:
+        """Commit an attempt, and delete what earlier ones wrote.
+
+        Raises `IcebergError`: reason ``"conflict"`` if another commit came first; ``"unknown-outcome"``.
+        """
+        change, manifests = prepared
+        done = table.commit(change)
+        with suppress(TableError):
+            table.files.delete([*self.lists[:-1], *self.writer.unused(manifests.files)])
+        return newest_snapshot(done, self.base.branch)
+
+    def _parent(self, table: LoadedTable) -> Snapshot:
+        branch = self.base.branch
+        if self.base.snapshot_id is None and branch not in table.metadata.references:
+            return Snapshot(table, None, table.metadata.schema, branch)
+        return newest_snapshot(table, branch)
+
+    def _table_change(self, table: LoadedTable, snapshot: dict[str, object]) -> TableChange:
+        branch = self.base.branch
+        former = table.metadata.references.get(branch)
+        reference = (
+            Reference(self.snapshot_id, "branch") if former is None else _move_reference(former, self.snapshot_id)
+        )
+        updates = (
+            *self.change.updates,
+            {"action": "add-snapshot", "snapshot": self._with_schema(table, snapshot)},
+            set_reference(branch, reference),
+        )
+        return TableChange(updates, (*self.change.requirements, *assert_ref(table.metadata, branch)))
+
+    def _with_schema(self, table: LoadedTable, snapshot: dict[str, object]) -> dict[str, object]:
+        added = [u["schema"]["schema-id"] for u in self.change.updates if u["action"] == "add-schema"]
+        return {**snapshot, "schema-id": added[-1] if added else table.metadata.schema.id}
+
+    def landed(self, base: Snapshot) -> Snapshot | None:
+        """Return the snapshot that an attempt made whose answer got lost; None if it did not succeed."""
+        try:
+            table = base.table.refreshed()
+        except TableError:
+            return None
+        if self.snapshot_id not in table.metadata.snapshots:
+            return None
+        return newest_snapshot(table, base.branch)
+
+    def clean_up(self) -> None:
+        """Delete what the attempts wrote; a manifest that no snapshot lists is not part of the table."""
+        with suppress(TableError):
+            self.base.table.files.delete([*self.lists, *self.writer.locations])
+
+
+def _move_reference(reference: Reference, snapshot_id: int) -> Reference:
+    return Reference(
+        snapshot_id,
+        reference.type,
+        reference.min_snapshots_to_keep,
+        reference.max_snapshot_age_ms,
+        reference.max_ref_age_ms,
+    )

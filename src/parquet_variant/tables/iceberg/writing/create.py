@@ -1,0 +1,151 @@
+"""New tables, and tables that replace others of their name: schemas, partition specs and sort orders of both.
+
+Owns the definition of a table that a write makes. Rows are written by `write`, and committed in the same commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import pyarrow as pa
+
+from parquet_variant.errors import IcebergError, check_mapping, strings_of
+from parquet_variant.io.filesystems import path_text
+from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable
+from parquet_variant.tables.iceberg.locations import absolute_location
+from parquet_variant.tables.iceberg.metadata.partitioning import sort_order_of, spec_of
+from parquet_variant.tables.iceberg.metadata.schema import (
+    MAX_FIELD_ID,
+    METADATA_COLUMNS,
+    Schema,
+    schema_of_arrow,
+    with_new_ids,
+)
+from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
+from parquet_variant.tables.iceberg.metadata.types import IcebergType, NestedField, StructType, children
+from parquet_variant.tables.iceberg.metadata.updates import Update, apply_change, change_of, set_properties
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+
+Names = Sequence[str] | str
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """The definition of a new table, apart from its columns."""
+
+    partition_by: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    location: str = ""
+
+    @classmethod
+    def of(
+        cls, partition_by: Names, sort_by: Names, properties: Mapping[str, str] | None, location: str | None
+    ) -> TableDefinition:
+        """Read the arguments of `write`. Raises `IcebergError`: reason ``"bad-option"`` or ``"bad-property"``."""
+        names = (strings_of("partition_by", partition_by), strings_of("sort_by", sort_by))
+        made = cls(
+            *names,
+            checked_properties({} if properties is None else properties),
+            path_text(location) if location else "",
+        )
+        WriteProperties(made.properties).check()
+        return made
+
+
+def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return properties whose names and values are strings. Raises `IcebergError`: reason ``"bad-property"``."""
+    check_mapping("properties", properties, IcebergError)
+    for name, value in properties.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise IcebergError(
+                f"the property {name!r} is {value!r}: names and values of properties are strings",
+                reason="bad-property",
+            )
+    return dict(properties)
+
+
+def new_table(catalog: Catalog, identifier: tuple[str, ...], arrow: pa.Schema, asked: TableDefinition) -> LoadedTable:
+    """Return a table for some columns that does not exist yet; its first commit creates it."""
+    schema = checked_schema(schema_of_arrow(arrow))
+    spec = spec_of(asked.partition_by, schema)
+    order = sort_order_of(asked.sort_by, schema)
+    # A catalog of names chooses the location unless the user did.
+    location = absolute_location(asked.location) if asked.location else ""
+    metadata = new_metadata(location, schema, spec, order, asked.properties)
+    return catalog.stage(identifier, metadata)
+
+
+def checked_schema(schema: Schema) -> Schema:
+    """Return a schema that tables may have. Raises `IcebergError`: reason ``"bad-schema"``."""
+    if schema.highest_id > MAX_FIELD_ID:
+        raise IcebergError(f"the schema has more than {MAX_FIELD_ID} fields", reason="bad-schema")
+    _check_names(schema.struct, "")
+    for f in schema.fields:
+        if f.name in METADATA_COLUMNS:
+            raise IcebergError(f"column {f.name!r} has the name of a metadata column: rename it", reason="bad-schema")
+    return schema
+
+
+def _check_names(kind: IcebergType, place: str) -> None:
+    if isinstance(kind, StructType):
+        seen: set[str] = set()
+        for f in kind.fields:
+            if not f.name or f.name.lower() in seen:
+                raise IcebergError(
+                    f"two columns are named {place}{f.name!r} (names are compared without case)", reason="bad-schema"
+                )
+            seen.add(f.name.lower())
+    for f in children(kind):
+        _check_names(f.type, f"{place}{f.name}.")
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A table that takes the place of another of its name, and keeps its history."""
+
+    metadata: TableMetadata  # With the new schema, spec, order and properties as the current ones.
+    updates: tuple[Update, ...]
+
+
+def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition) -> Replacement:
+    """Return the replacement of a table; unchanged columns keep their field ids."""
+    ids = count(former.last_column_id + 1)
+    drawn = schema_of_arrow(arrow)
+    fields = tuple(_kept_or_new(f, former.schema, ids) for f in drawn.fields)
+    number = max(former.schemas) + 1
+    schema = checked_schema(Schema(number, StructType(fields)))
+    spec = spec_of(
+        asked.partition_by,
+        schema,
+        spec_id=max(former.specs) + 1,
+        last_partition_id=former.last_partition_id,
+        former=former.specs.values(),
+    )
+    order = sort_order_of(asked.sort_by, schema, order_id=max(former.sort_orders, default=0) + 1)
+    updates: list[Update] = [
+        {
+            "action": "add-schema",
+            "schema": schema.to_json(),
+            "last-column-id": max(former.last_column_id, schema.highest_id),
+        },
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": spec.to_json()},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": order.to_json()},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+    ]
+    if asked.properties:
+        updates.append(set_properties(asked.properties))
+    return Replacement(apply_change(former, change_of(*updates), None), tuple(updates))
+
+
+def _kept_or_new(f: NestedField, former: Schema, ids: Iterator[int]) -> NestedField:
+    """Return a field with the id of the former field of its name and type, or with new ids."""
+    former_field = former.struct.get(f.name)
+    if former_field is not None and former_field.name == f.name and str(former_field.type) == str(f.type):
+        return replace(former_field, required=f.required)
+    number = next(ids)
+    return replace(f, id=number, type=with_new_ids(f.type, ids))

@@ -1,0 +1,186 @@
+"""Metrics of a written file in the form of manifests: counts and bounds by field id.
+
+Owns metrics modes, truncation, and the bounds of Variants as one object by path (specification, "Field-level Metrics").
+Collecting metrics is `tables.file_metrics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.files.parquet.format.footer import parse_schema
+from parquet_variant.files.parquet.format.statistics import footer_metadata
+from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.inference.statistics import ValueBounds, lower_text, upper_text
+from parquet_variant.path import VariantPath
+from parquet_variant.tables.file_metrics import FileMetrics
+from parquet_variant.tables.iceberg.metadata.schema import Schema
+from parquet_variant.tables.iceberg.metadata.types import (
+    VARIANT,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    arrow_type,
+    children,
+)
+from parquet_variant.tables.iceberg.metadata.values import raw_values, to_bytes
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties, truncation
+from parquet_variant.tables.path_bounds import bounds_to_bytes
+from parquet_variant.tables.schema import Place
+
+
+@dataclass
+class ManifestMetrics:
+    """The metrics of a data file by field id, as `DataFile` has them."""
+
+    column_sizes: dict[int, int] = field(default_factory=dict)
+    value_counts: dict[int, int] = field(default_factory=dict)
+    null_value_counts: dict[int, int] = field(default_factory=dict)
+    nan_value_counts: dict[int, int] = field(default_factory=dict)
+    lower_bounds: dict[int, bytes] = field(default_factory=dict)
+    upper_bounds: dict[int, bytes] = field(default_factory=dict)
+
+
+def manifest_metrics(
+    schema: Schema, properties: WriteProperties, info: FileInfo, metrics: FileMetrics, shredded: frozenset[Place]
+) -> ManifestMetrics:
+    """Return the metrics of a written file.
+
+    `metrics`: what was collected of its leaf columns.
+    `shredded`: the places of Variants that the file shreds. Each has a bound, if only an empty one, because some
+      readers take a Variant for unshredded if it has none.
+    """
+    result = ManifestMetrics()
+    for position, (place, f) in enumerate(metric_leaves(schema.struct)):
+        mode = properties.metrics_mode(".".join(place), position)
+        limit = truncation(mode, ".".join(place))
+        column = metrics.columns.get(place)
+        is_shredded = place in shredded
+        if is_shredded:
+            result.lower_bounds[f.id] = result.upper_bounds[f.id] = bounds_to_bytes({})
+        if column is None or mode == "none":
+            continue
+        result.value_counts[f.id] = metrics.rows
+        if column.nulls is not None:
+            result.null_value_counts[f.id] = column.nulls
+        if f.type in (PrimitiveType("float"), PrimitiveType("double")) and not info.may_hold_nan:
+            result.nan_value_counts[f.id] = 0
+        if mode == "counts":
+            continue
+        if f.type == VARIANT:
+            _set_variant_bounds(result, f.id, column.paths)
+        elif isinstance(f.type, PrimitiveType) and column.lower is not None and column.upper is not None:
+            _set_bounds(result, f, column.lower, column.upper, limit)
+    sizes = _column_sizes(info)
+    for path, number in parquet_places(schema.struct):
+        size = sum(size for leaf, size in sizes.items() if leaf[: len(path)] == path)
+        if size:
+            result.column_sizes[number] = size
+    return result
+
+
+def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, NestedField]]:
+    """Return the columns that have metrics: leaves of structs; lists and maps, which have counts, whole."""
+    places: list[tuple[Place, NestedField]] = []
+    for f in struct.fields:
+        if isinstance(f.type, StructType):
+            places += metric_leaves(f.type, (*place, f.name))
+        else:
+            places.append(((*place, f.name), f))
+    return places
+
+
+def _set_variant_bounds(result: ManifestMetrics, number: int, paths: Mapping[VariantPath, ValueBounds]) -> None:
+    both = {p: b for p, b in paths.items() if b.lower is not None and b.upper is not None}
+    if both:
+        result.lower_bounds[number] = bounds_to_bytes(
+            {path: b.lower for path, b in both.items() if b.lower is not None}
+        )
+        result.upper_bounds[number] = bounds_to_bytes(
+            {path: b.upper for path, b in both.items() if b.upper is not None}
+        )
+
+
+def _set_bounds(result: ManifestMetrics, f: NestedField, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
+    assert isinstance(f.type, PrimitiveType)
+    if f.type.family in ("geometry", "geography"):
+        return
+    try:
+        low, high = (_raw_value(scalar, f.type) for scalar in (lower, upper))
+    except (pa.ArrowException, OverflowError, ValueError):
+        return
+    if limit is not None:
+        low, high = _truncate_lower_bound(low, limit), _truncate_upper_bound(high, limit)
+    if low is not None:
+        result.lower_bounds[f.id] = to_bytes(low, f.type)
+    if high is not None:
+        result.upper_bounds[f.id] = to_bytes(high, f.type)
+
+
+def _raw_value(scalar: pa.Scalar, kind: PrimitiveType) -> Any:
+    target = arrow_type(kind)
+    if isinstance(scalar, pa.ExtensionScalar):
+        return scalar.value.as_py()
+    array = pa.array([scalar.as_py()], scalar.type) if scalar.type == target else pa.array([scalar.as_py()], target)
+    return raw_values(array, kind)[0]
+
+
+def _truncate_lower_bound(raw: Any, limit: int) -> Any:
+    if isinstance(raw, str):
+        return lower_text(raw, limit)
+    return raw[:limit] if isinstance(raw, bytes) else raw
+
+
+def _truncate_upper_bound(raw: Any, limit: int) -> Any:
+    if isinstance(raw, str):
+        return upper_text(raw, limit)
+    if not isinstance(raw, bytes) or len(raw) <= limit:
+        return raw
+    cut = raw[:limit].rstrip(b"\xff")
+    return cut[:-1] + bytes([cut[-1] + 1]) if cut else None
+
+
+# ---- sizes of columns
+
+
+def parquet_places(struct: IcebergType, place: Place = ()) -> list[tuple[Place, int]]:
+    """Return the path in a Parquet file's schema, and the field id, of every leaf; Variants are one leaf."""
+    places: list[tuple[Place, int]] = []
+    for f in children(struct):
+        inner = (*place, f.name)
+        if isinstance(struct, ListType):
+            inner = (*place, "list", "element")
+        elif isinstance(struct, MapType):
+            inner = (*place, "key_value", f.name)
+        if children(f.type):
+            places += parquet_places(f.type, inner)
+        else:
+            places.append((inner, f.id))
+    return places
+
+
+def _column_sizes(info: FileInfo) -> dict[Place, int]:
+    metadata = footer_metadata(info.footer)
+    sizes: dict[Place, int] = {}
+    for index, leaf in enumerate(parse_schema(info.footer).leaves()):
+        groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+        sizes[leaf.path] = sum(group.column(index).total_compressed_size for group in groups)
+    return sizes
+
+
+def split_offsets(info: FileInfo) -> tuple[int, ...]:
+    """Return where the row groups of a file begin."""
+    metadata = footer_metadata(info.footer)
+    starts = []
+    for number in range(metadata.num_row_groups):
+        column = metadata.row_group(number).column(0)
+        dictionary = column.dictionary_page_offset
+        starts.append(column.data_page_offset if dictionary is None else min(dictionary, column.data_page_offset))
+    return tuple(sorted(starts))

@@ -1,0 +1,99 @@
+"""Summaries of snapshots: what a commit added and removed, and the totals after it.
+
+Owns the fields of the specification's Appendix F, and the record of stream batches that must not be written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from parquet_variant.errors import check_batch
+from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile
+from parquet_variant.tables.iceberg.reading.deletes import partition_key
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
+
+ENGINE = "parquet-variant"
+_BATCH = "parquet-variant.batch."
+_TOTALS = {
+    "total-data-files": ("added-data-files", "deleted-data-files"),
+    "total-delete-files": ("added-delete-files", "removed-delete-files"),
+    "total-records": ("added-records", "deleted-records"),
+    "total-files-size": ("added-files-size", "removed-files-size"),
+    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
+    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+}
+
+
+def batch_key(application: str) -> str:
+    """Return the summary's key for the last batch of a stream."""
+    return f"{_BATCH}{application}"
+
+
+def has_batch(snapshot: Snapshot, batch: tuple[str, int] | None) -> bool:
+    """Return whether the branch of a snapshot has a batch of a stream, or a later batch of the same stream."""
+    check_batch("batch", batch)
+    if batch is None:
+        return False
+    key = batch_key(batch[0])
+    for info in snapshot.metadata.ancestors(snapshot.snapshot_id):
+        text = info.summary.get(key, "")
+        if text.removeprefix("-").isdecimal():
+            return int(text) >= batch[1]
+    return False
+
+
+def summary_of(parent: Snapshot, change: SnapshotChange, removed: Sequence[DataFile]) -> dict[str, str]:
+    """Return the summary of the snapshot that a change makes on top of another.
+
+    `removed`: the data files and delete files that it removes.
+    """
+    counts = _counts("added", (*change.added, *change.vectors)) | _counts("removed", removed)
+    former = {} if change.is_replacement or parent.info is None else dict(parent.info.summary)
+    totals = {}
+    for name, (added, gone) in _TOTALS.items():
+        before = former.get(name, "0" if not former else "")
+        if before.isdecimal():
+            totals[name] = max(int(before) + counts.get(added, 0) - counts.get(gone, 0), 0)
+    batches: dict[str, str] = {}
+    if not change.is_replacement:
+        # Other engines do not repeat the records of batches in their summaries.
+        for info in parent.metadata.ancestors(parent.snapshot_id):
+            batches = {name: value for name, value in info.summary.items() if name.startswith(_BATCH)} | batches
+    if change.batch is not None:
+        batches[batch_key(change.batch[0])] = str(change.batch[1])
+    partitions = {partition_key(file) for file in (*change.added, *change.vectors, *removed)}
+    return {
+        "operation": change.operation,
+        **{name: str(count) for name, count in counts.items() if count},
+        **{name: str(count) for name, count in totals.items()},
+        "changed-partition-count": str(len(partitions)),
+        "engine-name": ENGINE,
+        **batches,
+        **change.summary,
+    }
+
+
+def _counts(side: str, files: Iterable[DataFile]) -> dict[str, int]:
+    """Return the counts of files that were added or removed, by the summary's names."""
+    data_side = "deleted" if side == "removed" else side
+    counts: dict[str, int] = {}
+
+    def add(name: str, count: int = 1) -> None:
+        counts[name] = counts.get(name, 0) + count
+
+    for file in files:
+        size = file.size if file.content_size is None else file.content_size
+        add(f"{side}-files-size", size)
+        if file.content == Content.DATA:
+            add(f"{data_side}-data-files")
+            add(f"{data_side}-records", file.record_count)
+            continue
+        add(f"{side}-delete-files")
+        if file.content == Content.EQUALITY_DELETES:
+            add(f"{side}-equality-delete-files")
+            add(f"{side}-equality-deletes", file.record_count)
+        else:
+            add(f"{side}-dvs" if file.is_vector else f"{side}-position-delete-files")
+            add(f"{side}-position-deletes", file.record_count)
+    return counts

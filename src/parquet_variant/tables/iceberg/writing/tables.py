@@ -1,0 +1,76 @@
+"""Namespaces and tables of catalogs: created and dropped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from parquet_variant.errors import IcebergError
+from parquet_variant.tables.iceberg.catalogs.glue import GlueCatalog
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
+from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
+from parquet_variant.tables.iceberg.catalogs.sql import SqlCatalog
+
+
+def create_namespace(namespace: str, *, catalog: CatalogOption) -> None:
+    """Create a namespace in a catalog, unless it exists.
+
+    Parameters
+    ----------
+    namespace
+        Its name, with dots between its parts.
+    catalog
+        The catalog; see `snapshot`.
+
+    Raises
+    ------
+    IcebergError
+        ``"bad-catalog"``, ``"no-connection"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     catalog = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": folder}
+    ...     pv.iceberg.create_namespace("db", catalog=catalog)
+    ...     _ = pv.iceberg.write("db.events", {"n": [1]}, catalog=catalog)
+    ...     pv.iceberg.read_table("db.events", catalog=catalog).to_pydict()
+    {'n': [1]}
+    """
+    opened = open_catalog(catalog)
+    if not isinstance(opened, RestCatalog | SqlCatalog | GlueCatalog):
+        raise IcebergError("a directory has no namespaces: give catalog=", reason="bad-catalog")
+    opened.create_namespace(tuple(namespace.split(".")))
+
+
+def drop_table(
+    table: str | os.PathLike[str],
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Remove a table from its catalog; its data files are kept.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`. Of a directory, the metadata files are deleted.
+
+    Raises
+    ------
+    IcebergError
+        ``"no-such-table"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     pv.iceberg.drop_table(folder)
+    ...     pv.iceberg.snapshot(folder)
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.IcebergError: the table ... does not exist (file ...)
+    """
+    opened, identifier = find_table(table, catalog, storage_options)
+    opened.drop(identifier)

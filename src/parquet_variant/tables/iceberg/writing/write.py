@@ -1,0 +1,433 @@
+"""Putting rows into tables: write (create or replace), append, overwrite, and committing files that tasks wrote.
+
+Owns these operations. Files are written by `write_plan`, the definition of new tables is in `create`, commits are in
+`commit`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import IcebergError, TableError, check_choice
+from parquet_variant.ops.shred_variant import infer_shredding_schema
+from parquet_variant.tables.file_metrics import column_at
+from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile
+from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
+from parquet_variant.tables.iceberg.metadata.updates import assert_schema
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
+from parquet_variant.tables.iceberg.reading.table_files import TableFile
+from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
+from parquet_variant.tables.iceberg.writing.create import Names, TableDefinition, new_table, replacement
+from parquet_variant.tables.iceberg.writing.merging import merged_schema
+from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.tables.iceberg.writing.summaries import has_batch
+from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
+from parquet_variant.tables.partitions import warn_of_null_partitions
+from parquet_variant.tables.row_input import SchemaOption, first_rows, schemas_by_column
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """The result of a write.
+
+    Parameters
+    ----------
+    snapshot_id
+        The snapshot of the table after the write; None if it still has none.
+    committed
+        False if the batch of a stream had been written before, and nothing was done.
+    """
+
+    snapshot_id: int | None
+    committed: bool = True
+
+
+def write(
+    table: str | os.PathLike[str],
+    data: Any,
+    *,
+    catalog: CatalogOption = None,
+    schema: SchemaOption = None,
+    policy: Any = None,
+    partition_by: Names = (),
+    sort_by: Names = (),
+    properties: Mapping[str, str] | None = None,
+    location: str | None = None,
+    mode: Literal["replace", "error"] = "replace",
+    file_bytes: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> CommitResult:
+    """Create a table of format version 3 from rows, or replace the table of that name, in one commit.
+
+    Parameters
+    ----------
+    table
+        ``namespace.table`` with a catalog, or the path or URI of a directory.
+    data
+        A pyarrow table or record batch, columns by name (`VariantArray` or Arrow), a data frame, or an iterable of
+        these.
+    catalog
+        The catalog; see `snapshot`.
+    schema
+        What to shred: a schema (object or DDL) for the only Variant column, or schemas by dotted column name. Inferred
+        from the first rows by default; columns that arrive shredded keep their schema.
+    policy
+        The policy of the inference: a name such as ``"auto"`` or a policy object.
+    partition_by
+        Partition fields: ``"k"``, ``"day(ts)"``, ``"bucket(16, id)"``, ``"truncate(4, name)"``, ``"year(ts)"``,
+        ``"month(ts)"``, ``"hour(ts)"``.
+    sort_by
+        The table's sort order: ``"ts desc"``, ``"bucket(4, id)"``.
+    properties
+        Table properties.
+    location
+        The table's location; chosen by the catalog by default.
+    mode
+        What to do if the table exists: ``"replace"`` keeps its history, ``"error"`` refuses.
+    file_bytes
+        Approximate maximum size of a file (default: ``write.target-file-size-bytes``).
+    storage_options
+        Configuration of the object store.
+    **options
+        Options of `VariantWriter`.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"table-exists"``, ``"bad-partitioning"``, ``"bad-property"``, ``"unsupported-type"``,
+        ``"unsupported-feature"``, ``"conflict"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}']), "k": ["a"]}, partition_by="k")
+    ...     pv.iceberg.read(folder).to_pylist()
+    [{'n': 1}]
+    """
+    check_choice("mode", mode, ("replace", "error"), IcebergError)
+    asked = TableDefinition.of(partition_by, sort_by, properties, location)
+    opened, identifier = find_table(table, catalog, storage_options)
+    first, data = first_rows(data)
+    try:
+        former: LoadedTable | None = opened.load(identifier)
+    except IcebergError as error:
+        if error.reason != "no-such-table":
+            raise
+        former = None
+    if former is not None and mode == "error":
+        raise IcebergError(f"the table {former.name} already exists", reason="table-exists", file=former.name)
+    change = SnapshotChange("append")
+    if former is None:
+        base = newest_snapshot(new_table(opened, identifier, first.schema, asked))
+    else:
+        check_writable(former.metadata)
+        replaced = replacement(former.metadata, first.schema, asked)
+        change = replace(
+            change,
+            operation="overwrite",
+            is_replacement=True,
+            updates=replaced.updates,
+            requirements=tuple(assert_schema(former.metadata)),
+        )
+        base = newest_snapshot(replace(former, metadata=replaced.metadata))
+    plan = write_plan(base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options)
+    if former is not None:
+        base = newest_snapshot(former)
+    return _write_and_commit(base, plan, data, change)
+
+
+def append(
+    table: TableLike,
+    data: Any,
+    *,
+    catalog: CatalogOption = None,
+    branch: str = MAIN,
+    batch: tuple[str, int] | None = None,
+    schema: SchemaOption = None,
+    policy: Any = None,
+    schema_mode: Literal["merge"] | None = None,
+    file_bytes: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> CommitResult:
+    """Add rows, in one commit.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        A table that exists, or a snapshot of it; see `snapshot`.
+    data, schema, policy, file_bytes, **options
+        As for `write`.
+    branch
+        The branch that gets the rows.
+    batch
+        Name and number of a batch of a stream, for writing exactly once: a batch that the branch has is not written
+        again.
+    schema_mode
+        ``"merge"`` adds columns, and fields of structs, that the first rows have and the table lacks, and widens types
+        as Iceberg allows it; by default they are refused.
+
+    Returns
+    -------
+    CommitResult
+        ``committed`` is False if `batch` had been written before.
+
+    Raises
+    ------
+    IcebergError
+        ``"unsupported-version"`` for tables of versions 1 and 2; ``"too-many-retries"``.
+    TableError
+        ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"null-value"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.iceberg.append(folder, {"v": pv.parse_json(["2"])}, batch=("loader", 1)).committed
+    ...     pv.iceberg.append(folder, {"v": pv.parse_json(["2"])}, batch=("loader", 1)).committed
+    True
+    False
+    """
+    base = _base_snapshot(table, catalog, branch, storage_options)
+    if has_batch(base, batch):
+        return CommitResult(base.snapshot_id, committed=False)
+    change = SnapshotChange("append", batch=batch)
+    columns = None
+    if schema_mode is not None:
+        if schema_mode != "merge":
+            raise IcebergError(f"schema_mode is {schema_mode!r}: use 'merge' or None", reason="bad-option")
+        first, data = first_rows(data)
+        columns = merged_schema(base.metadata, first.schema)
+        if columns is not None:
+            updates = (
+                {"action": "add-schema", "schema": columns.to_json(), "last-column-id": columns.highest_id},
+                {"action": "set-current-schema", "schema-id": -1},
+            )
+            change = replace(change, updates=updates, requirements=tuple(assert_schema(base.metadata)))
+    first, data = first_rows(data) if policy is not None else (None, data)
+    files_plan = write_plan(
+        base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options, columns=columns
+    )
+    return _write_and_commit(base, files_plan, data, change)
+
+
+def overwrite(
+    table: TableLike,
+    data: Any,
+    *,
+    catalog: CatalogOption = None,
+    branch: str = MAIN,
+    batch: tuple[str, int] | None = None,
+    schema: SchemaOption = None,
+    policy: Any = None,
+    file_bytes: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> CommitResult:
+    """Replace all rows, in one commit; schema, partitioning and properties are kept.
+
+    Parameters, result and errors as for `append`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     _ = pv.iceberg.overwrite(folder, {"v": pv.parse_json(["2"])})
+    ...     pv.iceberg.read(folder).to_pylist()
+    [2]
+    """
+    base = _base_snapshot(table, catalog, branch, storage_options)
+    if has_batch(base, batch):
+        return CommitResult(base.snapshot_id, committed=False)
+    first, data = first_rows(data) if policy is not None else (None, data)
+    files_plan = write_plan(base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options)
+    return _write_and_commit(base, files_plan, data, SnapshotChange("overwrite", removes_all=True, batch=batch))
+
+
+def commit_files(
+    table: TableLike,
+    files: Iterable[TableFile],
+    *,
+    catalog: CatalogOption = None,
+    mode: Literal["append", "overwrite"] = "append",
+    branch: str = MAIN,
+    batch: tuple[str, int] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Commit files that tasks wrote with a plan (`plan`), once, on the driver.
+
+    Parameters
+    ----------
+    table, catalog, branch, batch, storage_options
+        As for `append`.
+    files
+        The results of the plan's ``write_files``.
+    mode
+        ``"overwrite"`` removes all files that the table has when the commit succeeds.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        As `append`.
+    """
+    check_choice("mode", mode, ("append", "overwrite"), IcebergError)
+    base = _base_snapshot(table, catalog, branch, storage_options)
+    if has_batch(base, batch):
+        return CommitResult(base.snapshot_id, committed=False)
+    added = tuple(file.file for file in files if file.file.record_count)
+    _warn_of_nulls(base.metadata.spec, added)
+    return _committed(base, SnapshotChange(mode, added=added, removes_all=mode == "overwrite", batch=batch))
+
+
+def plan(
+    table: TableLike,
+    *,
+    catalog: CatalogOption = None,
+    schema: SchemaOption = None,
+    file_bytes: int | None = None,
+    branch: str = MAIN,
+    storage_options: Mapping[str, str] | None = None,
+    job: str = "",
+    **options: Any,
+) -> IcebergWritePlan:
+    """Return the plan by which tasks of other processes write files for a table; see `commit_files`.
+
+    Parameters
+    ----------
+    table, catalog, schema, file_bytes, branch, storage_options, **options
+        As for `append`.
+    job
+        Beginning of the files' names.
+
+    Returns
+    -------
+    IcebergWritePlan
+
+    Raises
+    ------
+    IcebergError
+        As `append`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     files = pv.iceberg.plan(folder).write_files({"v": pv.parse_json(["2", "3"])})
+    ...     _ = pv.iceberg.commit_files(folder, files)
+    ...     len(pv.iceberg.read(folder))
+    3
+    """
+    base = _base_snapshot(table, catalog, branch, storage_options)
+    files_plan = write_plan(base, schema=schema, file_bytes=file_bytes, options=options)
+    return replace(files_plan, job=job)
+
+
+def write_plan(
+    base: Snapshot,
+    *,
+    schema: SchemaOption = None,
+    policy: Any = None,
+    first: pa.Table | None = None,
+    file_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    columns: Any = None,
+) -> IcebergWritePlan:
+    """Return the plan of a write.
+
+    `policy`, `first`: how columns without a schema are inferred, and from which rows.
+    """
+    files_plan = plan_write(base, file_bytes=file_bytes, options=options, columns=columns)
+    schemas = schemas_by_column(schema, files_plan.schema)
+    if policy is not None and first is not None:
+        schemas = _inferred_schemas(files_plan, first, policy) | schemas
+    return replace(files_plan, shredding=schemas)
+
+
+def _inferred_schemas(files_plan: IcebergWritePlan, first: pa.Table, policy: Any) -> dict[str, Any]:
+    schemas = {}
+    for place in files_plan.columns.variant_places():
+        if place[0] in first.column_names:
+            array = VariantArray.from_storage(one_chunk(column_at(first, place)))
+            schemas[".".join(place)] = infer_shredding_schema(array.to_unshredded(), policy)
+    return schemas
+
+
+def _base_snapshot(
+    table: TableLike,
+    catalog: CatalogOption,
+    branch: str,
+    storage_options: Mapping[str, str] | None,
+) -> Snapshot:
+    if isinstance(table, Snapshot):
+        base = newest_snapshot(table.table, table.branch if branch == MAIN else branch)
+    else:
+        base = snapshot(
+            table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options
+        )
+    check_writable(base.metadata)
+    return base
+
+
+def _write_and_commit(base: Snapshot, files_plan: IcebergWritePlan, data: Any, change: SnapshotChange) -> CommitResult:
+    files = [file for file in files_plan.write_files(data) if file.file.record_count]
+    added = tuple(file.file for file in files)
+    with removed_on_failure(base, files):
+        _warn_of_nulls(files_plan.spec, added)
+        done = _committed(base, replace(change, added=added))
+    if not done.committed:
+        base.table.files.delete([file.path for file in files])
+    return done
+
+
+def _committed(base: Snapshot, change: SnapshotChange) -> CommitResult:
+    """Commit a change, unless another writer commits the same batch meanwhile."""
+    try:
+        return CommitResult(commit_snapshot(base, change).snapshot_id)
+    except IcebergError as error:
+        if error.reason != "batch-committed":
+            raise
+        return CommitResult(newest_snapshot(base.table.refreshed(), base.branch).snapshot_id, committed=False)
+
+
+def _warn_of_nulls(spec: PartitionSpec, files: Sequence[DataFile]) -> None:
+    """Warn of partition fields that are null in every row of the files."""
+    fields = enumerate(spec.fields)
+    values = {f.name: [file.partition[n] for file in files] for n, f in fields if f.transform.name != "void"}
+    warn_of_null_partitions(values, sum(file.record_count for file in files))
+
+
+@contextmanager
+def removed_on_failure(base: Snapshot, files: Sequence[TableFile]) -> Iterator[None]:
+    """Remove files if the commit that names them fails; they are kept if nobody knows whether it did."""
+    try:
+        yield
+    except IcebergError as error:
+        if error.reason != "unknown-outcome":
+            vectors = [file.new_vector.path for file in files if file.new_vector is not None]
+            with suppress(TableError):
+                base.table.files.delete([*(file.path for file in files if file.entry.snapshot_id is None), *vectors])
+        raise

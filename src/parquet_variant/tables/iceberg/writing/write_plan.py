@@ -1,0 +1,321 @@
+"""The plan by which tasks write the data files of an Iceberg table, each described as manifests describe it.
+
+Owns partitioning rows by transforms, sorting them, names of files and their description. Writing itself is
+`tables.write_plan`, the commit is `commit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote_plus
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import struct_like
+from parquet_variant.files.parquet.format.footer import parse_schema
+from parquet_variant.files.parquet.reading.read_table import plain_storage
+from parquet_variant.files.parquet.writing.nested import map_variants
+from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.interop.table_of import table_of
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
+from parquet_variant.tables.iceberg.locations import normal_location
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile, ManifestEntry, Status
+from parquet_variant.tables.iceberg.metadata.murmur3 import hash_rows
+from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, source_type
+from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, Schema
+from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+from parquet_variant.tables.iceberg.metadata.types import (
+    NO_FIELDS,
+    NestedField,
+    PrimitiveType,
+    arrow_field,
+    arrow_type,
+    children,
+)
+from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
+from parquet_variant.tables.iceberg.reading.columns import repeated
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+from parquet_variant.tables.iceberg.reading.table_files import TableFile
+from parquet_variant.tables.iceberg.writing.metrics import manifest_metrics, metric_leaves, split_offsets
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+from parquet_variant.tables.row_input import batches_of
+from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.write_plan import TableWritePlan
+
+Codes = npt.NDArray[np.int64]
+# Hidden columns of files whose rows were in the table before.
+LINEAGE = (ROW_ID, LAST_UPDATED)
+
+
+@dataclass(frozen=True)
+class IcebergWritePlan(TableWritePlan[TableFile]):
+    """All that a task needs to write files for an Iceberg table; can be pickled.
+
+    Parameters
+    ----------
+    location
+        Location of the files as the metadata has it; `uri` is the same place as this process opens it.
+    columns
+        The table's schema, with field ids and defaults.
+    spec, order
+        The partition spec and the sort order of the files.
+    table_properties
+        The table's properties.
+    """
+
+    location: str = ""
+    columns: Schema = field(default_factory=lambda: Schema(0, NO_FIELDS), repr=False)
+    spec: PartitionSpec = field(default_factory=PartitionSpec)
+    order: SortOrder = field(default_factory=SortOrder)
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def write_properties(self) -> WriteProperties:
+        """The ``write.*`` properties."""
+        return WriteProperties(self.table_properties)
+
+    def write_files(self, data: Any, *, data_change: bool = True) -> list[TableFile]:
+        """Write rows to new files; see `TableWritePlan.write_files`. Rows of sorted tables are held in memory."""
+        if not self.order.is_sorted:
+            return super().write_files(data, data_change=data_change)
+        batches = list(batches_of(data))
+        tables = [self.with_generated_columns(table_of(batch)) for batch in batches]
+        if not tables:
+            return []
+        if any(table.schema != tables[0].schema for table in tables):
+            # Tables whose Variants have several layouts do not fit together; they are shredded again below.
+            tables = [map_variants(table, _unshredded) for table in tables]
+        rows = pa.concat_tables(tables, promote_options="permissive")
+        return super().write_files(self.sorted(rows), data_change=data_change)
+
+    def with_generated_columns(self, rows: pa.Table) -> pa.Table:
+        """Return rows under the table's names, with missing columns and fields of structs at their default."""
+        rows = super().with_generated_columns(rows)
+        for f in self.columns.fields:
+            index = next((n for n, name in enumerate(rows.column_names) if name.lower() == f.name.lower()), -1)
+            if index < 0 and f.write_default is not None and isinstance(f.type, PrimitiveType):
+                rows = rows.append_column(arrow_field(f), _write_default(f, len(rows)))
+            elif index >= 0 and len(rows):
+                column = pa.chunked_array([_with_defaults(chunk, f) for chunk in rows.column(index).chunks])
+                rows = rows.set_column(index, rows.field(index).with_type(column.type), column)
+        return rows
+
+    def sorted(self, rows: pa.Table) -> pa.Table:
+        """Return rows in the table's sort order; rows that are equal in it keep theirs."""
+        keys: dict[str, Any] = {}
+        directions: list[tuple[str, str]] = []
+        for number, f in enumerate(self.order.fields):
+            place, column = self.columns.by_id[f.source_id]
+            assert isinstance(column.type, PrimitiveType)
+            values = one_chunk(column_at(rows, place))
+            values = f.transform.apply(in_type(values, column.type), column.type)
+            if isinstance(values, pa.ExtensionArray):
+                values = values.storage
+            if values.null_count:
+                # Nulls have a key of their own, so that each field can place them first or last.
+                keys[f"n{number}"] = pc.cast(values.is_null(), pa.int8())
+                directions.append((f"n{number}", "ascending" if f.nulls_last else "descending"))
+            keys[f"k{number}"] = values
+            directions.append((f"k{number}", "descending" if f.descending else "ascending"))
+        return rows.take(pc.sort_indices(pa.table(keys), sort_keys=directions)) if keys else rows
+
+    def split(self, rows: pa.Table) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...], pa.Table]]:
+        """Split rows by the partition spec; see `TableWritePlan.split`."""
+        if not self.spec.fields:
+            yield (), (), rows
+            return
+        values = [self._partition_values(rows, number) for number in range(len(self.spec.fields))]
+        codes = _codes(values, len(rows))
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0]) if len(rows) else np.empty(0, np.int64)
+        for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
+            first = int(order[start])
+            partition = tuple(
+                raw_values(column.slice(first, 1), kind)[0]
+                for column, kind in zip(values, self._result_types, strict=True)
+            )
+            part = rows if len(starts) == 1 else rows.take(pa.array(order[start:stop]))
+            yield tuple(map(str, partition)), partition, part
+
+    def _partition_values(self, rows: pa.Table, number: int) -> pa.Array:
+        f = self.spec.fields[number]
+        if f.transform.name == "void":
+            return pa.nulls(len(rows), pa.null())
+        place, column = self.columns.by_id[f.source_id]
+        assert isinstance(column.type, PrimitiveType)
+        return f.transform.apply(in_type(one_chunk(column_at(rows, place)), column.type), column.type)
+
+    @cached_property
+    def _result_types(self) -> tuple[PrimitiveType, ...]:
+        return tuple(f.transform.result_type(source_type(self.columns, f)) for f in self.spec.fields)
+
+    def new_path(self, partition: tuple[Any, ...]) -> str:
+        """Return a unique path for a new file of a partition, relative to the directory of data files."""
+        directories = "".join(
+            f"{quote_plus(f.name)}={quote_plus('null' if raw is None else _text(raw, f.transform.name, kind))}/"
+            for f, raw, kind in zip(self.spec.fields, partition, self._result_types, strict=True)
+        )
+        path = f"{directories}{self.new_name()}.parquet"
+        if self.write_properties.object_storage_layout:
+            number = int(hash_rows(np.frombuffer(path.encode(), np.uint8).reshape(1, -1))[0]) & 0xFFFFF
+            bits = f"{number:020b}"
+            path = f"{bits[:4]}/{bits[4:8]}/{bits[8:12]}/{bits[12:]}/{path}"
+        return path
+
+    def metrics_collector(self, columns: StructType) -> MetricsCollector:
+        """Return a collector of the metrics of every leaf column; their modes are applied in `describe`."""
+        return MetricsCollector(columns, {place for place, _ in leaf_columns(columns)}, variant_bounds=True)
+
+    def describe(
+        self, path: str, partition: tuple[Any, ...], info: FileInfo, metrics: FileMetrics, data_change: bool = True
+    ) -> TableFile:
+        """Return a written file as a manifest describes it."""
+        metrics_by_id = manifest_metrics(
+            self.columns, self.write_properties, info, metrics, _shredded(info, self.columns)
+        )
+        file = DataFile(
+            path=f"{self.location}/{path}",
+            format="parquet",
+            record_count=info.rows,
+            size=info.bytes,
+            spec_id=self.spec.id,
+            partition=partition,
+            column_sizes=metrics_by_id.column_sizes,
+            value_counts=metrics_by_id.value_counts,
+            null_value_counts=metrics_by_id.null_value_counts,
+            nan_value_counts=metrics_by_id.nan_value_counts,
+            lower_bounds=metrics_by_id.lower_bounds,
+            upper_bounds=metrics_by_id.upper_bounds,
+            split_offsets=split_offsets(info),
+            sort_order_id=self.order.id,
+        )
+        return TableFile(ManifestEntry(Status.ADDED, file))
+
+
+def _write_default(f: NestedField, rows: int) -> pa.Array:
+    assert isinstance(f.type, PrimitiveType)
+    return repeated(arrow_array([from_json(f.write_default, f.type)], f.type), rows)
+
+
+def _with_defaults(array: pa.Array, f: NestedField) -> pa.Array:
+    """Return structs in which missing fields, at any depth of structs, have their write default."""
+    if isinstance(f.type, PrimitiveType) or not pa.types.is_struct(array.type):
+        return array
+    fields, parts = list(array.type), [pc.struct_field(array, [n]) for n in range(array.type.num_fields)]
+    by_name = {field.name.lower(): index for index, field in enumerate(fields)}
+    for child in children(f.type):
+        index = by_name.get(child.name.lower())
+        if index is not None:
+            parts[index] = _with_defaults(parts[index], child)
+            fields[index] = fields[index].with_type(parts[index].type)
+        elif child.write_default is not None and isinstance(child.type, PrimitiveType):
+            fields.append(arrow_field(child))
+            parts.append(_write_default(child, len(array)))
+    return struct_like(array, fields, parts)
+
+
+def _unshredded(storage: pa.StructArray, place: tuple[str, ...]) -> pa.StructArray:
+    return plain_storage(VariantArray.from_storage(storage))
+
+
+def plan_write(
+    snapshot: Snapshot,
+    *,
+    shredding: Mapping[str, ShreddingSchema] | None = None,
+    file_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    columns: Schema | None = None,
+) -> IcebergWritePlan:
+    """Return the plan that writes files for a table under its current schema, spec and sort order.
+
+    `columns`: another schema than the current one, which the same commit makes current.
+    Raises `IcebergError`: reason ``"unsupported-feature"`` or ``"bad-partitioning"``.
+    """
+    metadata = snapshot.metadata
+    properties = WriteProperties(metadata.properties)
+    properties.check()
+    metadata.spec.check_writable()
+    schema = columns or metadata.schema
+    order = metadata.sort_order
+    if any(not f.transform.is_known or f.source_id not in schema.by_id for f in order.fields):
+        order = SortOrder()
+    sorts = options is not None and options.get("sort_by")
+    return IcebergWritePlan(
+        uri=normal_location(snapshot.table.data_location()),
+        schema=shared_schema(schema),
+        storage_options=dict(snapshot.table.options),
+        shred=True,
+        variant_bounds=True,
+        shredding=dict(shredding or {}),
+        file_bytes=properties.file_bytes if file_bytes is None else file_bytes,
+        # The specification requires the annotation of every Variant, and metadata stands before value in it.
+        options={"annotation": True, "value_first": False, **properties.writer_options(), **(options or {})},
+        location=snapshot.table.data_location(),
+        columns=schema,
+        spec=metadata.spec,
+        order=SortOrder() if sorts else order,
+        table_properties=metadata.properties,
+    )
+
+
+def with_lineage(plan: IcebergWritePlan) -> IcebergWritePlan:
+    """Return the plan for rows that were in the table before, whose row ids files must keep."""
+    return replace(plan, hidden_columns=tuple(f.name for f in LINEAGE))
+
+
+def lineage_field(name: str) -> pa.Field:
+    """Return the Arrow field of a lineage column, with its field id."""
+    return arrow_field(next(f for f in LINEAGE if f.name == name), with_ids=True)
+
+
+def in_type(values: pa.Array, kind: PrimitiveType) -> pa.Array:
+    """Return values in the Arrow type of an Iceberg type."""
+    target = arrow_type(kind)
+    return values if values.type == target else values.cast(target)
+
+
+def _codes(columns: Sequence[pa.Array], rows: int) -> Codes:
+    """Return a number for each row; rows have the same one if all their values are equal."""
+    codes: Codes = np.zeros(rows, dtype=np.int64)
+    for column in columns:
+        if pa.types.is_null(column.type):
+            continue
+        array = column.storage if isinstance(column, pa.ExtensionArray) else column
+        encoded = array.dictionary_encode()
+        indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy() + 1
+        _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)
+    return codes
+
+
+def _text(raw: Any, transform: str, kind: PrimitiveType) -> str:
+    """Return a partition value as directories spell it, as Iceberg's Java library does."""
+    if transform == "year":
+        return str(1970 + raw)
+    if transform == "month":
+        return f"{1970 + raw // 12:04}-{raw % 12 + 1:02}"
+    if transform == "hour":
+        return f"{np.datetime64(raw // 24, 'D')}-{raw % 24:02}"
+    if transform == "day" or kind.family == "date":
+        return str(np.datetime64(raw, "D"))
+    try:
+        return str(to_json(raw, kind)).lower() if isinstance(raw, bool) else str(to_json(raw, kind))
+    except (OverflowError, ValueError):
+        return str(raw)
+
+
+def _shredded(info: FileInfo, schema: Schema) -> frozenset[tuple[str, ...]]:
+    """Return the places of Variants, outside of lists and maps, that a file shreds."""
+    leaves = [leaf.path for leaf in parse_schema(info.footer).leaves()]
+    variants = [place for place, f in metric_leaves(schema.struct) if str(f.type) == "variant"]
+    return frozenset(
+        place for place in variants if any(leaf[: len(place) + 1] == (*place, "typed_value") for leaf in leaves)
+    )

@@ -1,0 +1,304 @@
+"""Delta tables as sources: schemas and statistics of the log in Iceberg's form.
+
+Owns the translation of types and statistics, and what of Delta other formats cannot express.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.errors import IcebergError, TableError, VariantError
+from parquet_variant.layouts.parquet_reader import open_parquet
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables import schema as shared
+from parquet_variant.tables.delta import z85
+from parquet_variant.tables.delta.data.deletion_vector import deleted_rows
+from parquet_variant.tables.delta.data.paths import relative_path
+from parquet_variant.tables.delta.log.file_actions import iter_adds
+from parquet_variant.tables.delta.log.snapshot import Snapshot
+from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector
+from parquet_variant.tables.delta.protocol.schema import was_float
+from parquet_variant.tables.delta.statistics.file_stats import read_stats, value_at
+from parquet_variant.tables.delta.statistics.stats_table import with_json_stats
+from parquet_variant.tables.iceberg.locations import absolute_location
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile
+from parquet_variant.tables.iceberg.metadata.schema import Schema
+from parquet_variant.tables.iceberg.metadata.types import (
+    UNKNOWN,
+    VARIANT,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    parse_type,
+)
+from parquet_variant.tables.iceberg.metadata.values import from_json, raw_values, to_bytes
+from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
+from parquet_variant.tables.iceberg.writing.write_plan import in_type
+from parquet_variant.tables.partitions import partition_array
+from parquet_variant.tables.path_bounds import bounds_to_bytes, split_bounds
+from parquet_variant.tables.publishing.source import (
+    FieldIds,
+    ListedFile,
+    Rows,
+    Source,
+    SourceColumns,
+    cannot_publish,
+)
+
+_NAMES = {
+    **dict.fromkeys(("byte", "short", "integer"), "int"),
+    **{name: name for name in ("long", "float", "double", "string", "binary", "boolean", "date", "variant")},
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+    "void": "unknown",
+}
+_NESTED_IDS = "delta.columnMapping.nested.ids"
+# Type changes of Delta that Iceberg's schema evolution does not have end in these types.
+_PROMOTIONS = {"short", "integer", "long", "double", "timestamp_ntz"}
+_INTEGERS = {"byte", "short", "integer", "long"}
+# Delta's writers cut the bounds of timestamps to milliseconds.
+_CUT_MICROSECONDS = 999
+_EMPTY_BOUNDS = bounds_to_bytes({})
+
+
+class DeltaSource(Source):
+    """A version of a Delta table."""
+
+    format = "delta"
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.location = absolute_location(snapshot.storage.uri)
+        self.version = str(snapshot.version)
+        self.options = dict(snapshot.storage.options)
+
+    def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
+        """See `Source.columns`: ids of column mapping are kept."""
+        made = _Columns(self.snapshot, FieldIds(former, last_id), self.location)
+        fields = made.fields(self.snapshot.schema, ())
+        by_name = {f.name: f.id for f in fields}
+        return SourceColumns(
+            Schema(0, StructType(fields)),
+            made.stored_names,
+            files_lack_ids=self.snapshot.column_mapping != "id",
+            partition_ids=tuple(by_name[f.name] for f in self.snapshot.partition_fields),
+        )
+
+    def listed(self) -> Iterator[ListedFile]:
+        """See `Source.listed`."""
+        files = self.snapshot.files
+        columns = (files[name].to_pylist() for name in ("path", "size", "deletionVector"))
+        for path, size, vector in zip(*columns, strict=True):
+            key = None
+            if vector is not None:
+                key = f"{vector['storageType']}:{vector['pathOrInlineDv']}@{vector['offset']}"
+            yield ListedFile(self._located(path), size, key)
+
+    def _located(self, path: str) -> str:
+        return f"{self.location}/{relative_path(self.snapshot.storage, path)}"
+
+    def described(self, columns: SourceColumns, files: Collection[ListedFile]) -> Iterator[DataFile]:
+        """See `Source.described`."""
+        locations = {file.location for file in files}
+        rows = self.snapshot.files
+        mask = pa.array([self._located(path) in locations for path in rows["path"].to_pylist()], pa.bool_())
+        described = _Statistics(self.snapshot, columns)
+        for add in iter_adds(with_json_stats(rows.filter(mask), self.snapshot.schema)):
+            yield described.file(add, self._located(add.path))
+
+    def deleted_rows(self, file: ListedFile) -> Rows:
+        """See `Source.deleted_rows`."""
+        return deleted_rows(self.snapshot.storage, DeletionVector.from_dict(self._vectors[file.location]))
+
+    @cached_property
+    def _vectors(self) -> dict[str, dict[str, Any]]:
+        files = self.snapshot.files
+        vectors = zip(files["path"].to_pylist(), files["deletionVector"].to_pylist(), strict=True)
+        return {self._located(path): vector for path, vector in vectors if vector is not None}
+
+
+class _Columns:
+    """Translates the columns of a Delta table."""
+
+    def __init__(self, snapshot: Snapshot, ids: FieldIds, location: str) -> None:
+        self.is_mapped = snapshot.column_mapping != "none"
+        self.ids, self.location = ids, location
+        self.stored_names: dict[int, str] = {}
+
+    def fields(self, struct: shared.StructType, place: tuple[str, ...]) -> tuple[NestedField, ...]:
+        return tuple(self.field(f, (*place, f.name)) for f in struct.fields)
+
+    def field(self, f: shared.Field, place: tuple[str, ...]) -> NestedField:
+        _check_type_changes(f, place, self.location)
+        number = f.field_id if self.is_mapped else None
+        # Parents have lower ids than their parts, as some readers expect.
+        number = self.ids.take(place, self.outer(f.type, place)) if number is None else number
+        if f.physical_name != f.name:
+            self.stored_names[number] = f.physical_name
+        kind = self.type(f.type, place, f, f.physical_name)
+        comment = f.metadata.get("comment")
+        return NestedField(number, f.name, kind, not f.nullable, comment if isinstance(comment, str) else None)
+
+    def outer(self, kind: shared.TableType, place: tuple[str, ...]) -> IcebergType:
+        """Return a type without its parts."""
+        if isinstance(kind, shared.StructType):
+            return StructType(())
+        if isinstance(kind, shared.ArrayType):
+            return ListType(0, UNKNOWN)
+        if isinstance(kind, shared.MapType):
+            return MapType(0, UNKNOWN, 0, UNKNOWN)
+        if kind.name in _NAMES:
+            return PrimitiveType(_NAMES[kind.name])
+        if kind.name.startswith("decimal"):
+            return parse_type(kind.name)
+        raise cannot_publish(f"column {'.'.join(place)} is {kind.name}, which other formats lack", self.location)
+
+    def type(self, kind: shared.TableType, place: tuple[str, ...], column: shared.Field, key: str) -> IcebergType:
+        if isinstance(kind, shared.StructType):
+            return StructType(self.fields(kind, place))
+        if isinstance(kind, shared.ArrayType):
+            number, element = self.part(kind.element, place, "element", column, key)
+            return ListType(number, element, not kind.contains_null)
+        if isinstance(kind, shared.MapType):
+            names = self.part(kind.key, place, "key", column, key)
+            values = self.part(kind.value, place, "value", column, key)
+            return MapType(*names, *values, not kind.value_contains_null)
+        return self.outer(kind, place)
+
+    def part(
+        self, kind: shared.TableType, place: tuple[str, ...], name: str, column: shared.Field, key: str
+    ) -> tuple[int, IcebergType]:
+        """Return the field id and the type of a part of a list or map."""
+        place, key = (*place, name), f"{key}.{name}"
+        if self.is_mapped:
+            number = (column.metadata.get(_NESTED_IDS) or {}).get(key)
+            if number is None:
+                raise cannot_publish(
+                    f"column {'.'.join(place[:-1])} is a list or map in a table with column mapping, and the table has "
+                    f"no {_NESTED_IDS} for it: readers would not find its elements in the files",
+                    self.location,
+                )
+        else:
+            number = self.ids.take(place, self.outer(kind, place))
+        return int(number), self.type(kind, place, column, key)
+
+
+def _check_type_changes(f: shared.Field, place: tuple[str, ...], location: str) -> None:
+    for change in f.metadata.get("delta.typeChanges") or ():
+        before, after = str(change.get("fromType")), str(change.get("toType"))
+        if after.startswith("decimal"):
+            scales = [name.rstrip(")").partition(",")[2] for name in (before, after)]
+            if before.startswith("decimal") and scales[0] == scales[1]:
+                continue
+        elif after in _PROMOTIONS and not (after == "double" and before in _INTEGERS):
+            continue
+        raise cannot_publish(
+            f"column {'.'.join(place)} was widened from {before} to {after}, which Iceberg does not allow", location
+        )
+
+
+class _Statistics:
+    """Translates the statistics and partition values of a log's files."""
+
+    def __init__(self, snapshot: Snapshot, columns: SourceColumns) -> None:
+        self.snapshot, self.columns = snapshot, columns
+        self.partitions = snapshot.partition_fields
+        self.kinds = [columns.schema.by_id[number][1].type for number in columns.partition_ids]
+        self.leaves = [(stored_place(columns, place), f) for place, f in metric_leaves(columns.schema.struct)]
+        self.inexact = {
+            shared.fields_at(snapshot.schema, place)[-1].physical_name
+            for place, _ in metric_leaves(columns.schema.struct)
+            if was_float(shared.fields_at(snapshot.schema, place)[-1])
+        }
+
+    def file(self, add: Add, location: str) -> DataFile:
+        stats = read_stats(add.stats)
+        rows = stats.get("numRecords")
+        if not isinstance(rows, int):
+            rows = _footer_rows(self.snapshot, add)
+        lower: dict[int, bytes] = {}
+        upper: dict[int, bytes] = {}
+        values: dict[int, int] = {}
+        nulls: dict[int, int] = {}
+        for place, f in self.leaves:
+            count = value_at(stats.get("nullCount"), place)
+            if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= rows:
+                values[f.id], nulls[f.id] = rows, count
+            for bounds, name, up in ((lower, "minValues", False), (upper, "maxValues", True)):
+                bound = self.bound(value_at(stats.get(name), place), f, place, up=up)
+                if bound is not None:
+                    bounds[f.id] = bound
+            if f.type == VARIANT and not (f.id in lower and f.id in upper):
+                lower.pop(f.id, None)
+                upper.pop(f.id, None)
+                if self.snapshot.shredding_enabled:
+                    # Some readers take a Variant without bounds for unshredded.
+                    lower[f.id] = upper[f.id] = _EMPTY_BOUNDS
+        return DataFile(
+            location, "parquet", rows, add.size, 0, self.partition(add), value_counts=values,
+            null_value_counts=nulls, lower_bounds=lower, upper_bounds=upper,
+        )  # fmt: skip
+
+    def partition(self, add: Add) -> tuple[Any, ...]:
+        values = []
+        for f, kind in zip(self.partitions, self.kinds, strict=True):
+            assert isinstance(kind, PrimitiveType)
+            array = partition_array(add.partition_values.get(f.physical_name), f.type, 1)
+            values.append(raw_values(in_type(array, kind), kind)[0])
+        return tuple(values)
+
+    def bound(self, value: Any, f: NestedField, place: tuple[str, ...], *, up: bool) -> bytes | None:
+        """Return a bound of the log in binary form, never tighter; None if it is unknown."""
+        if value is None or place[-1] in self.inexact or not isinstance(f.type, PrimitiveType) or f.type == UNKNOWN:
+            return None
+        with suppress(VariantError, ValueError, TypeError, ArithmeticError, OverflowError):
+            if f.type == VARIANT:
+                return b"".join(split_bounds(z85.decode(str(value))))
+            return to_bytes(_raw_bound(value, f.type, up=up), f.type)
+        return None
+
+
+def _raw_bound(value: Any, kind: PrimitiveType, *, up: bool) -> Any:
+    family = kind.family
+    if family in ("int", "long") and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if family in ("float", "double") and isinstance(value, (int, Decimal)):
+        number = float(value)
+        return number if number else (0.0 if up else -0.0)
+    if family == "decimal" and isinstance(value, (int, Decimal)):
+        scaled = Decimal(value).scaleb(kind.scale)
+        return int(scaled.to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
+    if family == "string" and isinstance(value, str):
+        return value
+    if family == "date" and isinstance(value, str):
+        return from_json(value[:10], kind)
+    if family in ("timestamp", "timestamptz") and isinstance(value, str):
+        return from_json(value, kind) + (_CUT_MICROSECONDS if up else 0)
+    raise IcebergError(f"a bound of type {kind} is {value!r}", reason="bad-stats")
+
+
+def stored_place(columns: SourceColumns, place: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the place of a leaf under the names in data files."""
+    return tuple(columns.stored_name(f) for f in columns.schema.fields_at(place))
+
+
+def _footer_rows(snapshot: Snapshot, add: Add) -> int:
+    """Return the number of rows of a file whose statistics do not state it."""
+    filesystem, path = snapshot.storage.filesystem(relative_path(snapshot.storage, add.path))
+    try:
+        with open_parquet(path, filesystem=filesystem) as opened:
+            return int(opened.metadata.num_rows)
+    except (OSError, pa.ArrowException) as error:
+        raise TableError(
+            f"the data file cannot be read, and the log does not state its number of rows: {error}",
+            reason="bad-data-file",
+            file=add.path,
+        ) from None

@@ -1,0 +1,330 @@
+"""Delta's log over the data files of another table: one commit that adds and removes what changed.
+
+Owns the Delta table of a publication: schema and column mapping, statistics as JSON, and translated deletion
+vectors. They are in the directory ``_vectors``, which the cleanup of other formats does not list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+from urllib.parse import quote
+
+from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.tables import schema as shared
+from parquet_variant.tables.delta import z85
+from parquet_variant.tables.delta.data.deletion_vector import write_vector
+from parquet_variant.tables.delta.data.paths import relative_path, vector_path
+from parquet_variant.tables.delta.log.commit import Transaction, commit
+from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.tables.delta.protocol.actions import Add, Remove, Txn, now_millis
+from parquet_variant.tables.delta.protocol.column_mapping import MODE
+from parquet_variant.tables.delta.protocol.features import with_protocol
+from parquet_variant.tables.delta.protocol.schema import with_metadata
+from parquet_variant.tables.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY
+from parquet_variant.tables.delta.statistics.file_stats import TREES, dump_stats, python_value, set_at, spelled_bound
+from parquet_variant.tables.delta.writing.create import existing_table, planned_table
+from parquet_variant.tables.delta.writing.data_files import URI_SAFE
+from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile
+from parquet_variant.tables.iceberg.metadata.schema import Schema
+from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+from parquet_variant.tables.iceberg.metadata.types import VARIANT, PrimitiveType, walk_fields
+from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
+from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
+from parquet_variant.tables.partitions import partition_texts
+from parquet_variant.tables.path_bounds import bounds_from_bytes
+from parquet_variant.tables.publishing.result import PublishResult
+from parquet_variant.tables.publishing.source import ListedFile, Source, SourceColumns, cannot_publish
+from parquet_variant.tables.storage import Storage, open_storage
+
+_APPLICATION = "parquet-variant.publish"
+_VECTORS = "_vectors"
+# Iceberg's types that Delta has under the name of `tables.schema`.
+_TYPES = {
+    *("unknown", "boolean", "int", "long", "float", "double", "decimal"),
+    *("date", "timestamp", "timestamptz", "string", "binary", "variant"),
+}
+
+
+@dataclass
+class _Difference:
+    """What must change for the Delta table to have the files of the source."""
+
+    added: list[ListedFile] = field(default_factory=list)
+    removed: list[Add] = field(default_factory=list)
+    vectors_changed: list[tuple[Add, ListedFile]] = field(default_factory=list)
+
+
+def publish_delta(source: Source, to: str | None, options: Mapping[str, str] | None) -> PublishResult:
+    """Publish a source as a Delta table, by default in the source's directory.
+
+    Raises `DeltaError`: reason ``"exists"`` if the path has another Delta table; ``"changed-copy"``; ``"conflict"``.
+    """
+    uri = normal_location(source.location) if to is None else to
+    storage = open_storage(uri, options or source.options, allow_outside=True)
+    current = existing_table(storage)
+    if current is not None:
+        _check_unchanged(current, source)
+    columns = source.columns(None, 0)
+    listed = list(source.listed())
+    planned = _planned(storage, source, columns, has_vectors=any(file.vector_key is not None for file in listed))
+    difference = _difference(storage, current, listed, everything=not _keeps_files(current, planned))
+    writer = _Writer(source, storage, columns, planned.schema)
+    adds = [*writer.added(difference.added), *writer.with_changed_vectors(difference.vectors_changed)]
+    removed = [*difference.removed, *(former for former, _ in difference.vectors_changed)]
+    transaction = _transaction(source, current, planned, adds, removed)
+    if transaction is None:
+        assert current is not None
+        return PublishResult("delta", uri, str(current.version), committed=False)
+    done = commit(storage, transaction)
+    counts = (len(difference.added), len(difference.removed), writer.vectors_written)
+    return PublishResult("delta", uri, str(done.version), *counts, committed=done.committed)
+
+
+def _check_unchanged(current: Snapshot, source: Source) -> None:
+    """Refuse to replace commits that publishing did not make."""
+    uri = current.storage.uri
+    if current.metadata.configuration.get(PUBLISHED_FROM_PROPERTY) != source.format:
+        raise DeltaError(
+            f"{uri} is a Delta table that was not published from {source.format}: choose another path with to= (--to)",
+            reason="exists",
+            file=uri,
+        )
+    last = current.txns.get(_APPLICATION)
+    if last is None or last.version >= current.version:
+        return
+    try:
+        published = load_snapshot(current.storage, last.version)
+    except TableError:
+        return  # The log was cleaned up.
+    if set(published.files["path"].to_pylist()) != set(current.files["path"].to_pylist()):
+        raise DeltaError(
+            f"commits after version {last.version} changed the published table {uri}, and publishing would undo them: "
+            f"change the {source.format} table instead, and restore version {last.version}",
+            reason="changed-copy",
+            file=uri,
+        )
+
+
+# ---- the definition of the table
+
+
+def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_vectors: bool) -> Snapshot:
+    """Return the Delta table that the source needs, without files."""
+    check_types(columns.schema, source.location)
+    is_mapped = source.renames
+    if is_mapped and columns.files_lack_ids:
+        raise cannot_publish(
+            "columns were renamed or dropped, and files may lack field ids (the table has a name mapping), so that "
+            "Delta's readers would not find the columns",
+            source.location,
+        )
+    schema = shared.with_fields(shared_schema(columns.schema), lambda f: _delta_field(f, source.widened, is_mapped))
+    properties = {PUBLISHED_FROM_PROPERTY: source.format}
+    properties |= {MODE: "id"} if is_mapped else {}
+    properties |= {"delta.feature.deletionVectors": "supported"} if has_vectors else {}
+    properties |= {"delta.enableTypeWidening": "true"} if source.widened else {}
+    names = [columns.schema.by_id[number][1].name for number in columns.partition_ids]
+    return planned_table(storage, schema, names, properties)
+
+
+def check_types(schema: Schema, location: str) -> None:
+    """Refuse columns whose types Delta does not have. Raises `TableError`: reason ``"cannot-publish"``."""
+    for place, f in walk_fields(schema.struct):
+        if isinstance(f.type, PrimitiveType) and f.type.family not in _TYPES:
+            raise cannot_publish(f"column {'.'.join(place)} is {f.type}, which Delta lacks", location)
+
+
+def _delta_field(f: shared.Field, widened: Mapping[int, Sequence[str]], is_mapped: bool) -> shared.Field:
+    """Return a field with the metadata of column mapping and type widening."""
+    metadata: dict[str, Any] = {}
+    if is_mapped:
+        metadata = {"delta.columnMapping.id": f.field_id, "delta.columnMapping.physicalName": f"col-{f.field_id}"}
+        nested = dict(_nested_ids(f.type, f"col-{f.field_id}"))
+        metadata |= {"delta.columnMapping.nested.ids": nested} if nested else {}
+    types = widened.get(f.field_id or 0, ())
+    if types:
+        metadata["delta.typeChanges"] = [{"fromType": before, "toType": after} for before, after in pairwise(types)]
+    return with_metadata(replace(f, field_id=None), metadata)
+
+
+def _nested_ids(kind: shared.TableType, key: str) -> list[tuple[str, int]]:
+    if isinstance(kind, shared.ArrayType):
+        return [(f"{key}.element", kind.element_id or 0), *_nested_ids(kind.element, f"{key}.element")]
+    if isinstance(kind, shared.MapType):
+        parts = (("key", kind.key_id, kind.key), ("value", kind.value_id, kind.value))
+        return [
+            item
+            for name, number, inner in parts
+            for item in ((f"{key}.{name}", number or 0), *_nested_ids(inner, f"{key}.{name}"))
+        ]
+    return []
+
+
+def _keeps_files(current: Snapshot | None, planned: Snapshot) -> bool:
+    """Return whether the files of the log remain as they are described under the planned definition."""
+    return current is not None and (
+        current.column_mapping == planned.column_mapping and current.partition_columns == planned.partition_columns
+    )
+
+
+def _transaction(
+    source: Source, current: Snapshot | None, planned: Snapshot, adds: Sequence[Add], removed: Sequence[Add]
+) -> Transaction | None:
+    """Return the commit of a publication; None if nothing changed."""
+    version = 0 if current is None else current.version + 1
+    transaction = Transaction(
+        "PUBLISH",
+        {"source": source.format, "sourceVersion": source.version},
+        adds=adds,
+        txn=Txn(_APPLICATION, version, now_millis()),
+        reads_table=True,
+        current=current,
+    )
+    if current is None:
+        return replace(transaction, protocol=planned.protocol, metadata=planned.metadata)
+    configuration = {name: value for name, value in current.metadata.configuration.items() if name != MODE}
+    metadata = replace(
+        planned.metadata,
+        id=current.metadata.id,
+        created_time=current.metadata.created_time,
+        configuration={**configuration, **planned.metadata.configuration},
+    )
+    protocol = with_protocol(current.protocol, planned.protocol)
+    changes: dict[str, Any] = {"metadata": metadata} if metadata != current.metadata else {}
+    changes |= {"protocol": protocol} if protocol != current.protocol else {}
+    if not (adds or removed or changes):
+        return None
+    now = now_millis()
+    removes = [
+        Remove(add.path, True, now, True, add.partition_values, add.size, add.deletion_vector) for add in removed
+    ]
+    return replace(transaction, removes=removes, **changes)
+
+
+# ---- the files of the table
+
+
+def _difference(
+    storage: Storage, current: Snapshot | None, listed: Sequence[ListedFile], *, everything: bool
+) -> _Difference:
+    """Return what changed since the last publication; `everything` adds all files again."""
+    files = [] if current is None else current.to_adds(current.files)
+    former = {_location(storage, add.path): add for add in files}
+    made = _Difference()
+    for file in listed:
+        add = former.pop(normal_location(file.location), None)
+        before = None if add is None or add.deletion_vector is None else vector_path(storage, add.deletion_vector)
+        is_same = before == (None if file.vector_key is None else _vector_path(file))
+        if add is None or file.is_replaced(add.size, add.modification_time) or everything:
+            made.added.append(file)
+            # An added file replaces the one with its path and vector; a commit must not remove that one, too.
+            made.removed += [] if add is None or is_same else [add]
+        elif not is_same:
+            made.vectors_changed.append((add, file))
+    made.removed += former.values()
+    return made
+
+
+def _location(storage: Storage, path: str) -> str:
+    """Return the location of a file that the log names."""
+    relative = relative_path(storage, path)
+    if relative.startswith("/") or "://" in relative:
+        return normal_location(relative)
+    return normal_location(f"{absolute_location(storage.uri)}/{relative}")
+
+
+def _vector_path(file: ListedFile) -> str:
+    return f"{_VECTORS}/deletion_vector_{file.vector_id}.bin"
+
+
+class _Writer:
+    """Describes the files of a source by actions, and writes their deletion vectors."""
+
+    def __init__(self, source: Source, storage: Storage, columns: SourceColumns, schema: shared.StructType) -> None:
+        self.source, self.storage, self.columns, self.schema = source, storage, columns, schema
+        self.vectors_written = 0
+        places = [(place, f) for place, f in metric_leaves(columns.schema.struct)]
+        fields = [shared.fields_at(schema, place) for place, _ in places]
+        self.leaves = [
+            (tuple(part.physical_name for part in way), f, way[-1].type)
+            for (_, f), way in zip(places, fields, strict=True)
+            if f.id not in columns.partition_ids
+        ]
+        self.partitions = [
+            (shared.fields_at(schema, (f.name,))[0], f.type)
+            for f in (columns.schema.by_id[number][1] for number in columns.partition_ids)
+            if isinstance(f.type, PrimitiveType)
+        ]
+        self.base = normal_location(absolute_location(storage.uri)).rstrip("/") + "/"
+
+    def added(self, files: Sequence[ListedFile]) -> list[Add]:
+        """Return the actions that add files."""
+        by_location = {file.location: file for file in files}
+        return [
+            self.with_vector(self.add(described), by_location[described.path])
+            for described in self.source.described(self.columns, files)
+        ]
+
+    def with_changed_vectors(self, changed: Sequence[tuple[Add, ListedFile]]) -> list[Add]:
+        """Return the actions that add files again with other deleted rows."""
+        return [self.with_vector(replace(add, data_change=True), file) for add, file in changed]
+
+    def with_vector(self, add: Add, file: ListedFile) -> Add:
+        """Return an action with the deleted rows of a file, written under a name that says which rows they are."""
+        if file.vector_key is None:
+            return replace(add, deletion_vector=None)
+        rows = self.source.deleted_rows(file)
+        self.vectors_written += 1
+        vector = write_vector(self.storage, rows, name=file.vector_id, directory=_VECTORS)
+        # Bounds of a file with deleted rows need not be values of the remaining rows.
+        stats = (add.stats or "").replace('"tightBounds":true', '"tightBounds":false')
+        return replace(add, deletion_vector=vector, stats=stats)
+
+    def add(self, file: DataFile) -> Add:
+        """Return the action that adds a file."""
+        location = normal_location(file.path)
+        path = quote(location.removeprefix(self.base), safe=URI_SAFE)
+        if not location.startswith(self.base):
+            path = quote(absolute_location(location), safe=f"{URI_SAFE}:")
+        values = zip(self.partitions, file.partition, strict=True)
+        return Add(
+            path,
+            {f.physical_name: partition_texts(arrow_array([raw], kind))[0] for (f, kind), raw in values},
+            file.size,
+            now_millis(),
+            True,
+            dump_stats(self.stats(file)),
+            rows=file.record_count,
+        )
+
+    def stats(self, file: DataFile) -> dict[str, Any]:
+        """Return the statistics of a file as the log's tree of objects."""
+        trees: dict[str, dict[str, Any]] = {name: {} for name in TREES}
+        for place, f, kind in self.leaves:
+            set_at(trees["nullCount"], place, file.null_value_counts.get(f.id))
+            low, high = file.lower_bounds.get(f.id), file.upper_bounds.get(f.id)
+            if low is None or high is None or not isinstance(f.type, PrimitiveType):
+                continue
+            if f.type == VARIANT:
+                self._set_variant(trees, place, low, high)
+            elif f.type.family not in ("float", "double") or file.nan_value_counts.get(f.id) == 0:
+                # Readers of Delta order NaN above all numbers, and Iceberg's bounds leave NaN out.
+                for name, data, up in (("minValues", low, False), ("maxValues", high, True)):
+                    set_at(trees[name], place, _bound(data, f.type, kind, up=up))
+        return {"numRecords": file.record_count, **trees, "tightBounds": True}
+
+    def _set_variant(self, trees: dict[str, dict[str, Any]], place: tuple[str, ...], low: bytes, high: bytes) -> None:
+        with suppress(TableError):
+            if bounds_from_bytes(low) and bounds_from_bytes(high):
+                set_at(trees["minValues"], place, z85.encode(low))
+                set_at(trees["maxValues"], place, z85.encode(high))
+
+
+def _bound(data: bytes, kind: PrimitiveType, delta_kind: shared.TableType, *, up: bool) -> Any:
+    raw = from_bytes(data, kind)
+    return None if raw is None else spelled_bound(python_value(arrow_array([raw], kind)[0]), delta_kind, up=up)

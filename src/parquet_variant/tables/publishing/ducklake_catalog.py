@@ -1,0 +1,155 @@
+"""DuckLake catalogs in DuckDB files: the tables of the specification (version 1.0), and a connection to one of them.
+
+Owns creating and opening a catalog. The rows of published tables are written by `ducklake_target`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from parquet_variant.errors import TableError
+from parquet_variant.support.lazy_names import optional_libraries
+
+VERSION = "1.0"
+# Catalogs are written so that DuckDB 1.5 can open them, too.
+_STORAGE_VERSION = "v1.0.0"
+_ALIAS = "ducklake_catalog"
+_SPAN = "begin_snapshot BIGINT, end_snapshot BIGINT"
+_BOUNDS = "null_count BIGINT, min_value VARCHAR, max_value VARCHAR, contains_nan BOOLEAN, extra_stats VARCHAR"
+_FILE = "path VARCHAR, path_is_relative BOOLEAN"
+_TABLES = {
+    "column": f"column_id BIGINT, {_SPAN}, table_id BIGINT, column_order BIGINT, column_name VARCHAR, "
+    "column_type VARCHAR, initial_default VARCHAR, default_value VARCHAR, nulls_allowed BOOLEAN, parent_column BIGINT, "
+    "default_value_type VARCHAR, default_value_dialect VARCHAR",
+    "column_mapping": "mapping_id BIGINT, table_id BIGINT, type VARCHAR",
+    "column_tag": f"table_id BIGINT, column_id BIGINT, {_SPAN}, key VARCHAR, value VARCHAR",
+    "data_file": f"data_file_id BIGINT PRIMARY KEY, table_id BIGINT, {_SPAN}, file_order BIGINT, {_FILE}, "
+    "file_format VARCHAR, record_count BIGINT, file_size_bytes BIGINT, footer_size BIGINT, row_id_start BIGINT, "
+    "partition_id BIGINT, encryption_key VARCHAR, mapping_id BIGINT, partial_max BIGINT",
+    "delete_file": f"delete_file_id BIGINT PRIMARY KEY, table_id BIGINT, {_SPAN}, data_file_id BIGINT, {_FILE}, "
+    "format VARCHAR, delete_count BIGINT, file_size_bytes BIGINT, footer_size BIGINT, encryption_key VARCHAR, "
+    "partial_max BIGINT",
+    "file_column_stats": "data_file_id BIGINT, table_id BIGINT, column_id BIGINT, column_size_bytes BIGINT, "
+    f"value_count BIGINT, {_BOUNDS}",
+    "file_partition_value": "data_file_id BIGINT, table_id BIGINT, partition_key_index BIGINT, partition_value VARCHAR",
+    "file_variant_stats": "data_file_id BIGINT, table_id BIGINT, column_id BIGINT, variant_path VARCHAR, "
+    f"shredded_type VARCHAR, column_size_bytes BIGINT, value_count BIGINT, {_BOUNDS}",
+    "files_scheduled_for_deletion": f"data_file_id BIGINT, {_FILE}, schedule_start TIMESTAMPTZ",
+    "inlined_data_tables": "table_id BIGINT, table_name VARCHAR, schema_version BIGINT",
+    "macro": f"schema_id BIGINT, macro_id BIGINT, macro_name VARCHAR, {_SPAN}",
+    "macro_impl": "macro_id BIGINT, impl_id BIGINT, dialect VARCHAR, sql VARCHAR, type VARCHAR",
+    "macro_parameters": "macro_id BIGINT, impl_id BIGINT, column_id BIGINT, parameter_name VARCHAR, "
+    "parameter_type VARCHAR, default_value VARCHAR, default_value_type VARCHAR",
+    "metadata": "key VARCHAR NOT NULL, value VARCHAR NOT NULL, scope VARCHAR, scope_id BIGINT",
+    "name_mapping": "mapping_id BIGINT, column_id BIGINT, source_name VARCHAR, target_field_id BIGINT, "
+    "parent_column BIGINT, is_partition BOOLEAN",
+    "partition_column": "partition_id BIGINT, table_id BIGINT, partition_key_index BIGINT, column_id BIGINT, "
+    "transform VARCHAR",
+    "partition_info": f"partition_id BIGINT, table_id BIGINT, {_SPAN}",
+    "schema": f"schema_id BIGINT PRIMARY KEY, schema_uuid UUID, {_SPAN}, schema_name VARCHAR, {_FILE}",
+    "schema_versions": "begin_snapshot BIGINT, schema_version BIGINT, table_id BIGINT",
+    "snapshot": "snapshot_id BIGINT PRIMARY KEY, snapshot_time TIMESTAMPTZ, schema_version BIGINT, "
+    "next_catalog_id BIGINT, next_file_id BIGINT",
+    "snapshot_changes": "snapshot_id BIGINT PRIMARY KEY, changes_made VARCHAR, author VARCHAR, commit_message VARCHAR, "
+    "commit_extra_info VARCHAR",
+    "sort_expression": "sort_id BIGINT, table_id BIGINT, sort_key_index BIGINT, expression VARCHAR, dialect VARCHAR, "
+    "sort_direction VARCHAR, null_order VARCHAR",
+    "sort_info": f"sort_id BIGINT, table_id BIGINT, {_SPAN}",
+    "table": f"table_id BIGINT, table_uuid UUID, {_SPAN}, schema_id BIGINT, table_name VARCHAR, {_FILE}",
+    "table_column_stats": "table_id BIGINT, column_id BIGINT, contains_null BOOLEAN, contains_nan BOOLEAN, "
+    "min_value VARCHAR, max_value VARCHAR, extra_stats VARCHAR",
+    "table_stats": "table_id BIGINT, record_count BIGINT, next_row_id BIGINT, file_size_bytes BIGINT",
+    "tag": f"object_id BIGINT, {_SPAN}, key VARCHAR, value VARCHAR",
+    "view": f"view_id BIGINT, view_uuid UUID, {_SPAN}, schema_id BIGINT, view_name VARCHAR, dialect VARCHAR, "
+    "sql VARCHAR, column_aliases VARCHAR",
+}
+
+
+class DuckLakeCatalog:
+    """An open catalog, inside of one transaction."""
+
+    def __init__(self, connection: Any, path: str) -> None:
+        self._connection, self.path = connection, path
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, in which `{name}` stands for a table of the catalog."""
+        rows: list[tuple[Any, ...]] = self._connection.execute(self._with_table_names(sql), list(values)).fetchall()
+        return rows
+
+    def run(self, sql: str, *values: Any) -> None:
+        """Run a statement; see `rows`."""
+        self._connection.execute(self._with_table_names(sql), list(values))
+
+    def insert(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows into a table, with a value for each of its columns."""
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            self._connection.executemany(self._with_table_names(f"INSERT INTO {{{table}}} VALUES ({marks})"), rows)
+
+    @property
+    def files_directory(self) -> Path:
+        """The directory of files that belong to the catalog."""
+        return Path(f"{self.path}.files")
+
+    def _with_table_names(self, sql: str) -> str:
+        return sql.format_map({name: f'"{_ALIAS}"."ducklake_{name}"' for name in _TABLES})
+
+
+@contextmanager
+def open_catalog(path: str) -> Iterator[DuckLakeCatalog]:
+    """Open a catalog, created if the file does not exist, in a transaction that ends with the block.
+
+    Raises `TableError`: reason ``"no-connection"`` for a file that is not a catalog, or is in use;
+    ``"unsupported-version"``.
+    """
+    with optional_libraries("DuckLake catalogs"):
+        import duckdb
+    connection = duckdb.connect()
+    try:
+        try:
+            quoted = path.replace("'", "''")
+            connection.execute(f"ATTACH '{quoted}' AS {_ALIAS} (STORAGE_VERSION '{_STORAGE_VERSION}')")
+            connection.execute("BEGIN")
+            catalog = DuckLakeCatalog(connection, path)
+            _create_or_check(catalog)
+        except duckdb.Error as error:
+            line = str(error).splitlines()[0]
+            raise TableError(f"cannot open the DuckLake catalog {path}: {line}", reason="no-connection") from None
+        yield catalog
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def _create_or_check(catalog: DuckLakeCatalog) -> None:
+    names = {row[0] for row in catalog.rows("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", _ALIAS)}
+    if "ducklake_metadata" in names:
+        versions = [row[0] for row in catalog.rows("SELECT value FROM {metadata} WHERE key = 'version'")]
+        if versions != [VERSION]:
+            raise TableError(
+                f"the DuckLake catalog {catalog.path} has version {', '.join(versions) or 'none'}: only {VERSION} is "
+                "supported",
+                reason="unsupported-version",
+            )
+        return
+    if names:
+        raise TableError(
+            f"{catalog.path} is a DuckDB database that is not a DuckLake catalog: choose another file with to= (--to)",
+            reason="exists",
+        )
+    for name, columns in _TABLES.items():
+        catalog.run(f"CREATE TABLE {{{name}}} ({columns})")
+    settings = {
+        "version": VERSION,
+        "created_by": "parquet-variant",
+        "data_path": f"{catalog.files_directory}/",
+        "encrypted": "false",
+    }
+    catalog.insert("metadata", [(name, value, None, None) for name, value in settings.items()])
+    catalog.run("INSERT INTO {snapshot} VALUES (0, now(), 0, 1, 0)")
+    catalog.insert("snapshot_changes", [(0, 'created_schema:"main"', None, None, None)])
+    catalog.insert("schema", [(0, str(uuid.uuid4()), 0, None, "main", "main/", True)])

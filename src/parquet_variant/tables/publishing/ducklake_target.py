@@ -1,0 +1,401 @@
+"""DuckLake tables over the data files of another table: rows of a catalog, in one transaction.
+
+Owns the rows of a published table. DuckLake's own function ``ducklake_add_data_files`` refuses Variants, but the
+extension reads the rows.
+"""
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.errors import TableError
+from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.tables.iceberg.locations import is_remote, normal_location
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile
+from parquet_variant.tables.iceberg.metadata.types import VARIANT
+from parquet_variant.tables.iceberg.metadata.values import arrow_array
+from parquet_variant.tables.iceberg.reading.deletes import PATH_ID, POSITION_ID
+from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
+from parquet_variant.tables.partitions import partition_texts
+from parquet_variant.tables.publishing.ducklake_catalog import DuckLakeCatalog, open_catalog
+from parquet_variant.tables.publishing.ducklake_values import (
+    ColumnRow,
+    column_rows,
+    column_statistics,
+    mapping_rows,
+    path_statistics,
+    schema_of_rows,
+)
+from parquet_variant.tables.publishing.marks import PUBLISHED_FROM, PUBLISHED_VERSION
+from parquet_variant.tables.publishing.result import PublishResult
+from parquet_variant.tables.publishing.source import ListedFile, Source, cannot_publish
+from parquet_variant.tables.storage import open_storage
+
+_AUTHOR = "parquet-variant"
+_FOOTER_TAIL = 8
+
+
+def publish_ducklake(source: Source, to: str | None) -> PublishResult:
+    """Publish a source as a table of a DuckLake catalog.
+
+    Raises `TableError`: reason ``"table-exists"`` or ``"changed-copy"``; and as `open_catalog`.
+    """
+    root = normal_location(source.default_name).rstrip("/")
+    path, _, name = (f"{root}.ducklake" if to is None else to).partition("#")
+    if is_remote(path):
+        raise TableError(
+            "a DuckLake catalog is a local file: name it with to= (--to), such as lake.ducklake", reason="bad-argument"
+        )
+    schema_name, _, table_name = (name or root.rpartition("/")[2]).rpartition(".")
+    with open_catalog(str(Path(path).absolute())) as catalog:
+        publication = _Publication(source, catalog, schema_name or "main", table_name)
+        counts = publication.run()
+        return PublishResult("ducklake", path, str(publication.snapshot), *counts, committed=publication.is_changed)
+
+
+@dataclass
+class _Difference:
+    """What must change for the DuckLake table to have the files of the source."""
+
+    added: list[ListedFile] = field(default_factory=list)
+    removed: list[int] = field(default_factory=list)  # Ids of data files.
+    vectors_changed: list[tuple[int, ListedFile]] = field(default_factory=list)
+
+
+class _Publication:
+    """One publication, in an open transaction of the catalog."""
+
+    def __init__(self, source: Source, catalog: DuckLakeCatalog, schema_name: str, table_name: str) -> None:
+        self.source, self.catalog = source, catalog
+        self.schema_name, self.table_name = schema_name, table_name
+        last = catalog.rows("SELECT * EXCLUDE (snapshot_time) FROM {snapshot} ORDER BY snapshot_id DESC LIMIT 1")[0]
+        self.snapshot, self.schema_version, self.next_catalog_id, self.next_file_id = last
+        self.next_snapshot = self.snapshot + 1
+        self.changes: list[str] = []
+        self.storage = open_storage(normal_location(source.location), source.options, allow_outside=True)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the publication changed the table."""
+        return bool(self.changes)
+
+    def run(self) -> tuple[int, int, int]:
+        """Write the rows, and return how many files were added and removed, and how many vectors were written."""
+        self.table_id = self._table()
+        former = self._columns()
+        self.columns = self.source.columns(schema_of_rows(former) if former else None, self._last_column_id())
+        self._write_columns(former)
+        partition_id = self._partitioning()
+        difference = self._difference()
+        vectors = self._write_files(difference, partition_id)
+        if self.changes:
+            self._finish()
+        return len(difference.added), len(difference.removed), vectors
+
+    # ---- the table and its columns
+
+    def _table(self) -> int:
+        """Return the id of the table, which is created if it does not exist."""
+        schemas = self.catalog.rows(
+            "SELECT schema_id FROM {schema} WHERE schema_name = ? AND end_snapshot IS NULL", self.schema_name
+        )
+        if not schemas:
+            raise TableError(
+                f"the DuckLake catalog {self.catalog.path} has no schema {self.schema_name!r}", reason="no-such-table"
+            )
+        (schema_id,) = schemas[0]
+        tables = self.catalog.rows(
+            "SELECT table_id FROM {table} WHERE schema_id = ? AND table_name = ? AND end_snapshot IS NULL",
+            schema_id,
+            self.table_name,
+        )
+        if tables:
+            self._check_unchanged(tables[0][0])
+            return int(tables[0][0])
+        table_id = self._new_catalog_id()
+        row = (table_id, str(uuid.uuid4()), self.next_snapshot, None, schema_id, self.table_name)
+        self.catalog.insert("table", [(*row, f"{self.table_name}/", True)])
+        self.catalog.insert("table_stats", [(table_id, 0, 0, 0)])
+        marks = {PUBLISHED_FROM: self.source.format, "parquet-variant.published-location": self.source.location}
+        self.catalog.insert("tag", [(table_id, self.next_snapshot, None, name, value) for name, value in marks.items()])
+        self.changes.append(f'created_table:"{self.schema_name}"."{self.table_name}"')
+        return table_id
+
+    def _check_unchanged(self, table_id: int) -> None:
+        name = f"{self.schema_name}.{self.table_name} of {self.catalog.path}"
+        marks = dict(self.catalog.rows("SELECT key, value FROM {tag} WHERE object_id = ?", table_id))
+        if (marks.get(PUBLISHED_FROM), marks.get("parquet-variant.published-location")) != (
+            self.source.format,
+            self.source.location,
+        ):
+            raise TableError(
+                f"{name} is a table that was not published from {self.source.location}: choose another name with "
+                "to= (--to), such as lake.ducklake#main.name",
+                reason="table-exists",
+            )
+        ours = "(SELECT snapshot_id FROM {snapshot_changes} WHERE author = ?)"
+        other_files = self.catalog.rows(
+            "SELECT path FROM {data_file} WHERE table_id = ? AND end_snapshot IS NULL AND begin_snapshot NOT IN " + ours
+            + " UNION ALL SELECT path FROM {data_file} WHERE table_id = ? AND end_snapshot NOT IN " + ours
+            + " UNION ALL SELECT path FROM {delete_file} WHERE table_id = ? AND begin_snapshot NOT IN " + ours
+            + " UNION ALL SELECT table_name FROM {inlined_data_tables} WHERE table_id = ?",
+            *(table_id, _AUTHOR) * 3,
+            table_id,
+        )  # fmt: skip
+        if other_files:
+            raise TableError(
+                f"other writers changed the published table {name} ({other_files[0][0]}), and publishing would undo "
+                f"it: change the {self.source.format} table instead, and drop the DuckLake table",
+                reason="changed-copy",
+            )
+
+    def _columns(self) -> list[ColumnRow]:
+        names = ", ".join(ColumnRow._fields)
+        rows = self.catalog.rows(
+            f"SELECT {names} FROM {{column}} WHERE table_id = ? AND end_snapshot IS NULL ORDER BY column_order",
+            self.table_id,
+        )
+        return [ColumnRow(*row) for row in rows]
+
+    def _last_column_id(self) -> int:
+        rows = self.catalog.rows("SELECT coalesce(max(column_id), 0) FROM {column} WHERE table_id = ?", self.table_id)
+        return int(rows[0][0])
+
+    def _write_columns(self, former: list[ColumnRow]) -> None:
+        rows_of_schema = column_rows(self.columns.schema, self.source.location)
+        if rows_of_schema == former:
+            return
+        unchanged = set(rows_of_schema) & set(former)
+        ended = [row.column_id for row in former if row not in unchanged]
+        self.catalog.run(
+            "UPDATE {column} SET end_snapshot = ? WHERE table_id = ? AND end_snapshot IS NULL AND column_id IN "
+            "(SELECT unnest(?::BIGINT[]))",
+            self.next_snapshot,
+            self.table_id,
+            ended,
+        )
+        rows = [row for row in rows_of_schema if row not in unchanged]
+        self.catalog.insert(
+            "column",
+            [
+                (row.column_id, self.next_snapshot, None, self.table_id, row.column_order, row.column_name,
+                 row.column_type, None, "NULL", row.nulls_allowed, row.parent_column, "literal", "duckdb")
+                for row in rows
+            ],
+        )  # fmt: skip
+        self._new_schema_version()
+
+    def _new_schema_version(self) -> None:
+        if not any(change.startswith(("created", "altered")) for change in self.changes):
+            self.changes.append(f"altered_table:{self.table_id}")
+        versions = [(self.next_snapshot, self.schema_version + 1, self.table_id)]
+        if not self.catalog.rows(
+            "SELECT 1 FROM {schema_versions} WHERE begin_snapshot = ? AND table_id = ?",
+            self.next_snapshot,
+            self.table_id,
+        ):
+            self.catalog.insert("schema_versions", versions)
+            self.schema_version += 1
+
+    def _partitioning(self) -> int | None:
+        """Return the id of the partitioning, which is written if it changed; None without partitions."""
+        current = self.catalog.rows(
+            "SELECT partition_id FROM {partition_info} WHERE table_id = ? AND end_snapshot IS NULL", self.table_id
+        )
+        column_ids = list(self.columns.partition_ids)
+        if current:
+            (partition_id,) = current[0]
+            rows = self.catalog.rows(
+                "SELECT column_id FROM {partition_column} WHERE partition_id = ? ORDER BY partition_key_index",
+                partition_id,
+            )
+            if [row[0] for row in rows] == column_ids:
+                return int(partition_id)
+            self.catalog.run(
+                "UPDATE {partition_info} SET end_snapshot = ? WHERE partition_id = ?", self.next_snapshot, partition_id
+            )
+            self._new_schema_version()
+        if not column_ids:
+            return None
+        partition_id = self._new_catalog_id()
+        self.catalog.insert("partition_info", [(partition_id, self.table_id, self.next_snapshot, None)])
+        self.catalog.insert(
+            "partition_column",
+            [(partition_id, self.table_id, index, number, "identity") for index, number in enumerate(column_ids)],
+        )
+        self._new_schema_version()
+        return partition_id
+
+    # ---- the files
+
+    def _difference(self) -> _Difference:
+        rows = self.catalog.rows(
+            "SELECT f.path, f.data_file_id, f.file_size_bytes, d.path, epoch_ms(s.snapshot_time) FROM {data_file} f "
+            "JOIN {snapshot} s ON f.begin_snapshot = s.snapshot_id LEFT JOIN {delete_file} d "
+            "ON f.data_file_id = d.data_file_id AND d.end_snapshot IS NULL WHERE f.table_id = ? AND "
+            "f.end_snapshot IS NULL",
+            self.table_id,
+        )
+        current = {path: (number, size, vector, published) for path, number, size, vector, published in rows}
+        made = _Difference()
+        for file in self.source.listed():
+            former = current.pop(normal_location(file.location), None)
+            if former is None or file.is_replaced(former[1], former[3]):
+                made.added.append(file)
+                made.removed += [] if former is None else [former[0]]
+            elif former[2] != (None if file.vector_key is None else str(self._vector_path(file))):
+                made.vectors_changed.append((former[0], file))
+        made.removed += [number for number, *_ in current.values()]
+        return made
+
+    def _vector_path(self, file: ListedFile) -> Path:
+        return self.catalog.files_directory / f"ducklake-{file.vector_id}-delete.parquet"
+
+    def _write_files(self, difference: _Difference, partition_id: int | None) -> int:
+        self._end("data_file", difference.removed)
+        changed = [number for number, _ in difference.vectors_changed]
+        self._end("delete_file", [*difference.removed, *changed])
+        vectors = [(number, file) for number, file in difference.vectors_changed if file.vector_key is not None]
+        if difference.added:
+            vectors += self._add_files(difference.added, partition_id)
+            self.changes.append(f"inserted_into_table:{self.table_id}")
+        if difference.removed or changed:
+            self.changes.append(f"deleted_from_table:{self.table_id}")
+        self.catalog.insert("delete_file", [self._written_vector(number, file) for number, file in vectors])
+        return len(vectors)
+
+    def _end(self, table: str, numbers: Sequence[int]) -> None:
+        self.catalog.run(
+            f"UPDATE {{{table}}} SET end_snapshot = ? WHERE end_snapshot IS NULL AND data_file_id IN "
+            "(SELECT unnest(?::BIGINT[]))",
+            self.next_snapshot,
+            list(numbers),
+        )
+
+    def _add_files(self, listed: Sequence[ListedFile], partition_id: int | None) -> list[tuple[int, ListedFile]]:
+        """Insert the rows of new files, and return those with deleted rows, with their ids."""
+        by_location = {file.location: file for file in listed}
+        mapping_id = self._mapping()
+        (first_row,) = self.catalog.rows("SELECT next_row_id FROM {table_stats} WHERE table_id = ?", self.table_id)[0]
+        leaves = [f for _, f in metric_leaves(self.columns.schema.struct)]
+        files, column_stats, path_stats, partitions, vectors = [], [], [], [], []
+        rows = size = 0
+        for described in self.source.described(self.columns, listed):
+            number = self._new_file_id()
+            key = (number, self.table_id)
+            path = normal_location(described.path)
+            files.append(
+                (*key, self.next_snapshot, None, None, path, False, "parquet", described.record_count, described.size,
+                 self._footer_size(described), first_row + rows, partition_id, None, mapping_id, None)
+            )  # fmt: skip
+            rows, size = rows + described.record_count, size + described.size
+            column_stats += [
+                (*key, s.column_id, None, s.value_count, s.null_count, s.min_value, s.max_value, s.contains_nan, None)
+                for s in column_statistics(described, leaves)
+            ]
+            path_stats += [
+                (*key, f.id, *names, None, described.record_count, None, *bounds, None, None)
+                for f in leaves if f.type == VARIANT
+                for *names, low, high in path_statistics(described, f)
+                for bounds in [(low, high)]
+            ]  # fmt: skip
+            partitions += [(*key, index, text) for index, text in enumerate(self._partition_texts(described))]
+            if by_location[described.path].vector_key is not None:
+                vectors.append((number, by_location[described.path]))
+        self.catalog.insert("data_file", files)
+        self.catalog.insert("file_column_stats", column_stats)
+        self.catalog.insert("file_variant_stats", path_stats)
+        self.catalog.insert("file_partition_value", partitions)
+        self.catalog.run(
+            "UPDATE {table_stats} SET record_count = record_count + ?, next_row_id = next_row_id + ?, "
+            "file_size_bytes = file_size_bytes + ? WHERE table_id = ?",
+            rows,
+            rows,
+            size,
+            self.table_id,
+        )
+        return vectors
+
+    def _partition_texts(self, file: DataFile) -> list[str | None]:
+        kinds = [self.columns.schema.by_id[number][1] for number in self.columns.partition_ids]
+        texts = []
+        for f, raw in zip(kinds, file.partition, strict=True):
+            texts.append(partition_texts(arrow_array([raw], f.type))[0])  # type: ignore[arg-type]
+            if self._in_directories and f"/{self.columns.stored_name(f)}=" not in file.path:
+                raise cannot_publish(
+                    f"the file {file.path} lacks the partition column {f.name}, and DuckLake reads it from the names "
+                    "of directories, such as k=1",
+                    self.source.location,
+                )
+        return texts
+
+    @property
+    def _in_directories(self) -> bool:
+        """Whether values of partition columns are in the names of directories, not in files."""
+        return bool(self.columns.partition_ids) and self.source.format != "iceberg"
+
+    def _mapping(self) -> int | None:
+        """Return the id of a new name mapping; None if files have field ids."""
+        if not self.columns.files_lack_ids and not self._in_directories:
+            return None
+        partition = set(self.columns.partition_ids) if self._in_directories else set()
+        mapping_id = self._new_file_id()
+        self.catalog.insert("column_mapping", [(mapping_id, self.table_id, "map_by_name")])
+        rows = mapping_rows(self.columns, partition)
+        self.catalog.insert("name_mapping", [(mapping_id, *row) for row in rows])
+        return mapping_id
+
+    def _footer_size(self, file: DataFile) -> int:
+        location, root = normal_location(file.path), normal_location(self.source.location).rstrip("/") + "/"
+        path = location.removeprefix(root)
+        tail = self.storage.read(path, file.size - _FOOTER_TAIL, _FOOTER_TAIL)
+        return int.from_bytes(tail[:4], "little")
+
+    def _written_vector(self, number: int, file: ListedFile) -> tuple[Any, ...]:
+        """Write the deleted rows of a file, and return their row of the catalog."""
+        rows = self.source.deleted_rows(file)
+        path = normal_location(file.location)
+        fields = [("file_path", pa.string(), PATH_ID), ("pos", pa.int64(), POSITION_ID)]
+        schema = pa.schema([pa.field(name, kind, metadata={FIELD_ID: str(i)}) for name, kind, i in fields])
+        table = pa.table([pa.repeat(path, len(rows)), pa.array(rows.astype(np.int64))], schema)
+        sink = io.BytesIO()
+        pq.write_table(table, sink)
+        data = sink.getvalue()
+        target = self._vector_path(file)
+        open_storage(str(target.parent)).put(target.name, data)
+        footer = int.from_bytes(data[-_FOOTER_TAIL:-4], "little")
+        return (
+            self._new_file_id(), self.table_id, self.next_snapshot, None, number, str(target), False, "parquet",
+            len(rows), len(data), footer, None, None,
+        )  # fmt: skip
+
+    def _new_file_id(self) -> int:
+        self.next_file_id += 1
+        return int(self.next_file_id) - 1
+
+    def _new_catalog_id(self) -> int:
+        self.next_catalog_id += 1
+        return int(self.next_catalog_id) - 1
+
+    def _finish(self) -> None:
+        """Write the snapshot."""
+        self.snapshot = self.next_snapshot
+        self.catalog.run(
+            "INSERT INTO {snapshot} VALUES (?, now(), ?, ?, ?)",
+            self.snapshot,
+            self.schema_version,
+            self.next_catalog_id,
+            self.next_file_id,
+        )
+        message = f"published from {self.source.format}"
+        version = f"{PUBLISHED_VERSION}={self.source.version}"
+        self.catalog.insert("snapshot_changes", [(self.snapshot, ",".join(self.changes), _AUTHOR, message, version)])

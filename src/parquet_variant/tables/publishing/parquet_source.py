@@ -1,0 +1,333 @@
+"""Directories of Parquet files as sources: one schema for all files, metrics from their footers.
+
+Owns the schema of a directory, and which files of it count: those that other formats would read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format.columns import find_variants
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.files.parquet.format.footer import SchemaNode, footer_bytes
+from parquet_variant.files.parquet.format.statistics import OWN_WRITER, may_hide_nan
+from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.inference.leaf_statistics import LeafStatistics
+from parquet_variant.inference.statistics import shredded_bounds, typed_place
+from parquet_variant.io.filesystems import is_inside, table_directories
+from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, is_footer_counted, leaf_columns
+from parquet_variant.tables.iceberg.locations import absolute_location
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile
+from parquet_variant.tables.iceberg.metadata.schema import Schema
+from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+from parquet_variant.tables.iceberg.metadata.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    children,
+    field_of_arrow,
+)
+from parquet_variant.tables.iceberg.metadata.values import raw_values
+from parquet_variant.tables.iceberg.writing.metrics import manifest_metrics, split_offsets
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+from parquet_variant.tables.publishing.source import (
+    FieldIds,
+    ListedFile,
+    Rows,
+    Source,
+    SourceColumns,
+    cannot_publish,
+    is_promotion,
+)
+from parquet_variant.tables.storage import Storage, StorageFile, open_storage
+
+_MAX_PATHS = 100
+_METADATA = "metadata/"
+
+
+class ParquetFilesSource(Source):
+    """The Parquet files of a directory."""
+
+    format = "parquet"
+    version = ""
+
+    def __init__(self, directory: str, options: Mapping[str, str] | None = None) -> None:
+        self.location = absolute_location(directory)
+        self.options = dict(options or {})
+        self._storage = open_storage(directory, self.options)
+
+    @cached_property
+    def _stored(self) -> list[StorageFile]:
+        files = parquet_files(self._storage)
+        if not files:
+            raise VariantFileError(
+                f"the directory {self._storage.uri} has no Parquet files (*.parquet): check the path",
+                reason="no-files",
+                file=self._storage.uri,
+            )
+        return files
+
+    @cached_property
+    def _sources(self) -> dict[str, ParquetSource]:
+        texts = [partition_texts(file.path.split("/")[:-1]) for file in self._stored]
+        partitions = typed_partitions(texts) if any(texts) else [()] * len(texts)
+        return {
+            f"{self.location}/{file.path}": self._source(file, partition)
+            for file, partition in zip(self._stored, partitions, strict=True)
+        }
+
+    def _source(self, file: StorageFile, partition: Partition) -> ParquetSource:
+        filesystem, path = self._storage.filesystem(file.path)
+        return ParquetSource(path, filesystem, file.size, partition)
+
+    def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
+        """See `Source.columns`: the columns of all files, each nullable."""
+        union = _UnionOfColumns(self.location)
+        for source in self._sources.values():
+            with open_file(source) as opened:
+                union.add(opened)
+        ids: Any = FieldIds(former, last_id)
+        if union.numbers:
+            ids = _FileIds(union.numbers, self.location)
+        partition = next(iter(self._sources.values())).partition
+        for name, value in partition:
+            union.add_partition(name, value.type)
+        fields = tuple(_with_ids(f, ids, ()) for f in union.fields.values())
+        by_name = {f.name: f.id for f in fields}
+        return SourceColumns(
+            Schema(0, StructType(fields)),
+            files_lack_ids=not union.numbers,
+            partition_ids=tuple(by_name[name] for name, _ in partition),
+        )
+
+    def listed(self) -> Iterator[ListedFile]:
+        """See `Source.listed`."""
+        for file in self._stored:
+            yield ListedFile(f"{self.location}/{file.path}", file.size, modified=file.modified)
+
+    def described(self, columns: SourceColumns, files: Collection[ListedFile]) -> Iterator[DataFile]:
+        """See `Source.described`: the metrics of a file are those of its footer."""
+        kinds = [columns.schema.by_id[number][1].type for number in columns.partition_ids]
+        for file in files:
+            source = self._sources[file.location]
+            values = (pa.array([value.as_py()], value.type) for _, value in source.partition)
+            with open_file(source) as opened:
+                yield _described(
+                    opened, columns.schema, file.location,
+                    tuple(
+                        raw_values(array, kind)[0]
+                        for array, kind in zip(values, kinds, strict=True)
+                        if isinstance(kind, PrimitiveType)
+                    ),
+                )  # fmt: skip
+
+    def deleted_rows(self, file: ListedFile) -> Rows:
+        """See `Source.deleted_rows`: no file has deleted rows."""
+        raise AssertionError(file)
+
+
+def parquet_files(storage: Storage) -> list[StorageFile]:
+    """Return the data files of a directory, in order of their paths, without those of tables below it."""
+    files = list(storage.list(""))
+    tables = table_directories([file.path for file in files])
+    return sorted(
+        (file for file in files if _is_data_file(file.path) and not is_inside(file.path, tables)),
+        key=lambda file: file.path,
+    )
+
+
+def _is_data_file(path: str) -> bool:
+    *directories, name = path.split("/")
+    hidden = any(part.startswith(("_", ".")) and "=" not in part for part in directories)
+    return (
+        name.endswith(".parquet") and not hidden and not name.startswith(("_", ".")) and not path.startswith(_METADATA)
+    )
+
+
+# ---- the schema of a directory
+
+
+class _UnionOfColumns:
+    """The columns of several files."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self.fields: dict[str, NestedField] = {}
+        self.numbers: dict[tuple[str, ...], int] = {}
+        self._some_lack_ids = False
+
+    def add(self, opened: OpenFile) -> None:
+        """Add the columns of a file."""
+        variants = find_variants(opened.schema)
+        draft = next((v for v in variants if v.layout not in ("final", "unshredded")), None)
+        if draft is not None or any(variant.repeated for variant in variants):
+            raise cannot_publish(
+                f"the Variants of {opened.name} have a draft layout, or are inside of lists or maps: rewrite the file "
+                "with variant rewrite",
+                self.location,
+            )
+        places = {variant.path for variant in variants}
+        unused = iter(range(1, 1 << 30))
+        for arrow in opened.arrow_schema:
+            f = field_of_arrow(_marked(arrow, (arrow.name,), places), 0, unused)
+            f = replace(f, required=False)
+            former = self.fields.get(f.name)
+            if former is None or is_promotion(former.type, f.type):
+                self.fields[f.name] = f
+            elif not is_promotion(f.type, former.type):
+                raise cannot_publish(
+                    f"column {f.name} is {former.type} in one file and {f.type} in {opened.name}", self.location
+                )
+        self._add_ids(opened)
+
+    def _add_ids(self, opened: OpenFile) -> None:
+        numbers = dict(_ids_of(opened.arrow_schema, ()))
+        self._some_lack_ids |= not numbers
+        differing = [p for p, number in numbers.items() if self.numbers.get(p, number) != number]
+        if differing or (self._some_lack_ids and (numbers or self.numbers)):
+            raise cannot_publish(f"{opened.name} has other field ids than other files", self.location)
+        self.numbers |= numbers
+
+    def add_partition(self, name: str, kind: pa.DataType) -> None:
+        """Add a column whose values are in the names of directories."""
+        f = field_of_arrow(pa.field(name, kind), 0, iter(()))
+        if name in self.fields and self.fields[name].type != f.type:
+            raise cannot_publish(
+                f"the partition column {name} is {f.type} in the directories and {self.fields[name].type} in the files",
+                self.location,
+            )
+        self.fields[name] = f
+
+
+def _marked(f: pa.Field, place: tuple[str, ...], variants: Collection[tuple[str, ...]]) -> pa.Field:
+    """Return a field in which Variants carry the extension name."""
+    if place in variants:
+        return f.with_metadata(EXTENSION_METADATA)
+    if pa.types.is_struct(f.type):
+        return f.with_type(pa.struct([_marked(child, (*place, child.name), variants) for child in f.type]))
+    return f
+
+
+def _ids_of(fields: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the field ids of Arrow fields at every depth, by place."""
+    for f in fields:
+        number = (f.metadata or {}).get(FIELD_ID)
+        if number is not None and int(number) >= 0:
+            yield (*place, f.name), int(number)
+        if pa.types.is_struct(f.type):
+            yield from _ids_of(list(f.type), (*place, f.name))
+        elif pa.types.is_list(f.type):
+            yield from _ids_of([f.type.value_field.with_name("element")], (*place, f.name))
+        elif pa.types.is_map(f.type):
+            yield from _ids_of([f.type.key_field, f.type.item_field], (*place, f.name))
+
+
+class _FileIds:
+    """The field ids that the files have."""
+
+    def __init__(self, numbers: Mapping[tuple[str, ...], int], location: str) -> None:
+        self._numbers, self._location = numbers, location
+
+    def take(self, place: tuple[str, ...], kind: IcebergType) -> int:
+        """Return the id of a field; see `FieldIds.take`."""
+        if place not in self._numbers:
+            raise cannot_publish(f"the files have field ids, but none for {'.'.join(place)}", self._location)
+        return self._numbers[place]
+
+
+def _with_ids(f: NestedField, ids: Any, place: tuple[str, ...]) -> NestedField:
+    place = (*place, f.name)
+    number = ids.take(place, f.type)
+    parts = [_with_ids(part, ids, place) for part in children(f.type)]
+    kind: IcebergType = f.type
+    if isinstance(kind, StructType):
+        kind = StructType(tuple(parts))
+    elif isinstance(kind, ListType):
+        kind = ListType(parts[0].id, parts[0].type, kind.element_required)
+    elif isinstance(kind, MapType):
+        kind = MapType(parts[0].id, parts[0].type, parts[1].id, parts[1].type, kind.value_required)
+    return replace(f, id=number, type=kind)
+
+
+# ---- the metrics of a file
+
+
+def _described(opened: OpenFile, schema: Schema, location: str, partition: tuple[Any, ...]) -> DataFile:
+    with opened.source.filesystem.open_input_file(opened.source.path) as stream:
+        footer = footer_bytes(stream, opened.source.path)
+    variants = {variant.path: variant.node for variant in find_variants(opened.schema)}
+    shredded = frozenset(path for path, node in variants.items() if node.child("typed_value") is not None)
+    info = FileInfo(
+        opened.name, opened.rows, opened.source.size, opened.metadata.num_row_groups, tuple(variants),
+        may_hide_nan(opened.metadata), footer,
+    )  # fmt: skip
+    metrics = manifest_metrics(
+        schema, WriteProperties({}), info, _footer_metrics(info, schema, variants, opened), shredded
+    )
+    return DataFile(
+        location, "parquet", info.rows, info.bytes, 0, partition,
+        **{name: getattr(metrics, name) for name in metrics.__dataclass_fields__},
+        split_offsets=split_offsets(info),
+    )  # fmt: skip
+
+
+def _footer_metrics(
+    info: FileInfo, schema: Schema, variants: Mapping[tuple[str, ...], SchemaNode], opened: OpenFile
+) -> FileMetrics:
+    """Return the metrics of a file that its footer states."""
+    columns: dict[tuple[str, ...], ColumnMetrics] = {}
+    for place, kind in leaf_columns(shared_schema(schema)):
+        if place in variants:
+            columns[place] = ColumnMetrics(paths=_variant_bounds(info, place, opened))
+        elif is_footer_counted(kind) and (leaf := info.statistics.get(place)) is not None:
+            is_hidden = leaf.lower is not None and info.may_hold_nan and pa.types.is_floating(leaf.lower.type)
+            lower, upper = (None, None) if is_hidden or leaf.lower is None else (leaf.lower, leaf.upper)
+            columns[place] = ColumnMetrics(leaf.nulls, lower, upper)
+    return FileMetrics(info.rows, columns)
+
+
+def _variant_bounds(info: FileInfo, place: tuple[str, ...], opened: OpenFile) -> Any:
+    """Return the bounds of the paths of a shredded Variant."""
+    arrow = part_type(opened.arrow_schema, place)
+    shredding = ShreddingSchema.from_storage(arrow)
+    # Other writers may keep objects in `value` whose fields are shredded, which the footer does not show.
+    unsafe = [] if opened.writer.startswith(OWN_WRITER) else [
+        path
+        for path, node in shredding.walk()
+        if node.kind == "object" and not _only_nulls(info, (*place, *typed_place(path), "value"))
+    ]  # fmt: skip
+
+    def leaf(column: tuple[str, ...]) -> LeafStatistics | None:
+        statistics = info.statistics.get((*place, *column))
+        if statistics is None or statistics.lower is None or not info.may_hold_nan:
+            return statistics
+        hides = pa.types.is_floating(statistics.lower.type)
+        return LeafStatistics(statistics.values, statistics.nulls) if hides else statistics
+
+    return shredded_bounds(shredding, leaf, unsafe=unsafe, limit=_MAX_PATHS)
+
+
+def _only_nulls(info: FileInfo, place: tuple[str, ...]) -> bool:
+    statistics = info.statistics.get(place)
+    return statistics is None or statistics.all_null
+
+
+def part_type(fields: pa.Schema, place: tuple[str, ...]) -> pa.DataType:
+    """Return the Arrow type at a place in structs."""
+    kind = fields.field(place[0]).type
+    for name in place[1:]:
+        kind = kind.field(name).type
+    return kind

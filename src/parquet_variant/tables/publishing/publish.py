@@ -1,0 +1,169 @@
+"""``pv.publish``: one data set as tables of several formats.
+
+Owns the choice of the source and of the target. Leaves reading to a module for each source, and metadata to a module
+for each target.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from parquet_variant.errors import TableError, VariantError, check_choice
+from parquet_variant.files.vortex.files.paths import vortex_files
+from parquet_variant.io.filesystems import path_text
+from parquet_variant.tables.delta.log.snapshot import snapshot
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table
+from parquet_variant.tables.iceberg.locations import normal_location
+from parquet_variant.tables.publishing.marks import published_from, table_format
+from parquet_variant.tables.publishing.result import PublishResult
+from parquet_variant.tables.publishing.source import Source
+from parquet_variant.tables.publishing.vortex_source import VortexFilesSource
+
+Format = Literal["iceberg", "delta", "ducklake"]
+FORMATS = ("iceberg", "delta", "ducklake")
+_ATTEMPTS = 5
+
+
+def publish(
+    table: str | os.PathLike[str],
+    format: Format,
+    *,
+    to: str | os.PathLike[str] | None = None,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> PublishResult:
+    """Write the metadata of another table format over the data files of a table, which are not copied.
+
+    Vortex files, which table formats cannot hold, are converted to Parquet files with shredded Variants, each once.
+    A repeated call adds and removes only what changed since, in one commit; a call without changes does nothing. The
+    published table is a copy for readers: change the source, and publish again.
+
+    Parameters
+    ----------
+    table
+        A Delta table, an Iceberg table or a directory of Parquet files: path or URI; ``namespace.table`` of
+        `catalog`; or a Vortex file, or a directory or glob of them.
+    format
+        The format to publish: ``"iceberg"``, ``"delta"`` or ``"ducklake"``.
+    to
+        Where the published table is: another directory, ``namespace.table`` of `catalog` for Iceberg, or for DuckLake
+        the file of its catalog (default: ``TABLE.ducklake``), with ``#schema.table`` for another name than that of the
+        directory. By default, Delta and Iceberg share the table's directory; tables of Vortex files share the directory
+        ``TABLE.published`` with the converted files.
+    catalog
+        The catalog of the Iceberg table, be it the source or the published table; see `pv.iceberg.snapshot`.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    PublishResult
+
+    Raises
+    ------
+    TableError
+        ``"cannot-publish"`` for what the format cannot express, by name; ``"table-exists"`` or ``"exists"`` for a
+        table that was not published; ``"changed-copy"`` if others changed the published table; ``"conflict"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
+    ...     pv.publish(folder, "iceberg").files_added
+    ...     pv.iceberg.extract(folder, {"n": "$.n:int"}).to_pydict()
+    ...     pv.publish(folder, "iceberg").committed
+    1
+    {'n': [1, 2]}
+    False
+    """
+    if str(format) == "vortex":
+        raise TableError(
+            "Vortex files have no metadata that could name the files of a table: copy the rows with variant rewrite "
+            "TABLE FILE.vortex",
+            reason="bad-argument",
+        )
+    check_choice("format", format, FORMATS, TableError)
+    target = None if to is None else path_text(to)
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _published(path_text(table), format, target, catalog, storage_options)
+        except VariantError as error:
+            # Another publication was at work: what it left to do is found again.
+            is_created = error.reason in ("exists", "table-exists") and not attempt
+            if not is_created and (error.reason not in ("conflict", "too-many-retries") or attempt + 1 == _ATTEMPTS):
+                raise
+    raise AssertionError
+
+
+def _published(
+    table: str, format: str, to: str | None, catalog: CatalogOption, options: Mapping[str, str] | None
+) -> PublishResult:
+    source = open_source(table, format, to, catalog, options)
+    if format == "iceberg":
+        from parquet_variant.tables.publishing.iceberg_target import publish_iceberg
+
+        name = to or normal_location(source.location)
+        return publish_iceberg(source, *find_table(name, catalog, options or source.options))
+    if format == "delta":
+        from parquet_variant.tables.publishing.delta_target import publish_delta
+
+        return publish_delta(source, to, options)
+    from parquet_variant.tables.publishing.ducklake_target import publish_ducklake
+
+    return publish_ducklake(source, to)
+
+
+def open_source(
+    table: str,
+    format: str,
+    to: str | None = None,
+    catalog: CatalogOption = None,
+    options: Mapping[str, str] | None = None,
+) -> Source:
+    """Return the source that a user names, for publishing in a format.
+
+    Raises `TableError`: reason ``"bad-argument"`` if the table has that format already.
+    """
+    if catalog is not None and format != "iceberg":
+        return _iceberg(table, catalog, options)
+    kind = table_format(table, options)
+    if kind is None and vortex_files(table):
+        # A table of a catalog is next to the files.
+        location = None if catalog is not None or format == "ducklake" else to
+        return VortexFilesSource(table, location, options)
+    # A repeated publication in the table's directory has the source of the first one.
+    mark = published_from(table, format, options) if to is None else None
+    if mark == VortexFilesSource.format:
+        raise TableError(
+            f"{table} was published from Vortex files: publish these files again, not the table",
+            reason="bad-argument",
+            file=table,
+        )
+    if kind == format and mark is None:
+        raise TableError(f"{table} is a table of the format {format} already", reason="bad-argument", file=table)
+    return _SOURCES[mark or kind or "parquet"](table, None, options)
+
+
+def _delta(table: str, catalog: CatalogOption, options: Mapping[str, str] | None) -> Source:
+    from parquet_variant.tables.publishing.delta_source import DeltaSource
+
+    return DeltaSource(snapshot(table, storage_options=options))
+
+
+def _iceberg(table: str, catalog: CatalogOption, options: Mapping[str, str] | None) -> Source:
+    from parquet_variant.tables.iceberg.reading.snapshot import snapshot
+    from parquet_variant.tables.publishing.iceberg_source import IcebergSource
+
+    return IcebergSource(snapshot(table, catalog=catalog, storage_options=options))
+
+
+def _parquet(table: str, catalog: CatalogOption, options: Mapping[str, str] | None) -> Source:
+    from parquet_variant.tables.publishing.parquet_source import ParquetFilesSource
+
+    return ParquetFilesSource(table, options)
+
+
+_SOURCES: dict[str, Callable[[str, Any, Any], Source]] = {"delta": _delta, "iceberg": _iceberg, "parquet": _parquet}

@@ -1,0 +1,175 @@
+"""The tables that are published, in one form: Iceberg's schema and metrics, whatever their format is.
+
+Owns `Source`, which a module for each format implements, and names of deletion vectors. Which metadata is
+written for a source is decided by the modules of the targets.
+"""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.errors import TableError
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile
+from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionField, PartitionSpec
+from parquet_variant.tables.iceberg.metadata.schema import Schema
+from parquet_variant.tables.iceberg.metadata.transforms import Transform
+from parquet_variant.tables.iceberg.metadata.types import UNKNOWN, IcebergType, NestedField, PrimitiveType
+
+Rows = npt.NDArray[np.uint64]
+_NAMESPACE = uuid.UUID("6f2d3a52-3a0b-4d0c-9d3e-0a6b3f7f8f11")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A data file of a source, without its metrics.
+
+    `location`: the absolute location.
+    `size`: bytes of the file.
+    `vector_key`: identifies the deleted rows of the file, without reading them; None if it has none.
+    `modified`: the time of its last change in milliseconds, for files that may be replaced under their name.
+    """
+
+    location: str
+    size: int
+    vector_key: str | None = None
+    modified: int | None = None
+
+    def is_replaced(self, size: int, published: int | None) -> bool:
+        """Return whether the file is another one than was published: with a size, at a time in milliseconds."""
+        is_newer = None not in (self.modified, published) and (self.modified or 0) >= (published or 0)
+        return size != self.size or is_newer
+
+    @property
+    def vector_id(self) -> uuid.UUID:
+        """The id of a translated deletion vector: the same for the same deleted rows of the same file."""
+        return uuid.uuid5(_NAMESPACE, f"{self.location}\0{self.vector_key}")
+
+
+@dataclass(frozen=True)
+class SourceColumns:
+    """The columns of a source.
+
+    `schema`: the columns with field ids.
+    `stored_names`: the names in data files of fields that are stored under another name, by field id.
+    `files_lack_ids`: whether data files may lack field ids, so that columns are found by name.
+    `partition_ids`: field ids of the columns whose values partition the files.
+    """
+
+    schema: Schema
+    stored_names: Mapping[int, str] = field(default_factory=dict)
+    files_lack_ids: bool = False
+    partition_ids: tuple[int, ...] = ()
+
+    def stored_name(self, f: NestedField) -> str:
+        """Return the name of a field in data files."""
+        return self.stored_names.get(f.id, f.name)
+
+    def spec(self, spec_id: int = 0, former: Iterable[PartitionSpec] = ()) -> PartitionSpec:
+        """Return the partition spec; fields that a former spec had keep their ids."""
+        former = list(former)
+        ids = {f.source_id: f.field_id for spec in former for f in spec.fields if f.transform.name == "identity"}
+        last = max((f.field_id for spec in former for f in spec.fields), default=FIRST_PARTITION_ID - 1)
+        fields = []
+        for number in self.partition_ids:
+            if number not in ids:
+                last += 1
+                ids[number] = last
+            name = self.schema.by_id[number][1].name
+            fields.append(PartitionField(number, ids[number], name, Transform("identity")))
+        return PartitionSpec(spec_id, tuple(fields))
+
+
+class FieldIds:
+    """Field ids of columns without ids: those of an earlier publication, else new ones."""
+
+    def __init__(self, former: Schema | None, last_id: int) -> None:
+        self._former = {} if former is None else dict(former.by_id.values())
+        self._last = last_id
+
+    def take(self, place: tuple[str, ...], kind: IcebergType) -> int:
+        """Return the id of a field; only the outermost level of its type matters."""
+        former = self._former.get(place)
+        if former is not None and is_promotion(former.type, kind):
+            return former.id
+        self._last += 1
+        return self._last
+
+
+def is_promotion(before: IcebergType, after: IcebergType) -> bool:
+    """Return whether files with one type can be read as another one (specification, "Schema Evolution").
+
+    >>> from parquet_variant.tables.iceberg.metadata.types import StructType
+    >>> is_promotion(PrimitiveType("int"), PrimitiveType("long")), is_promotion(PrimitiveType("int"), StructType(()))
+    (True, False)
+    """
+    if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
+        return type(before) is type(after)
+    if before in (after, UNKNOWN):
+        return True
+    if before.family == after.family == "decimal":
+        return before.scale == after.scale and before.precision <= after.precision
+    return (before.name, after.name) in {("int", "long"), ("float", "double"), ("date", "timestamp")}
+
+
+class Source(ABC):
+    """A table whose files are published in another format.
+
+    `format`: ``"delta"``, ``"iceberg"``, ``"parquet"`` or ``"vortex"``.
+    `location`: the absolute location of the table: the directory of its data files.
+    `version`: the version of the table as text; empty if the format has no versions.
+    """
+
+    format: str
+    location: str
+    version: str
+    options: Mapping[str, str]
+
+    @property
+    def default_name(self) -> str:
+        """The location whose last part names the table where the user gave no name."""
+        return self.location
+
+    @property
+    def renames(self) -> bool:
+        """Whether files may hold a column under another name than it has now, or a dropped column under its name."""
+        return False
+
+    @property
+    def widened(self) -> Mapping[int, Sequence[str]]:
+        """The types that widened columns had, oldest first, by field id, as Delta names them."""
+        return {}
+
+    @abstractmethod
+    def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
+        """Return the columns.
+
+        `former`: the columns of the earlier publication, whose field ids are kept.
+        `last_id`: the highest field id that is taken.
+        Raises `TableError`: reason ``"cannot-publish"`` for a column that the target cannot express.
+        """
+
+    @abstractmethod
+    def listed(self) -> Iterator[ListedFile]:
+        """Yield the data files of the table.
+
+        Raises `TableError`: reason ``"cannot-publish"`` for a file that other formats cannot express.
+        """
+
+    @abstractmethod
+    def described(self, columns: SourceColumns, files: Collection[ListedFile]) -> Iterator[DataFile]:
+        """Yield files with partition values and metrics, by the field ids of the columns."""
+
+    @abstractmethod
+    def deleted_rows(self, file: ListedFile) -> Rows:
+        """Return the ascending positions of the deleted rows of a file."""
+
+
+def cannot_publish(problem: str, location: str) -> TableError:
+    """Return the error for what another format cannot express."""
+    return TableError(f"cannot publish: {problem}", reason="cannot-publish", file=location)
