@@ -162,3 +162,51 @@ def test_the_page_shows_the_limits(server: ExploreServer) -> None:
     page = _ask(server, "GET", f"/{server.token}/")[1].decode()
     assert "is stopped after ${doc.limits.seconds} seconds" in page
     assert server.limits == {"rows": 200, "seconds": 30.0}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM '{folder}/*.ndjson'",
+        "SELECT * FROM 'file://{file}'",
+        "SELECT * FROM 's3://bucket/x.parquet'",
+        'SELECT * FROM "{file}"',
+        "SELECT * FROM typed('{file}')",
+        'SELECT * FROM typed("{file}")',
+        "SELECT * FROM read_text('{file}')",
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT * FROM t, '{file}' AS x",
+        "SELECT (SELECT count(*) FROM '{file}') FROM t",
+        "WITH a AS (SELECT * FROM '{file}') SELECT * FROM a",
+    ],
+)
+def test_sql_reads_only_the_table_of_the_page(server: ExploreServer, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "x.ndjson"
+    file.write_text('{"secret": 1}\n')
+    status, answer = _sql(server, text.format(file=file, folder=tmp_path))
+    assert status == 200
+    assert "secret" not in json.dumps(answer)
+    assert answer["error"]
+
+
+def test_one_long_call_of_a_function_has_the_limits_of_a_query(
+    server: ExploreServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parquet_variant.explorer.serve.QUERY_SECONDS", 1.0)
+    status, answer = _sql(server, "SELECT length(repeat('x', 2000000000)) AS n")
+    assert status == 200
+    assert "error" in answer
+    assert _sql(server, "SELECT 1 AS x")[1]["rows"] == [["1"]]
+
+
+def test_memory_and_answers_have_limits(server: ExploreServer) -> None:
+    for text in (
+        "SELECT sum(length(a)) FROM (SELECT repeat(i::varchar, 3000000) AS a FROM range(4000) r(i)) ORDER BY 1",
+        "SELECT list(repeat(i::varchar, 1000)) AS a FROM range(10000000) r(i)",
+        "SELECT repeat('x', 100000000) AS a",
+    ):
+        status, answer = _sql(server, text)
+        assert status == 200
+        assert len(json.dumps(answer)) < 10_000_000
+    assert _sql(server, "SELECT 1 AS x")[1]["rows"] == [["1"]]

@@ -45,7 +45,7 @@ class Exploration:
         return target
 
     def sql(self, query: str, *, rows: int | None = None, seconds: float | None = None) -> pa.Table:
-        """Run SQL over the table, which is called ``t``; see `pv.sql`.
+        """Run SQL over the table, which is called ``t``; see `pv.sql`. Other files and tables cannot be read.
 
         `rows`: stop after this number of rows.
         `seconds`: stop after this time with `SqlError`, reason ``time-limit``.
@@ -59,7 +59,7 @@ class Exploration:
             from parquet_variant.ingestion.ingest import read_json  # not needed to make a page
 
             table = read_json(report.source)
-        with closing(plan_sql(query, {"t": table}).batches(seconds=seconds)) as batches:
+        with closing(plan_sql(query, {"t": table}, opens_paths=False).batches(seconds=seconds)) as batches:
             parts = [next(batches)]
             while rows is None or sum(map(len, parts)) < rows:
                 part = next(batches, None)

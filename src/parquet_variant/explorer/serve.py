@@ -1,25 +1,21 @@
 """A local server of the page, with rows and SQL.
 
-Owns access control (only this machine, only with the token of the address, only from the page itself) and the limits
-of queries. Leaves the page to `page`, and SQL to `sql_query`.
+Owns access control (only this machine, only with the token of the address, only from the page itself). Leaves the page
+to `page`, and SQL and its limits to `query_process`.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
 from http.client import responses as http_responses
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import pyarrow as pa
-
-from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError
 from parquet_variant.explorer.explore import Exploration
 from parquet_variant.explorer.page import page
-from parquet_variant.interop.display import display_texts
+from parquet_variant.explorer.query_process import QueryProcess
 
 RESULT_ROWS = 200  # The rows of a result that the page shows.
 QUERY_SECONDS = 30.0  # The time limit of a query.
@@ -47,8 +43,9 @@ class ExploreServer:
         self.token = secrets.token_urlsafe(18)
         self.limits = {"rows": RESULT_ROWS, "seconds": QUERY_SECONDS}  # The page shows them.
         document = exploration.to_dict() | {"live": self.token, "limits": self.limits}
+        self._queries = QueryProcess(exploration)
         try:
-            self._server = ThreadingHTTPServer((_HOST, port), _handler(page(document), self.token, exploration))
+            self._server = ThreadingHTTPServer((_HOST, port), _handler(page(document), self.token, self._queries))
         except (OSError, OverflowError) as error:
             raise VariantError(
                 f"cannot serve on port {port}: {error}; choose another port", reason="bad-port"
@@ -68,9 +65,10 @@ class ExploreServer:
         """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
+        self._queries.close()
 
 
-def _handler(html: str, token: str, exploration: Exploration) -> type[BaseHTTPRequestHandler]:
+def _handler(html: str, token: str, queries: QueryProcess) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = 60  # Seconds for a client to send its request.
@@ -120,7 +118,7 @@ def _handler(html: str, token: str, exploration: Exploration) -> type[BaseHTTPRe
                     413, {"error": f"the request needs a Content-Length of at most {_LARGEST_REQUEST:,} bytes"}
                 )
                 return
-            self._send_json(200, _answer(self.rfile.read(int(length)), exploration.sql))
+            self._send_json(200, _answer(self.rfile.read(int(length)), queries))
 
         def _send_json(self, status: int, answer: dict[str, Any]) -> None:
             text = json.dumps(answer, ensure_ascii=False)
@@ -134,21 +132,12 @@ def _handler(html: str, token: str, exploration: Exploration) -> type[BaseHTTPRe
     return Handler
 
 
-def _answer(body: bytes, run: Callable[..., pa.Table]) -> dict[str, Any]:
-    """Run the SQL of a request; every outcome, an unexpected error included, is a JSON object."""
+def _answer(body: bytes, queries: QueryProcess) -> dict[str, Any]:
+    """Run the SQL of a request; every outcome is a JSON object."""
     try:
         text = json.loads(body)["sql"]
         if not isinstance(text, str):
             raise TypeError
     except (ValueError, KeyError, TypeError, RecursionError):
         return {"error": 'send {"sql": "SELECT …"}'}
-    try:
-        table = run(text, rows=RESULT_ROWS + 1, seconds=QUERY_SECONDS)
-        shown = table.slice(0, RESULT_ROWS)
-        columns = [display_texts(one_chunk(column)) for column in shown.columns]
-        rows = [list(row) for row in zip(*columns, strict=True)]
-        return {"columns": table.column_names, "rows": rows, "more": table.num_rows > RESULT_ROWS}
-    except VariantError as error:
-        return {"error": str(error)}
-    except Exception as error:  # a traceback would close the connection
-        return {"error": f"unexpected {type(error).__name__}: {error}"}
+    return queries.answer(text, RESULT_ROWS, QUERY_SECONDS)

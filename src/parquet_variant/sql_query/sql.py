@@ -109,16 +109,19 @@ def plan_sql(
     engine: SqlEngine = "duckdb",
     version: int | None = None,
     timestamp: Any = None,
+    opens_paths: bool = True,
 ) -> SqlQuery:
     """Parse a query and bind its tables, reading only footers and logs.
 
     `query` and `tables` and `errors` and `zone` and `threads`: as for `sql`.
     `version` and `timestamp`: the version of the bound Delta tables.
+    `opens_paths`: whether FROM may name files and tables by their path; otherwise only `tables` can be read.
     Raises `SqlError` or `VariantError` as for `sql`.
     """
     check_choice("errors", errors, ("null", "raise"))
     thread_count(threads)
-    rewritten = rewrite(query, _binder(tables, version, timestamp), engine=engine, zone=zone, strict=errors == "raise")
+    binder = _binder(tables, version, timestamp, opens_paths)
+    rewritten = rewrite(query, binder, engine=engine, zone=zone, strict=errors == "raise")
     options = ScanOptions(errors, zone, threads, engine == "duckdb", rewritten.only_bounds)
     plans = {use.relation: use.table.scan(use.needed, rewritten.predicate(use), options) for use in rewritten.uses}
     return SqlQuery(query, rewritten, plans, options)
@@ -241,7 +244,9 @@ class SqlQuery:
         return answer.set_column(1, "column_type", pa.array(kinds, pa.string()))
 
 
-def _binder(tables: Mapping[str, Any], version: int | None, timestamp: Any) -> Callable[[str], BoundTable]:
+def _binder(
+    tables: Mapping[str, Any], version: int | None, timestamp: Any, opens_paths: bool
+) -> Callable[[str], BoundTable]:
     """Return the function that binds a name or path of FROM to its table; each is bound once."""
     named = {name.lower(): (name, table) for name, table in tables.items()}
     if len(named) < len(tables):
@@ -252,13 +257,14 @@ def _binder(tables: Mapping[str, Any], version: int | None, timestamp: Any) -> C
         if name.lower() in named:
             shown, table = named[name.lower()]
             return bind(shown) if name != shown else bind_table(table, shown, version=version, timestamp=timestamp)
-        if _is_path(name):
+        if opens_paths and _is_path(name):
             return bind_table(name, name)
         names = ", ".join(shown for shown, _ in named.values())
+        remedies = [f"choose from {names}"] * bool(names) + [
+            "write a path in quotes, as in FROM 'events/'"
+        ] * opens_paths
         raise SqlError(
-            f"unknown table {name}: "
-            + (f"choose from {names}, or " if names else "")
-            + "write a path in quotes, as in FROM 'events/'",
+            f"unknown table {name}: {', or '.join(remedies)}",
             reason="no-such-table",
         )
 
