@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import pickle
 import threading
 from collections.abc import Iterator
@@ -15,8 +17,10 @@ from tests.iceberg.rest_server import State, rest_catalog
 
 import parquet_variant as pv
 from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.io.filesystems import write_errors
 from parquet_variant.tables.iceberg.catalogs.opening import load_table, open_catalog
 from parquet_variant.tables.iceberg.metadata.updates import assert_uuid, change_of, set_properties
+from parquet_variant.tables.storage import LocalStorage
 
 pytest.importorskip("pyiceberg")
 
@@ -191,33 +195,6 @@ def test_requests_to_rest_catalogs_are_signed(tmp_path: Path) -> None:
         assert "sehr-geheim" not in str(caught.value)
 
 
-def test_glue_catalogs_swap_the_location_by_the_version_of_the_table(tmp_path: Path) -> None:
-    moto = pytest.importorskip("moto")
-    with moto.mock_aws():
-        catalog = {
-            "type": "glue", "glue.region": "eu-west-1", "glue.access-key-id": "k", "glue.secret-access-key": "s3cret",
-            "warehouse": f"file://{tmp_path}/wh",
-        }  # fmt: skip
-        with pytest.raises(IcebergError, match="Glue has no database 'db'"):
-            pv.iceberg.write("db.events", events(1), catalog=catalog)
-        pv.iceberg.create_namespace("db", catalog=catalog)
-        pv.iceberg.create_namespace("db", catalog=catalog)
-        pv.iceberg.write("db.events", events(1), catalog=catalog)
-        stale = load_table("db.events", catalog)
-        pv.iceberg.append("db.events", events(2, 3), catalog=catalog)
-        pv.iceberg.delete("db.events", "v:n::int = 2", catalog=catalog)
-        assert ids("db.events", catalog=catalog) == [1, 3]
-        with pytest.raises(IcebergError, match="another commit came first"):
-            stale.commit(change_of(set_properties({"x": "1"})))
-        row = pickle.loads(pickle.dumps(stale.catalog)).load(("db", "events"))
-        assert len(row.metadata.snapshots) == 3
-        assert "s3cret" not in repr(stale)
-        pv.iceberg.drop_table("db.events", catalog=catalog)
-        with pytest.raises(IcebergError) as caught:
-            pv.iceberg.snapshot("db.events", catalog=catalog)
-        assert caught.value.reason == "no-such-table"
-
-
 def test_vended_credentials_reach_the_object_store(tmp_path: Path) -> None:
     credentials = [
         {"prefix": "s3://other", "config": {"s3.region": "no"}},
@@ -319,6 +296,7 @@ def test_metadata_can_be_compressed_and_old_files_deleted(tmp_path: Path) -> Non
         ("events", {"type": "rest", "uri": "http://127.0.0.1:1"}, "bad-argument"),
         ("db.events", {"type": "rest", "uri": "http://127.0.0.1:1"}, "no-connection"),
         ("db.events", {"type": "hive", "uri": "thrift://127.0.0.1:1"}, "bad-catalog"),
+        ("db.events", {"type": "glue", "glue.region": "eu-west-1"}, "bad-catalog"),
         ("db.events", {"type": "rest"}, "bad-catalog"),
         ("db.events", "no-such-catalog", "bad-catalog"),
         ("", None, "bad-argument"),
@@ -339,3 +317,60 @@ def test_secrets_of_catalogs_are_not_shown(tmp_path: Path) -> None:
     loaded = load_table(tmp_path / "t", storage_options={"secret_access_key": "s3cret"})
     assert "s3cret" not in repr(loaded)
     assert ids(pickle.loads(pickle.dumps(pv.iceberg.snapshot(tmp_path / "t")))) == [1]
+
+
+def let_steps_after_the_commit_fail(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Let the hint of a directory, and the deletion of metadata files, fail."""
+
+    def failing(method: str, ending: str) -> Any:
+        original = getattr(LocalStorage, method)
+
+        def run(self: LocalStorage, path: str, *arguments: Any) -> Any:
+            if path.endswith(ending):
+                with write_errors(path):
+                    raise OSError(code, os.strerror(code))
+            return original(self, path, *arguments)
+
+        return run
+
+    monkeypatch.setattr(LocalStorage, "put", failing("put", "version-hint.text"))
+    monkeypatch.setattr(LocalStorage, "delete", failing("delete", ".metadata.json"))
+
+
+@pytest.mark.parametrize("operation", ["append", "overwrite", "delete", "update", "merge", "ingest", "erase", "write"])
+@pytest.mark.parametrize("kind", ["directory", "sql"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EPERM])
+def test_a_step_that_fails_after_the_commit_loses_nothing(
+    operation: str, kind: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, catalog = str(tmp_path / "events"), None
+    if kind == "sql":
+        catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/wh"}
+        pv.iceberg.create_namespace("db", catalog=catalog)
+        name = "db.events"
+    properties = {"write.metadata.previous-versions-max": "1", "write.metadata.delete-after-commit.enabled": "true"}
+    if operation != "write":
+        pv.iceberg.write(name, events(1, 2, 3), catalog=catalog, properties=properties)
+        pv.iceberg.append(name, events(4), catalog=catalog)
+    let_steps_after_the_commit_fail(monkeypatch, code)
+    if operation in ("append", "overwrite", "write"):
+        getattr(pv.iceberg, operation)(name, events(5), catalog=catalog)
+    elif operation == "delete":
+        assert pv.iceberg.delete(name, "id = 2", catalog=catalog).rows_deleted == 1
+    elif operation == "update":
+        assert pv.iceberg.update(name, {"id": "id + 10"}, "id = 2", catalog=catalog).rows_updated == 1
+    elif operation == "merge":
+        merge = pv.iceberg.merge(name, events(3, 5), "target.id = source.id", catalog=catalog)
+        merge.when_matched_delete().when_not_matched_insert_all().execute()
+    elif operation == "ingest":
+        (tmp_path / "new.ndjson").write_text('{"n": 5}\n')
+        options = {} if catalog is None else {"catalog": catalog}
+        pv.ingest(tmp_path / "new.ndjson", name, format="iceberg", mode="append", **options)
+    else:
+        pv.iceberg.erase(name, "id = 2", catalog=catalog, force=True)
+    expected = {
+        "append": [1, 2, 3, 4, 5], "overwrite": [5], "write": [5], "delete": [1, 3, 4], "update": [1, 3, 4, 12],
+        "merge": [1, 2, 4, 5], "ingest": [1, 2, 3, 4, None], "erase": [1, 3, 4],
+    }  # fmt: skip
+    rows = pv.iceberg.read_table(name, ["id"], catalog=catalog)["id"].to_pylist()
+    assert sorted(rows, key=lambda row: row or 99) == expected[operation]

@@ -10,9 +10,10 @@ import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 
-from parquet_variant.errors import IcebergError, without_secrets
+from parquet_variant.errors import IcebergError, VariantError, without_secrets
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.locations import TableFiles
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, zipped
@@ -101,7 +102,11 @@ class Catalog(ABC):
 
     @abstractmethod
     def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
-        """Commit a change; see `LoadedTable.commit`."""
+        """Commit a change; see `LoadedTable.commit`.
+
+        An error other than ``"unknown-outcome"`` means that the commit has not happened. Later steps run inside
+        `after_commit`.
+        """
 
     @abstractmethod
     def drop(self, identifier: tuple[str, ...]) -> None:
@@ -116,6 +121,14 @@ class Catalog(ABC):
             f"a {type(self).__name__} cannot commit to several tables at once: use a REST catalog",
             reason="unsupported-feature",
         )
+
+
+def after_commit() -> AbstractContextManager[None]:
+    """Suppress the errors of a step after a commit.
+
+    The commit stands: an error would make callers remove the files that the committed metadata names.
+    """
+    return suppress(VariantError, OSError)
 
 
 def no_such_table(name: str) -> IcebergError:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 
-from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.errors import IcebergError
 from parquet_variant.tables.iceberg.catalogs.catalog import (
     Catalog,
     LoadedTable,
+    after_commit,
     changed_metadata,
     metadata_bytes,
     metadata_suffix,
@@ -76,9 +76,9 @@ class DirectoryCatalog(Catalog):
             raise IcebergError(
                 f"another commit came first: version {number} of the table exists", reason="conflict", file=location
             )
-        with suppress(TableError):  # The commit stands: readers look for later versions than the hint names.
+        with after_commit():  # Readers look for later versions than the hint names.
             storage.put(HINT, str(number).encode())
-        with suppress(TableError):
+        with after_commit():
             table.files.delete(obsolete_metadata(table.metadata, metadata))
         return LoadedTable(self, table.identifier, metadata, f"{location.rstrip('/')}/{path}", self.options)
 

@@ -15,17 +15,12 @@ from parquet_variant.io.filesystems import ICEBERG_METADATA
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable
 from parquet_variant.tables.iceberg.catalogs.directory import DirectoryCatalog, MetadataFileCatalog
-from parquet_variant.tables.iceberg.catalogs.glue import GlueCatalog
 from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
 from parquet_variant.tables.iceberg.catalogs.sql import SqlCatalog
 from parquet_variant.tables.iceberg.locations import storage_options_of
 
 CatalogOption: TypeAlias = "str | Mapping[str, Any] | Catalog | None"
-_KINDS: dict[str, type[RestCatalog | SqlCatalog | GlueCatalog]] = {
-    "rest": RestCatalog,
-    "sql": SqlCatalog,
-    "glue": GlueCatalog,
-}
+_KINDS: dict[str, type[RestCatalog | SqlCatalog]] = {"rest": RestCatalog, "sql": SqlCatalog}
 _DEFAULT_NAME = "default"
 
 
@@ -47,12 +42,19 @@ def open_catalog(catalog: CatalogOption) -> Catalog | None:
         properties = dict(catalog)
         name = str(properties.pop("name", name))
     kind = properties.get("type") or _inferred_type(properties)
+    if kind == "glue":
+        raise IcebergError(
+            f"the catalog {name!r} is of type 'glue', whose client in PyIceberg cannot hold a Variant: use the REST "
+            "endpoint of Glue, with type='rest', uri='https://glue.REGION.amazonaws.com/iceberg', "
+            "rest.sigv4-enabled='true', rest.signing-name='glue' and rest.signing-region",
+            reason="bad-catalog",
+        )
     if kind not in _KINDS:
         raise IcebergError(
             f"the catalog {name!r} is of type {kind!r}: use {', '.join(_KINDS)}, or name the table by its directory",
             reason="bad-catalog",
         )
-    if kind != "glue" and not properties.get("uri"):
+    if not properties.get("uri"):
         raise IcebergError(f"the catalog {name!r} has no uri", reason="bad-catalog")
     return _KINDS[kind](name, properties)
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
+from urllib.parse import quote, unquote
 
 from parquet_variant.errors import IcebergError, without_secrets
 from parquet_variant.support.fork_safety import cached_property
@@ -31,6 +32,7 @@ _UNKNOWN_OUTCOMES = {500, 502, 503, 504}
 _TABLES = "namespaces/{namespace}/tables"
 _TABLE = f"{_TABLES}/{{table}}"
 _TRANSACTION = "transactions/commit"
+_NAMESPACE_SEPARATOR = "%1F"
 _DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 
@@ -127,11 +129,11 @@ class RestCatalog(Catalog):
         is_commit: bool = False,
     ) -> dict[str, Any]:
         client, name = self._client, ".".join(identifier)
-        parts = client._split_identifier_for_path(identifier)
+        session = _session_of(client)
         try:
-            response = client._session.request(
+            response = session.request(
                 method,
-                client.url(endpoint, prefixed=True, **parts),
+                client.url(endpoint, prefixed=True, **_names_in_url(identifier, client.properties)),
                 data=None if body is None else json.dumps(body).encode(),
                 headers={"Content-Type": "application/json", **(headers or {})},
             )
@@ -157,6 +159,32 @@ class RestCatalog(Catalog):
         options |= _vended(answer.get("storage-credentials") or [], metadata.location)
         location = answer.get("metadata-location")
         return LoadedTable(self, identifier, metadata, None if location is None else str(location), options)
+
+
+def _session_of(client: Any) -> Any:
+    """Return the session of PyIceberg's catalog, which authenticates and signs requests.
+
+    PyIceberg has no public name for the session, nor another way to send the metadata of a table with a Variant.
+    """
+    session = getattr(client, "_session", None)
+    if session is None:
+        raise IcebergError(
+            "this version of PyIceberg has no session for requests: install pyiceberg 0.12, or name the table by its "
+            "directory",
+            reason="unsupported-version",
+        )
+    return session
+
+
+def _names_in_url(identifier: tuple[str, ...], properties: Mapping[str, Any]) -> dict[str, str]:
+    """Return the namespace and the table in the form that URLs have.
+
+    >>> _names_in_url(("a", "b/c", "events"), {})
+    {'namespace': 'a%1Fb%2Fc', 'table': 'events'}
+    """
+    *namespace, table = (quote(part, safe="") for part in identifier)
+    separator = str(properties.get("namespace-separator") or _NAMESPACE_SEPARATOR)
+    return {"namespace": quote(unquote(separator), safe="").join(namespace), "table": table}
 
 
 def _parse_metadata(document: Any, name: str) -> TableMetadata:

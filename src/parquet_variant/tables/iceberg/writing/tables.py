@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.tables.iceberg.catalogs.glue import GlueCatalog
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
 from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
 from parquet_variant.tables.iceberg.catalogs.sql import SqlCatalog
@@ -38,7 +37,7 @@ def create_namespace(namespace: str, *, catalog: CatalogOption) -> None:
     {'n': [1]}
     """
     opened = open_catalog(catalog)
-    if not isinstance(opened, RestCatalog | SqlCatalog | GlueCatalog):
+    if not isinstance(opened, RestCatalog | SqlCatalog):
         raise IcebergError("a directory has no namespaces: give catalog=", reason="bad-catalog")
     opened.create_namespace(tuple(namespace.split(".")))
 
