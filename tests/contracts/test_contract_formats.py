@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from dataclasses import replace
 from decimal import Decimal
 
@@ -144,3 +145,83 @@ def test_a_file_of_any_format_is_recognized(tmp_path) -> None:
         pv.Contract.load(tmp_path / "bad.yaml")
     with pytest.raises(pv.VariantFileError, match=r"cannot read the contract .*none\.yaml: it does not exist"):
         pv.Contract.load(tmp_path / "none.yaml")
+
+
+_NESTED_ALIASES = "version: 1\npaths:\n  $.a: {values: &a [x, x, x, x, x, x, x, x, x]}\n" + "".join(
+    f"  $.{name}: {{values: &{name} [{', '.join([f'*{before}'] * 9)}]}}\n"
+    for before, name in itertools.pairwise("abcdefghijkl")
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (_NESTED_ALIASES, "line [0-9]+: the document has more than 100,000 values"),
+        ("version: 1\npaths: &x [*x]", r"line 2: \*x stands for no value before it"),
+        ("version: 1\npaths: *y", r"line 2: \*y stands for no value before it"),
+        ("version: 1\npaths:\n  $.a: {values: " + "[" * 3000 + "]" * 3000 + "}", "line 3: values are nested more than"),
+        ("version: 1\npaths:\n  $.a: {required: !!bool abc}", "line 3: 'abc' is not a value of type !!bool"),
+        ("version: 1\npaths:\n  $.a: {min: !!int 1.5}", "line 3: '1.5' is not a value of type !!int"),
+        ("version: 1\npaths:\n  $.a: {values: [!foo 1]}", "line 3: unknown tag !foo"),
+        ("version: 1\npaths:\n  $.a: {values: [!!binary a]}", "line 3: unknown tag !!binary"),
+        ("version: 1\npaths: !!set {$.a}", "line 2: unknown tag !!set"),
+        ("version: 1\npaths:\n  $.a: {values: [2026-13-01]}", "line 3: '2026-13-01' is not valid"),
+        ("version: 1\npaths:\n  $.a: {min: " + "9" * 5000 + "}", "line 3: '9+' is not valid"),
+        ("version: 1\npaths:\n  $.a: {min: 1e999999999}", "line 3: min is .*write a finite number in the range"),
+        ("version: 1\npaths:\n  [1]: {}", "line 3: a key is not a string"),
+        ("version: 1\npaths:\n  $.a: {<<: {min: 1}}", "line 3: YAML 1.2 has no merge key"),
+        ("version: 1\npaths: {}\n---\nversion: 1", "line 4: the text has several documents"),
+    ],
+)
+def test_yaml_of_every_kind_ends_in_a_contract_error(text: str, message: str) -> None:
+    for read in (pv.Contract.from_yaml, pv.Contract.from_odcs):
+        with pytest.raises(pv.VariantError) as error:
+            read(text)
+        assert error.value.reason == "bad-contract"
+    with pytest.raises(pv.VariantError, match=message):
+        pv.Contract.from_yaml(text)
+
+
+def test_yaml_is_read_by_the_core_schema_of_version_1_2() -> None:
+    text = "[010, 0o17, 0x1F, +1, 1:30, no, yes, on, Off, 1_000, true, .5, 1e3, 2026-01-31, '010', !!str 5, 0b1]"
+    contract = pv.Contract.from_yaml(f"version: 1\npaths:\n  $.a: {{values: {text}}}")
+    assert contract.rules("$.a").values == (
+        10, 15, 31, 1, "1:30", "no", "yes", "on", "Off", "1_000", True, Decimal("0.5"), 1000, dt.date(2026, 1, 31),
+        "010", "5", "0b1",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["no", "010", "0o17", "1:30", "1e3", "~", "null", "2026-01-31", "<<", "a: b", "", "=", ".inf"]
+)
+def test_strings_that_look_like_other_values_are_written_as_strings(text: str) -> None:
+    contract = pv.Contract({"$.a": {"values": [text]}}, name=text)
+    for copy in (pv.Contract.from_yaml(contract.to_yaml()), pv.Contract.from_odcs(contract.to_odcs())):
+        assert copy.rules("$.a").values == (text,)
+        assert copy.name == text or not text
+
+
+def test_an_anchor_in_a_contract_stands_for_its_value() -> None:
+    contract = pv.Contract.from_yaml("version: 1\npaths:\n  $.a: &text {type: string, max_length: 5}\n  $.b: *text")
+    assert contract.rules("$.a") == contract.rules("$.b") != contract.rules("$.c")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 3000 + "]" * 3000, '{"x-variant": 5}', '{"type": 5}', '{"required": [[1]]}', '{"format": [1]}',
+        '{"x-variant": {"values": 5}}', '{"title": 5}', '{"description": []}', '{"maximum": 1e999999999}',
+        '{"enum": [1e400]}',
+    ],
+)  # fmt: skip
+def test_a_json_schema_of_every_kind_ends_in_a_contract_error(text: str) -> None:
+    with pytest.raises(pv.VariantError) as error:
+        pv.Contract.from_json_schema(text)
+    assert error.value.reason == "bad-contract"
+
+
+@pytest.mark.parametrize("rules", [{"values": 5}, {"values": {"a": 1}}, {"description": 5}, {"type": 5}])
+def test_rules_of_another_form_are_refused(rules: dict[str, object]) -> None:
+    with pytest.raises(pv.VariantError) as error:
+        pv.Contract({"$.a": rules})
+    assert error.value.reason == "bad-contract"

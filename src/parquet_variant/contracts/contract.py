@@ -52,6 +52,9 @@ class Contract:
     def __post_init__(self) -> None:
         if not isinstance(self.paths, Mapping):
             raise bad_contract(f"paths is a {type(self.paths).__name__}: give a mapping of paths to rules")
+        for name in ("name", "description"):
+            if not isinstance(text := getattr(self, name), str | None):
+                raise bad_contract(f"{name} is {text!r}: write text")
         paths: dict[VariantPath, PathRules] = {}
         for name, value in self.paths.items():
             path = checked_path(name)

@@ -118,11 +118,13 @@ def from_json_schema(schema: Mapping[str, Any] | str) -> Contract:
             schema = json.loads(schema, parse_float=Decimal)
         except ValueError as error:
             raise bad_contract(f"the text is not JSON: {error}") from None
+        except RecursionError:
+            raise bad_contract("the JSON Schema is nested too deeply: flatten it") from None
     if not isinstance(schema, Mapping):
         raise bad_contract(f"the JSON Schema is a {type(schema).__name__}: give an object")
     paths: dict[VariantPath, PathRules] = {}
     _read(schema, VariantPath(), "#", False, paths)
-    description = schema.get(EXTENSION, {}).get("contract_description")
+    description = _extension(schema).get("contract_description")
     return Contract(paths, name=schema.get("title"), description=description)
 
 
@@ -144,7 +146,7 @@ def _read(schema: Any, path: VariantPath, place: str, required: bool, paths: dic
     if rules != ANY or not path.segments:
         paths[path] = rules
     properties, names = schema.get("properties", {}), schema.get("required", [])
-    if not isinstance(properties, Mapping) or not isinstance(names, list):
+    if not isinstance(properties, Mapping) or not isinstance(names, list) or not all(isinstance(n, str) for n in names):
         raise bad_contract(f"{place}: properties must be an object, and required a list of names")
     for name in dict.fromkeys([*properties, *names]):
         _read(properties.get(name, {}), path / name, f"{place}/properties/{name}", name in names, paths)
@@ -155,10 +157,20 @@ def _read(schema: Any, path: VariantPath, place: str, required: bool, paths: dic
         paths.setdefault(path / WILDCARD, ANY)
 
 
+def _extension(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the rules that JSON Schema does not have."""
+    extension = schema.get(EXTENSION, {})
+    if not isinstance(extension, Mapping):
+        raise bad_contract(f"{EXTENSION} is {extension!r}: write an object of rules")
+    return extension
+
+
 def _rules_of(schema: Mapping[str, Any], required: bool) -> PathRules:
     rules: dict[str, Any] = {name: schema[keyword] for keyword, name in _NAMES.items() if keyword in schema}
     types = schema.get("type", [])
-    types = [types] if isinstance(types, str) else list(types)
+    types = [types] if isinstance(types, str) else types
+    if not isinstance(types, list):
+        raise bad_contract(f"type is {types!r}: write one type or a list of types")
     if unknown := [name for name in types if name not in _JSON_TYPES]:
         raise bad_contract(f"unknown type {unknown[0]!r}: use {', '.join(_JSON_TYPES)}")
     nullable: bool | None = "null" in types or None
@@ -179,11 +191,11 @@ def _rules_of(schema: Mapping[str, Any], required: bool) -> PathRules:
             rules["type"] = ["null"]
     if "format" in schema:
         formats = {keyword: name for name, keyword in FORMAT_KEYWORDS.items()}
-        if schema["format"] not in formats:
+        if not isinstance(schema["format"], str) or schema["format"] not in formats:
             raise bad_contract(f"a contract cannot express the format {schema['format']!r}: use pattern")
         rules["format"] = formats[schema["format"]]
     rules["nullable"], rules["required"] = nullable, required
-    extension = {name: value for name, value in schema.get(EXTENSION, {}).items() if name != "contract_description"}
+    extension = {name: value for name, value in _extension(schema).items() if name != "contract_description"}
     for name in ("min", "max"):
         if name in extension:
             extension[name] = as_bound(name, extension[name])
@@ -192,7 +204,8 @@ def _rules_of(schema: Mapping[str, Any], required: bool) -> PathRules:
         del rules["type"]
         rules["nullable"] = False
     if any(isinstance(extension.get(name), dt.date) for name in ("min", "max")) or "values" in extension:
-        extension |= {"values": [_with_dates(value) for value in extension["values"]]} if "values" in extension else {}
+        values = extension.get("values")
+        extension |= {"values": [_with_dates(value) for value in values]} if isinstance(values, list) else {}
     return rules_of({**rules, **extension})
 
 

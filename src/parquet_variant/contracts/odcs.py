@@ -14,6 +14,7 @@ from parquet_variant.contracts.contract import Contract, rules_of
 from parquet_variant.contracts.json_schema import FORMAT_KEYWORDS, json_number
 from parquet_variant.contracts.path_rules import PathRules, as_bound, bad_contract
 from parquet_variant.contracts.yaml_format import dump_yaml, plain_rules
+from parquet_variant.contracts.yaml_text import read_yaml
 from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, VariantPath, is_within
 from parquet_variant.support.lazy_names import optional_libraries
@@ -144,13 +145,13 @@ def _custom(value: Any) -> Any:
 def from_odcs(document: str, schema: str | None, column: str | None) -> Contract:
     """Read a contract from a document. Raises `VariantError` for an option that it cannot express."""
     with optional_libraries("contracts in the Open Data Contract Standard"):
-        import yaml
         from open_data_contract_standard.model import OpenDataContractStandard
         from pydantic import ValidationError
 
     try:
-        model = OpenDataContractStandard.from_string(document)
-    except (yaml.YAMLError, TypeError, ValidationError) as error:
+        text = read_yaml(document, "an ODCS document")
+        model = OpenDataContractStandard.model_validate({} if text is None else text.plain)
+    except ValidationError as error:
         raise bad_contract(f"the text is not an ODCS document: {error}") from None
     objects = {item.name: item for item in model.schema_ or []}
     if not objects:

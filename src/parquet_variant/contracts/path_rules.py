@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cache
@@ -133,6 +133,8 @@ class PathRules:
                 raise bad_contract(f"{name} is {getattr(self, name)!r}: write true or false")
         if not isinstance(self.nullable, bool | None):
             raise bad_contract(f"nullable is {self.nullable!r}: write true or false")
+        if not isinstance(self.description, str | None):
+            raise bad_contract(f"description is {self.description!r}: write text")
         self._check_counts()
         self._check_bounds()
         if self.format is not None:
@@ -140,6 +142,8 @@ class PathRules:
         if self.pattern is not None:
             _check_pattern(self.pattern)
         if self.values is not None:
+            if isinstance(self.values, Mapping | bytes) or not isinstance(self.values, Iterable):
+                raise bad_contract(f"values is {self.values!r}: write a list of values")
             values = (self.values,) if isinstance(self.values, str) else tuple(self.values)
             if not values:
                 raise bad_contract("values is empty: list at least one value, or remove the rule")
@@ -230,6 +234,8 @@ class PathRules:
         return texts[rule]
 
 
+# The largest exponent of a bound, as of a double. Larger powers of ten take minutes to compute.
+_MAX_EXPONENT = 308
 _DEFAULTS = {field.name: field.default for field in fields(PathRules)}
 ANY = PathRules()
 
@@ -257,9 +263,13 @@ def as_scalar(name: str, value: Any) -> Scalar:
             raise bad_contract(f"{name} is {value}: write a finite number")
         value = Decimal(repr(value))
     if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise bad_contract(f"{name} is {value}: write a finite number")
+        if not value.is_finite() or abs(value.adjusted()) > _MAX_EXPONENT:
+            raise bad_contract(f"{name} is {value}: write a finite number in the range of a double")
         return int(value) if value == value.to_integral_value() else value.normalize()
+    if isinstance(value, int) and abs(value) >= 10**_MAX_EXPONENT:
+        raise bad_contract(
+            f"{name} is an integer of more than {_MAX_EXPONENT} digits: write one in the range of a double"
+        )
     if isinstance(value, str | bool | int | dt.date):
         return value
     raise bad_contract(f"{name} contains {value!r}: write strings, numbers, booleans, dates or timestamps")

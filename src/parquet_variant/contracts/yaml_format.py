@@ -1,24 +1,23 @@
 """The YAML of contracts: readable, and read strictly, with the line of each error.
 
-Owns the form of the file. `path_rules` checks the values of rules.
+Owns the form of the file. `yaml_text` reads the text, and `path_rules` checks the values of rules.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 from parquet_variant.contracts.contract import Contract, check_place, checked_path, rules_of
 from parquet_variant.contracts.path_rules import PathRules, bad_contract
+from parquet_variant.contracts.yaml_text import YamlNode, is_string, read_yaml
 from parquet_variant.errors import VariantError, choice_of
 from parquet_variant.path import VariantPath
 from parquet_variant.support.lazy_names import optional_libraries
 
 VERSION = 1
 _KEYS = ("version", "name", "description", "paths")
-_INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+_FLOAT = "tag:yaml.org,2002:float"
 
 
 def to_yaml(contract: Contract) -> str:
@@ -38,8 +37,9 @@ def dump_yaml(document: Any) -> str:
             super().increase_indent(flow, False)
 
     def text(dumper: Any, value: str) -> Any:
-        # PyYAML writes some line breaks of Unicode unquoted, and reads them as spaces.
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if value.isprintable() else '"')
+        # PyYAML writes some line breaks of Unicode unquoted, and strings that are numbers in YAML 1.2 only (``0o17``).
+        style = None if value.isprintable() and is_string(value) else '"'
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
     Dumper.add_representer(
@@ -60,114 +60,63 @@ def plain_rules(rules: PathRules) -> dict[str, Any]:
 
 
 def _float_text(value: Decimal) -> str:
-    """Return a decimal so that YAML 1.1 reads a float: with a point, and with a sign in the exponent."""
+    """Return a decimal so that every version of YAML reads a float: with a point, and with a sign in the exponent."""
     digits, exponent, power = format(value, "f" if -20 < value.adjusted() < 20 else "e").partition("e")
     return f"{digits if '.' in digits else digits + '.0'}{exponent}{power}"
 
 
 def from_yaml(text: str) -> Contract:
     """Read a contract. Raises `VariantError` for invalid text, with the line."""
-    with optional_libraries("contracts in YAML"):
-        import yaml
+    root = read_yaml(text, "YAML")
+    if root is None or root.value is None:
+        raise bad_contract("the contract is empty: write version: 1 and paths:")
+    document = _entries(root, "the contract")
+    for key, (line, _) in document.items():
+        if key not in _KEYS:
+            raise bad_contract(f"line {line}: unknown key {key!r}: {choice_of(key, _KEYS)}")
+    if "version" not in document:
+        raise bad_contract(f"line {root.line}: the contract has no version: write version: {VERSION}")
+    line, node = document["version"]
+    if node.plain != VERSION:
+        raise bad_contract(f"line {line}: version is {node.plain!r}: this release reads version {VERSION}")
+    texts: dict[str, Any] = {}
+    for key in ("name", "description"):
+        if key in document:
+            line, node = document[key]
+            texts[key] = node.plain
+            if not isinstance(texts[key], str):
+                raise bad_contract(f"line {line}: {key} is {texts[key]!r}: write text")
+    if "paths" not in document:
+        raise bad_contract(f"line {root.line}: the contract has no paths: write paths: and one entry per path")
+    paths: dict[VariantPath, PathRules] = {}
+    for key, (line, node) in _entries(document["paths"][1], "paths").items():
+        path, rules = _path(key, line, node)
+        if path in paths:
+            raise bad_contract(f"line {line}: the path occurs twice: keep one of the two", path=path.shorthand)
+        paths[path] = rules
+    return Contract(paths, **texts)
 
+
+def _path(key: str, line: int, node: YamlNode) -> tuple[VariantPath, PathRules]:
     try:
-        loader = yaml.SafeLoader(text)
-        root = loader.get_single_node()
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = "" if mark is None else f"line {mark.line + 1}: "
-        problem = getattr(error, "problem", None) or "a character is not allowed"
-        raise bad_contract(f"{place}the text is not YAML: {problem}") from None
-    return _Reader(loader).contract(root)
-
-
-class _Reader:
-    """Reads the nodes of a document, which know their lines."""
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def contract(self, root: Any) -> Contract:
-        if root is None:
-            raise bad_contract("the contract is empty: write version: 1 and paths:")
-        document = dict(self._entries(root, "the contract"))
-        for key, (line, _) in document.items():
-            if key not in _KEYS:
-                raise bad_contract(f"line {line}: unknown key {key!r}: {choice_of(key, _KEYS)}")
-        if "version" not in document:
-            raise bad_contract(f"line {_line(root)}: the contract has no version: write version: {VERSION}")
-        line, node = document["version"]
-        if self._value(node) != VERSION:
-            raise bad_contract(f"line {line}: version is {self._value(node)!r}: this release reads version {VERSION}")
-        texts: dict[str, str] = {}
-        for key in ("name", "description"):
-            if key in document:
-                line, node = document[key]
-                texts[key] = self._value(node)
-                if not isinstance(texts[key], str):
-                    raise bad_contract(f"line {line}: {key} is {texts[key]!r}: write text")
-        if "paths" not in document:
-            raise bad_contract(f"line {_line(root)}: the contract has no paths: write paths: and one entry per path")
-        paths: dict[VariantPath, PathRules] = {}
-        for key, (line, node) in self._entries(document["paths"][1], "paths"):
-            path, rules = self._path(key, line, node)
-            if path in paths:
-                raise bad_contract(f"line {line}: the path occurs twice: keep one of the two", path=path.shorthand)
-            paths[path] = rules
-        return Contract(paths, **texts)
-
-    def _path(self, key: str, line: int, node: Any) -> tuple[VariantPath, PathRules]:
+        path = checked_path(key)
+    except VariantError as error:
+        raise bad_contract(f"line {line}: {error.message}", path=key) from None
+    values: dict[str, Any] = {}
+    if node.value is None:
+        return path, PathRules()
+    for name, (rule_line, rule) in _entries(node, "the rules of a path").items():
+        values[name] = rule.plain
         try:
-            path = checked_path(key)
+            # Every rule alone first, so that the error has its line.
+            rules_of({name: values[name]})
+            check_place(path, rules_of(values))
         except VariantError as error:
-            raise bad_contract(f"line {line}: {error.message}", path=key) from None
-        values: dict[str, Any] = {}
-        if _is_null(node):
-            return path, PathRules()
-        for name, (at, rule) in self._entries(node, "the rules of a path"):
-            line = at
-            values[name] = self._value(rule)
-            try:
-                # Every rule alone first, so that the error has its line.
-                rules_of({name: values[name]})
-                rules = rules_of(values)
-                check_place(path, rules)
-            except VariantError as error:
-                raise bad_contract(f"line {line}: {error.message}", path=path.shorthand) from None
-        return path, rules_of(values)
-
-    def _entries(self, node: Any, what: str) -> Iterator[tuple[str, tuple[int, Any]]]:
-        if type(node).__name__ != "MappingNode":
-            raise bad_contract(f"line {_line(node)}: {what} must be a mapping of keys to values")
-        seen = set()
-        for key, value in node.value:
-            name = str(key.value)
-            if name in seen:
-                raise bad_contract(f"line {_line(key)}: {name} occurs twice: keep one of the two")
-            seen.add(name)
-            yield name, (_line(key), value)
-
-    def _value(self, node: Any) -> Any:
-        """Return the value of a node; floats as decimals, with all their digits."""
-        if type(node).__name__ == "SequenceNode":
-            return [self._value(item) for item in node.value]
-        try:
-            value = self._loader.construct_object(node, deep=True)
-        except ValueError as error:
-            raise bad_contract(f"line {_line(node)}: {node.value!r} is not valid: {error}") from None
-        if node.tag == _FLOAT and isinstance(value, float) and value - value == 0:
-            try:
-                return Decimal(node.value.replace("_", ""))
-            except ArithmeticError:
-                return value
-        if isinstance(value, dt.datetime) and value.tzinfo is not None:
-            return value.astimezone(dt.UTC)
-        return value
+            raise bad_contract(f"line {rule_line}: {error.message}", path=path.shorthand) from None
+    return path, rules_of(values)
 
 
-def _line(node: Any) -> int:
-    return int(node.start_mark.line) + 1
-
-
-def _is_null(node: Any) -> bool:
-    return str(node.tag) == "tag:yaml.org,2002:null"
+def _entries(node: YamlNode, what: str) -> dict[str, tuple[int, YamlNode]]:
+    if not isinstance(node.value, dict):
+        raise bad_contract(f"line {node.line}: {what} must be a mapping of keys to values")
+    return node.value
