@@ -151,6 +151,7 @@ def _kills(work: Callable[[Path], None], tmp_path: Path, monkeypatch, first: boo
         yield dest, old
 
 
+@pytest.mark.filterwarnings("ignore:a commit to")
 @pytest.mark.parametrize("first", [False, True], ids=["over old files", "as the first"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, first, tmp_path, monkeypatch):

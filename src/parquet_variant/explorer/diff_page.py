@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from parquet_variant.explorer.page import diff_page
-from parquet_variant.io.atomic_file import atomic_file
+from parquet_variant.io.temporaries import atomic_file
 from parquet_variant.quality.diff import DataDiff
 
 

@@ -18,7 +18,7 @@ from parquet_variant.errors import without_secrets
 from parquet_variant.explorer.page import page, page_frame
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sources import report_of
-from parquet_variant.io.atomic_file import atomic_file
+from parquet_variant.io.temporaries import atomic_file
 from parquet_variant.support.lazy_names import optional_libraries
 
 

@@ -14,6 +14,7 @@ import fnmatch
 import json
 import os
 import posixpath
+import warnings
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -23,11 +24,13 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import refuse_no_path
+from parquet_variant.io.temporaries import JobOwner
 
 TEMPORARY = "_temporary"
 PREPARED = "prepared.json"
 COMMITTED = "committed.json"
 SUCCESS = "_SUCCESS"
+OWNER = "owner.json"
 # Maximum number of listings of a directory that changes while it is listed.
 _LISTINGS = 20
 
@@ -63,17 +66,31 @@ class Journal:
                 raise _bad_journal(f"the path {path!r} is outside of its directory")
         return journal
 
-    def carry_through(self, filesystem: pafs.FileSystem, root: str) -> None:
-        """Perform the steps after the switch. Repeating them has no effect."""
-        for name in self.remove:
-            with suppress(FileNotFoundError):
-                filesystem.delete_file(f"{root}/{name}")
-        for name in self.markers:
-            filesystem.create_dir(posixpath.dirname(f"{root}/{name}"), recursive=True)
-            with filesystem.open_output_stream(f"{root}/{name}"):
-                pass
+    def complete(self, filesystem: pafs.FileSystem, root: str) -> None:
+        """Perform the steps after the switch. Repeating them has no effect.
 
-    def take_back(self, filesystem: pafs.FileSystem, root: str) -> None:
+        A step that fails does not prevent the others; its `OSError` is raised at the end.
+        """
+        failure: OSError | None = None
+        for name in self.remove:
+            try:
+                filesystem.delete_file(f"{root}/{name}")
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                failure = error
+        for name in self.markers:
+            try:
+                filesystem.create_dir(posixpath.dirname(f"{root}/{name}"), recursive=True)
+                with filesystem.open_output_stream(f"{root}/{name}"):
+                    pass
+            except OSError as error:
+                if filesystem.get_file_info(f"{root}/{name}").type != pafs.FileType.File:
+                    failure = error
+        if failure is not None:
+            raise failure
+
+    def undo(self, filesystem: pafs.FileSystem, root: str) -> None:
         """Remove the new files that are in place. Repeating this has no effect."""
         for name in self.add:
             if filesystem.get_file_info(f"{root}/{name}").type == pafs.FileType.File:
@@ -106,12 +123,12 @@ def journal_of(filesystem: pafs.FileSystem, directory: str) -> tuple[Journal, bo
     return None
 
 
-def files_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
-    """Return the files of `entries_that_count`."""
-    return [info for info in entries_that_count(filesystem, root) if info.type == pafs.FileType.File]
+def visible_files(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
+    """Return the files of `visible_entries`."""
+    return [info for info in visible_entries(filesystem, root) if info.type == pafs.FileType.File]
 
 
-def entries_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
+def visible_entries(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
     """Return the files and directories below a directory, without those that commits have hidden.
 
     A commit hides files that it has not put in place completely, and files that it has replaced.
@@ -120,16 +137,40 @@ def entries_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.File
     The listing is consistent; if other jobs commit all the time, it is the last one read.
     """
     root = root.rstrip("/")
-    above = _committed_directory(root)
+    above = committed_directory(root)
     for _ in range(_LISTINGS):
         before = _stamp(filesystem, above)
         infos = everything_below(filesystem, root)
         jobs = {posixpath.dirname(info.path) for info in infos if _is_journal(info.path)} | before.jobs
-        hidden = {path for job in jobs for path in _hidden_files(filesystem, job)}
-        visible = [info for info in infos if info.path not in hidden]
+        hidden_by = {path: job for job in sorted(jobs) for path in _hidden_files(filesystem, job)}
+        visible = [info for info in infos if info.path not in hidden_by]
         if _stamp(filesystem, above) == before:
             break
+    if len(visible) < len(infos):
+        _warn_of_dead_job(filesystem, {hidden_by[info.path] for info in infos if info.path in hidden_by})
     return visible
+
+
+def _warn_of_dead_job(filesystem: pafs.FileSystem, jobs: Iterable[str]) -> None:
+    """Warn that other readers see rows twice, if a job that hides files was killed."""
+    for job in jobs:
+        owner = job_owner(filesystem, job)
+        if owner is not None and owner.is_gone():
+            directory = posixpath.dirname(posixpath.dirname(job))
+            warnings.warn(
+                f"a commit to {directory} was interrupted: its old and new files are both there, and engines that do "
+                "not know the journal read rows twice; the next write to the directory, or optimize, completes or "
+                "undoes the commit",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+def job_owner(filesystem: pafs.FileSystem, job: str) -> JobOwner | None:
+    """Return the process of a job; None if it is unknown."""
+    with suppress(OSError, ValueError, TypeError), filesystem.open_input_stream(f"{job}/{OWNER}") as stream:
+        return JobOwner.from_token(stream.read().decode())
+    return None
 
 
 def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
@@ -193,7 +234,7 @@ def _hidden_files(filesystem: pafs.FileSystem, job: str) -> list[str]:
     return [f"{base}/{name}" for name in (journal.remove if committed else journal.add)]
 
 
-def _committed_directory(root: str) -> str:
+def committed_directory(root: str) -> str:
     """Return the directory that commits write to, for a partition directory."""
     while "=" in posixpath.basename(root) and posixpath.dirname(root) not in ("", root):
         root = posixpath.dirname(root)

@@ -7,8 +7,10 @@ tables with a log.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import uuid
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,24 +22,28 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io.commit_journal import (
     COMMITTED,
+    OWNER,
     PREPARED,
     SUCCESS,
     TEMPORARY,
     Journal,
-    files_that_count,
+    committed_directory,
+    job_owner,
     journal_of,
     other_journals,
     publish,
+    visible_files,
 )
 from parquet_variant.io.filesystems import (
     filesystem_of,
     has_delta_log,
     has_iceberg_metadata,
     is_inside,
+    path_text,
     table_directories,
     write_errors,
 )
-from parquet_variant.io.temporaries import JobOwner, is_dead
+from parquet_variant.io.temporaries import JobOwner, is_dead, linked_file, sweep_temporaries
 from parquet_variant.support.choices import FileMode, Mode
 
 # Spark, pyarrow and our own scan ignore names that begin with an underscore.
@@ -45,7 +51,6 @@ BAD_RECORDS = "_bad_records"
 # Prefix of files that contain rows of other files.
 COMPACTED = "compacted"
 _STREAMS = "_streams"
-_OWNER = "owner.json"
 _DATA = (".parquet", ".parquet.crc", ".vortex")
 
 
@@ -100,14 +105,14 @@ class Staging:
         filesystem, path = filesystem_of(self.directory)
         with write_errors(self.dest):
             filesystem.create_dir(path, recursive=True)
-            with filesystem.open_output_stream(f"{path}/{_OWNER}") as stream:
+            with filesystem.open_output_stream(f"{path}/{OWNER}") as stream:
                 stream.write(JobOwner.current().to_token().encode())
         return replace(self, begun=True)
 
     def check_running(self) -> None:
         """Raise the error ``"job-over"`` if the job was begun and has ended."""
         filesystem, path = filesystem_of(self.directory)
-        if self.begun and filesystem.get_file_info(f"{path}/{_OWNER}").type != pafs.FileType.File:
+        if self.begun and filesystem.get_file_info(f"{path}/{OWNER}").type != pafs.FileType.File:
             raise VariantFileError(
                 f"the job that writes {self.dest} has ended, and its staged files were removed", reason="job-over"
             )
@@ -138,8 +143,9 @@ class Staging:
         `replaced`: paths below `dest` of the files to replace; by default those of the mode.
         Returns the files in the destination, in the given order. Raises `VariantFileError` with reason
         ``"commit-failed"`` if a file cannot be moved, and ``"conflict"`` if another job replaces files in the
-        directory: the destination is unchanged then. Raises it with reason ``"overwrite-failed"`` if an old file cannot
-        be removed afterwards; it is invisible then.
+        directory: the destination is unchanged then. Raises it with reason ``"unknown-outcome"`` if it cannot be read
+        whether the switch happened; nothing is removed then. After the switch, failures such as old files that cannot
+        be removed are warnings, because the rows are committed; the next job repeats the steps.
         """
         moves = {file.name: file for file in files}
         self._switch(moves, (SUCCESS,) if marker else (), None if replaced is None else tuple(replaced))
@@ -155,7 +161,8 @@ class Staging:
         """
         filesystem, root = self._place()
         marker = f"{_STREAMS}/{stream}/{batch}"
-        self._settle()
+        with write_errors(self.dest):
+            self._settle()
         if filesystem.get_file_info(f"{root}/{marker}").type == pafs.FileType.File:
             self.abort()
             return
@@ -184,6 +191,7 @@ class Staging:
     ) -> None:
         filesystem, root = self._place()
         directory = f"{root}/{TEMPORARY}/{self.job}"
+        is_switching = False
         try:
             filesystem.create_dir(directory, recursive=True)
             for name in moves:
@@ -199,23 +207,40 @@ class Staging:
                 target = f"{root}/{name}"
                 filesystem.create_dir(posixpath.dirname(target), recursive=True)
                 filesystem.move(filesystem_of(file.path)[1], target)
+            is_switching = True
             filesystem.move(f"{directory}/{PREPARED}", f"{directory}/{COMMITTED}")
         except VariantFileError:
             self.abort()
             raise
         except OSError as error:
-            self.abort()
-            raise VariantFileError(
-                f"cannot write {self.dest} ({error}); the directory is unchanged", reason="commit-failed"
-            ) from error
+            if not is_switching or not self._is_committed(directory, error):
+                self.abort()
+                raise VariantFileError(
+                    f"cannot write {self.dest} ({error}); the directory is unchanged", reason="commit-failed"
+                ) from error
         try:
             self._settle()
         except OSError as error:
+            warnings.warn(
+                f"the new files are committed to {self.dest}, but the commit could not be tidied up ({error}): until "
+                "the next job that writes there does so, other engines may also read the old files",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def _is_committed(self, directory: str, error: OSError) -> bool:
+        """Return whether a switch that failed with an error happened all the same."""
+        state = None
+        with suppress(OSError):
+            state = journal_of(self._place()[0], directory)
+        if state is None:
             raise VariantFileError(
-                f"the new files are committed to {self.dest}, but an old file could not be removed ({error}): the "
-                "next job that writes there tries again",
-                reason="overwrite-failed",
+                f"it is unknown whether the new files are committed to {self.dest} ({error}): read the directory "
+                "before you write the rows again",
+                reason="unknown-outcome",
+                file=self.dest,
             ) from error
+        return state[1]
 
     def _prepare(self, journal: Journal, replaced: tuple[str, ...] | None) -> None:
         """Write the plan, and check that no other job has a conflicting plan."""
@@ -230,7 +255,7 @@ class Staging:
             other_job = next(
                 (job for job, other_plan in other_journals(filesystem, root, directory) if other_plan.remove), None
             )
-            visible = {info.path for info in files_that_count(filesystem, root)}
+            visible = {info.path for info in visible_files(filesystem, root)}
             if other_job is not None or (
                 replaced is not None and not {f"{root}/{name}" for name in old_files} <= visible
             ):
@@ -254,10 +279,10 @@ class Staging:
             return False
         journal, committed = journal_state
         if committed:
-            journal.carry_through(filesystem, root)
+            journal.complete(filesystem, root)
             self._clear()
         else:
-            journal.take_back(filesystem, root)
+            journal.undo(filesystem, root)
             with suppress(FileNotFoundError):
                 filesystem.delete_file(f"{directory}/{PREPARED}")
         return committed
@@ -265,7 +290,7 @@ class Staging:
     def _clear(self) -> None:
         """Remove the directory of the job, the journal first, and the directory above unless it has other jobs."""
         filesystem, path = filesystem_of(self.directory)
-        for name in (COMMITTED, PREPARED, _OWNER):  # without the owner file, tasks start nothing more
+        for name in (COMMITTED, PREPARED, OWNER):  # without the owner file, tasks start nothing more
             if filesystem.get_file_info(f"{path}/{name}").type == pafs.FileType.File:
                 filesystem.delete_file(f"{path}/{name}")
         for is_last in (False, False, True):
@@ -279,11 +304,11 @@ class Staging:
         _remove_empty(filesystem, posixpath.dirname(path))
 
 
-def sweep(dest: str) -> list[str]:
+def sweep(dest: str, *, only_journals: bool = False) -> list[str]:
     """Clean up after dead jobs in a directory: complete their commits, or undo them. Return the jobs.
 
     A job is dead if its process is gone, or, if that is unknown, if nothing of it changed for 24 hours. Committed plans
-    are completed in any case.
+    are completed in any case. With `only_journals`, jobs that had not begun to commit are kept.
     """
     filesystem, root = filesystem_of(dest)
     temporary = f"{root.rstrip('/')}/{TEMPORARY}"
@@ -292,11 +317,35 @@ def sweep(dest: str) -> list[str]:
         if info.type != pafs.FileType.Directory:
             continue
         journal = journal_of(filesystem, info.path)
+        if journal is None and only_journals:
+            continue
         if (journal is not None and journal[1]) or _is_dead(filesystem, info.path):
             Staging(dest, job=info.base_name).abort()
             swept.append(info.base_name)
     _remove_empty(filesystem, temporary)
     return swept
+
+
+def recover(paths: Iterable[str | os.PathLike[str]], filesystem: pafs.FileSystem | None = None) -> None:
+    """Complete or undo interrupted commits to the directories above some files, and remove temporaries of dead writers.
+
+    Operations that write single files call it first: a commit that is completed later would remove the files that it
+    replaces by name. On an object store only the directories of a URI and of its partitions are checked.
+    """
+    names = [path_text(path) for path in paths]
+    for folder in dict.fromkeys(posixpath.dirname(name) for name in names):
+        system, place = filesystem_of(folder or ".", filesystem)
+        if isinstance(system, pafs.LocalFileSystem):
+            above = [str(parent) for parent in (Path(place).absolute(), *Path(place).absolute().parents)]
+            directories = [parent for parent in above if os.path.isdir(f"{parent}/{TEMPORARY}")]  # noqa: PTH112
+        else:
+            directories = [committed_directory(folder)] if filesystem is None else []
+        for directory in directories:
+            with suppress(VariantFileError, OSError):
+                sweep(directory, only_journals=True)
+    places = [filesystem_of(name, filesystem) for name in names]
+    for system, path in places[:1]:
+        sweep_temporaries(system, [linked_file(system, path) for _, path in places])
 
 
 def _remove_empty(filesystem: pafs.FileSystem, directory: str) -> None:
@@ -317,10 +366,7 @@ def _remove_folders(filesystem: pafs.FileSystem, root: str) -> None:
 
 
 def _is_dead(filesystem: pafs.FileSystem, directory: str) -> bool:
-    owner = None
-    with suppress(OSError, ValueError, TypeError), filesystem.open_input_stream(f"{directory}/{_OWNER}") as stream:
-        owner = JobOwner.from_token(stream.read().decode())
-    return is_dead(owner, _modification_times(filesystem, directory))
+    return is_dead(job_owner(filesystem, directory), _modification_times(filesystem, directory))
 
 
 def _modification_times(filesystem: pafs.FileSystem, directory: str) -> Iterator[float]:
@@ -418,7 +464,7 @@ def staging_beside(file: str) -> Staging:
 
 def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
     """Return the data files of a directory and their companions; other files, and tables below it, are kept."""
-    names = [info.path[len(root) :].strip("/") for info in files_that_count(filesystem, root)]
+    names = [info.path[len(root) :].strip("/") for info in visible_files(filesystem, root)]
     tables = table_directories(names)
     return tuple(
         name

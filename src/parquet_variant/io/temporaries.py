@@ -1,8 +1,7 @@
 """Owners of jobs and unfinished files: the process that writes them, and whether it still runs.
 
 Owns identifying processes across restarts of the machine and containers, the temporary name of a file until it is
-complete, and finding the temporary files of dead writers. The operations that write one file decide when to look;
-`staging` handles the directory of a job.
+complete, replacing a file, and the temporary files of dead writers. `staging` handles the directory of a job.
 """
 
 from __future__ import annotations
@@ -13,16 +12,21 @@ import os
 import platform
 import posixpath
 import re
+import stat
 import time
 import uuid
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.fs as pafs
 
+from parquet_variant.io.filesystems import write_errors
+
 _NAME = re.compile(r"\.(?P<name>.+)\.(?:(?P<owner>[0-9a-f]{12}-[0-9a-f]+-[0-9a-f]+)-[0-9a-f]{8}|[0-9a-f]{32})\.tmp")
+# Bytes of a file name in its temporary names.
+_MAX_STEM = 180
 # If the state of the process is unknown, files that did not change for this many seconds are dead.
 STALE_AFTER = 24 * 3600
 
@@ -143,7 +147,63 @@ def temporary_beside(path: str) -> str:
     (True, True)
     """
     folder, name = posixpath.split(path)
-    return posixpath.join(folder, f".{name}.{JobOwner.current().to_token()}-{uuid.uuid4().hex[:8]}.tmp")
+    return posixpath.join(folder, f".{_stem(name)}.{JobOwner.current().to_token()}-{uuid.uuid4().hex[:8]}.tmp")
+
+
+def _stem(name: str) -> str:
+    """Return the part of a file name that its temporary names contain: names may have only 255 bytes."""
+    return os.fsdecode(os.fsencode(name)[:_MAX_STEM])
+
+
+def linked_file(filesystem: pafs.FileSystem, path: str) -> str:
+    """Return the file that a path leads to: the target of a symbolic link on a disk, else the path."""
+    return os.path.realpath(path) if isinstance(filesystem, pafs.LocalFileSystem) and Path(path).is_symlink() else path
+
+
+def open_temporary(filesystem: pafs.FileSystem, temporary: str, target: str) -> pafs.NativeFile:
+    """Open a temporary file for writing, with the permissions of the file that it will replace."""
+    stream = filesystem.open_output_stream(temporary)
+    keep_mode(filesystem, temporary, target)
+    return stream
+
+
+def keep_mode(filesystem: pafs.FileSystem, file: str, replaced: str) -> None:
+    """Give a local file the permissions of the file that it will replace, if that exists."""
+    if isinstance(filesystem, pafs.LocalFileSystem):
+        with suppress(FileNotFoundError):
+            Path(file).chmod(stat.S_IMODE(Path(replaced).stat().st_mode))
+
+
+@contextmanager
+def atomic_file(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path next to a local file, which it replaces if the block succeeds, and is removed if not.
+
+    Permissions of the file and a symbolic link to it are kept. Temporary files of dead writers are removed. Errors of
+    the file system inside the block are raised as `VariantFileError`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_file(f"{folder}/a.txt") as staged:
+    ...         _ = staged.write_text("complete")
+    ...     Path(f"{folder}/a.txt").read_text(), len(os.listdir(folder))
+    ('complete', 1)
+    """
+    disk = pafs.LocalFileSystem()
+    path = Path(linked_file(disk, os.fspath(target)))
+    sweep_temporaries(disk, [str(path)])
+    staged = Path(temporary_beside(str(path)))
+    with write_errors(path):
+        try:
+            yield staged
+            descriptor = os.open(staged, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            keep_mode(disk, str(staged), str(path))
+            staged.replace(path)
+        finally:
+            staged.unlink(missing_ok=True)
 
 
 def sweep_temporaries(filesystem: pafs.FileSystem, paths: Iterable[str]) -> None:
@@ -151,7 +211,7 @@ def sweep_temporaries(filesystem: pafs.FileSystem, paths: Iterable[str]) -> None
     names: dict[str, set[str]] = {}
     for path in paths:
         folder, name = posixpath.split(path)
-        names.setdefault(folder, set()).add(name)
+        names.setdefault(folder, set()).add(_stem(name))
     for folder, files in names.items():
         for name in dead_temporaries(filesystem, folder, files):
             with suppress(OSError):

@@ -21,7 +21,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError
 from parquet_variant.interop.display import display_texts
 from parquet_variant.interop.json_rows import holds_variants, is_variant, json_rows, nested_texts
-from parquet_variant.io.atomic_file import atomic_file
+from parquet_variant.io.temporaries import atomic_file
 
 FORMATS = {
     ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson",

@@ -18,8 +18,9 @@ from parquet_variant.ingestion.partition_by import PartitionBy, check_derived_va
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
+from parquet_variant.io.temporaries import keep_mode, linked_file
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.tables.partitions import partition_directory
 
@@ -124,7 +125,10 @@ class ParquetFileDestination(FileDestination):
         moves = [*((file, self.bad_records_path) for file in bad), (data[0], self.dest)]
         for file, target in moves:
             filesystem, path = filesystem_of(file.path)
-            filesystem.move(path, filesystem_of(target)[1])
+            replaced = linked_file(filesystem, filesystem_of(target)[1])
+            with write_errors(target):
+                keep_mode(filesystem, path, replaced)
+                filesystem.move(path, replaced)
         self._staging.discard()
         return [self.dest.rpartition("/")[2]]
 

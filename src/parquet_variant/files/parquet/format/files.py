@@ -43,7 +43,7 @@ from parquet_variant.files.parquet.format.footer_cache import (
 from parquet_variant.files.parquet.format.page_places import chunk_start_of
 from parquet_variant.files.parquet.format.pyarrow_limits import footer_for_pyarrow, with_wide_decimals
 from parquet_variant.files.parquet.format.statistics import footer_metadata, writer_of
-from parquet_variant.io.commit_journal import entries_that_count, fixed_part, glob_match
+from parquet_variant.io.commit_journal import fixed_part, glob_match, visible_entries
 from parquet_variant.io.filesystems import (
     ICEBERG_METADATA,
     filesystem_of,
@@ -302,7 +302,7 @@ def _with_relative_paths(files: list[ParquetSource], base: str) -> dict[str, _Re
 
 def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
     base = path.rstrip("/")
-    entries = entries_that_count(system, path)
+    entries = visible_entries(system, path)
     if any(f"{info.path}/".startswith(f"{base}/_delta_log/") for info in entries):
         raise VariantFileError(
             f"{path} is a Delta table, whose log lists the current files: read it with pv.delta", reason="delta-table"
@@ -335,7 +335,7 @@ def _is_visible(path: str, base: str) -> bool:
 def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
     base = fixed_part(pattern)
     files: dict[str, ParquetSource] = {}
-    for info in sorted(entries_that_count(system, base), key=lambda info: str(info.path)):
+    for info in sorted(visible_entries(system, base), key=lambda info: str(info.path)):
         name = posixpath.normpath(info.path)
         if not glob_match(name.split("/"), posixpath.normpath(pattern).split("/")):
             continue

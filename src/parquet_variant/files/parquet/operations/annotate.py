@@ -22,8 +22,9 @@ from parquet_variant.files.parquet.format.footer import (
     parse_schema,
     refuse_signed,
 )
-from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.temporaries import sweep_temporaries, temporary_beside
+from parquet_variant.io.filesystems import filesystem_of, write_errors
+from parquet_variant.io.staging import recover
+from parquet_variant.io.temporaries import linked_file, open_temporary, temporary_beside
 
 _COPY_BYTES = 4 << 20
 
@@ -62,6 +63,8 @@ def annotate(
     ('v',)
     """
     system, name = filesystem_of(path, filesystem)
+    recover([path], filesystem)
+    name = linked_file(system, name)
     size = locate(name, system)[0].size
     with system.open_input_file(name) as source:
         footer = footer_bytes(source, name)
@@ -81,10 +84,9 @@ def annotate(
 
 def _replace(system: fs.FileSystem, name: str, source: pa.NativeFile, body: int, footer: bytes) -> None:
     """Write a copy with another footer to a temporary file, then rename it."""
-    sweep_temporaries(system, [name])
     temporary = temporary_beside(name)
     try:
-        with system.open_output_stream(temporary) as stream:
+        with write_errors(name), open_temporary(system, temporary, name) as stream:
             source.seek(0)
             while body > 0:
                 piece = source.read(min(body, _COPY_BYTES))
@@ -95,7 +97,8 @@ def _replace(system: fs.FileSystem, name: str, source: pa.NativeFile, body: int,
                 stream.write(piece)
                 body -= len(piece)
             stream.write(footer + len(footer).to_bytes(4, "little") + MAGIC)
-        system.move(temporary, name)
+            stream.close()
+            system.move(temporary, name)
     except BaseException:
         if system.get_file_info(temporary).type == fs.FileType.File:
             system.delete_file(temporary)

@@ -35,7 +35,7 @@ from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, has_delta_log, has_iceberg_metadata, path_text
-from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging
+from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging, sweep
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.keywords import with_keywords
 
@@ -198,6 +198,8 @@ def optimize_directory(
     """Compact and re-shred the files of a directory, in any file format; see `optimize`."""
     root = path_text(path).rstrip("/")
     _check_directory(root)
+    if not options.dry_run:
+        sweep(root)
     sources = format.files(root)
     files = [format.describe(source) for source in sources]
     drift = None

@@ -30,8 +30,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
-from parquet_variant.io.staging import check_target
-from parquet_variant.io.temporaries import sweep_temporaries
+from parquet_variant.io.staging import check_target, recover
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
 from parquet_variant.support.choices import FileMode, Layout, OnConflict
@@ -116,8 +115,7 @@ def rewrite(
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
     WriterOptions.of(write)  # Check options before files are read.
     targets = plan_rewrite(source, dest, filesystem, mode=mode)
-    names = (filesystem_of(target, filesystem)[1] for _, target in targets)
-    sweep_temporaries(filesystem_of(dest, filesystem)[0], names)
+    recover([target for _, target in targets], filesystem)
     if schema == "infer":
         profile, sources = partial(profile_task, column=column), [file for file, _ in targets]
         schema = infer(engine.reduce("infer the schema", profile, sources, Profile.merge)).schema

@@ -17,7 +17,7 @@ from parquet_variant.files.parquet.writing.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.options import WriterKeywords
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.interop.table_of import table_of
-from parquet_variant.io.temporaries import sweep_temporaries
+from parquet_variant.io.staging import recover
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.support.choices import Layout
@@ -80,8 +80,8 @@ def write(
     """
     check_choice("layout", layout, get_args(Layout))
     columns = {column: data} if isinstance(data, VariantArray) else data
+    recover([path], options.get("filesystem"))
     with VariantWriter(path, **options) as file:
-        sweep_temporaries(file.filesystem, [file.path])
         if schema is not None or layout != "final":
             columns = _shredded(columns, schema, layout, frozenset(options.get("variants", ())))
         file.write_batch(columns)

@@ -42,7 +42,7 @@ from parquet_variant.files.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import check_target
-from parquet_variant.io.temporaries import temporary_beside
+from parquet_variant.io.temporaries import linked_file, open_temporary, temporary_beside
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.kernels.shredding.schema_table import SchemaTable
 from parquet_variant.query.selection import Selected, read_selection
@@ -184,7 +184,8 @@ class VariantWriter:
         self._nulls: dict[tuple[str, ...], int] = {}
         self._done = False
         check_target(self.filesystem, self.path, mode)
-        self._temporary = temporary_beside(self.path)
+        self._target = linked_file(self.filesystem, self.path)
+        self._temporary = temporary_beside(self._target)
 
     # ---- batches
 
@@ -252,7 +253,7 @@ class VariantWriter:
         try:
             if folder:
                 self.filesystem.create_dir(folder, recursive=True)
-            self._stream = self.filesystem.open_output_stream(self._temporary)
+            self._stream = open_temporary(self.filesystem, self._temporary, self._target)
         except (OSError, pa.ArrowException) as error:
             raise VariantFileError(f"cannot create {self.path}: {error}", reason="cannot-create") from None
         options, self._schema, self._annotated = self._options, table.schema, annotated
@@ -335,7 +336,7 @@ class VariantWriter:
                 self._end_group()
                 footer, size = self._file.close(self._key_values(self._schema))
                 self._stream.close()
-                self.filesystem.move(self._temporary, self.path)
+                self.filesystem.move(self._temporary, self._target)
         except BaseException:
             self.abort()
             raise

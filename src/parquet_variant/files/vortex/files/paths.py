@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.io.commit_journal import files_that_count
+from parquet_variant.io.commit_journal import visible_files
 from parquet_variant.io.filesystems import filesystem_of, path_text, refuse_no_path
 from parquet_variant.io.staging import check_target
 from parquet_variant.support.choices import FileMode
@@ -33,7 +33,7 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
     """
     name = path_text(path).removeprefix("file://")
     if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
-        infos = files_that_count(pafs.LocalFileSystem(), name)
+        infos = visible_files(pafs.LocalFileSystem(), name)
         files = sorted(info.path for info in infos if info.path.endswith(SUFFIX))
         parts = ((file, Path(os.path.relpath(file, name)).parts) for file in files)
         return [file for file, names in parts if not any(part.startswith(("_", ".")) for part in names)]

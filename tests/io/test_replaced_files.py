@@ -1,0 +1,109 @@
+"""One file that appears only when it is complete."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.errors import VariantFileError
+from parquet_variant.io.temporaries import atomic_file
+
+
+@pytest.mark.parametrize("old", [None, "old"])
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path, old: str | None) -> None:
+    target = tmp_path / "a.txt"
+    if old is not None:
+        target.write_text(old)
+    with pytest.raises(VariantFileError), atomic_file(target) as staged:
+        staged.write_text("half")
+        raise OSError(28, "No space left on device")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ([] if old is None else [old])
+
+
+def test_a_page_that_does_not_fit_on_the_disk_is_not_left_half_written(tmp_path: Path) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text('{"a": 1}\n' * 10)
+
+    def limit_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    page = tmp_path / "page.html"
+    page.write_text("old page")
+    command = [sys.executable, "-m", "parquet_variant.cli", "explore", str(source), "--html", str(page)]
+    run = subprocess.run(command, preexec_fn=limit_files, capture_output=True, text=True, check=False)
+    assert run.returncode != 0
+    assert str(page) in run.stderr
+    assert "Traceback" not in run.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ndjson", "page.html"]
+    assert page.read_text() == "old page"
+
+
+def _rewrite(path: Path, other: Path) -> None:
+    pv.parquet.rewrite(other, path, mode="overwrite")
+
+
+def _ingest(path: Path, other: Path) -> None:
+    source = other.with_suffix(".ndjson")
+    source.write_text("1\n")
+    pv.ingest(source, path, mode="overwrite", one_file=True)
+
+
+REPLACE = {
+    "write": lambda path, other: pv.parquet.write(path, pv.parse_json(["1"]), mode="overwrite"),
+    "rewrite": _rewrite,
+    "annotate": lambda path, other: pv.parquet.annotate(path, []),
+    "ingest": _ingest,
+    "atomic_file": lambda path, other: _replace(path),
+}
+
+
+def _replace(path: Path) -> None:
+    with atomic_file(path) as staged:
+        staged.write_text("new")
+
+
+@pytest.mark.parametrize("work", REPLACE)
+def test_a_replaced_file_keeps_its_permissions_and_its_link(work: str, tmp_path: Path) -> None:
+    target, link, other = tmp_path / "kept" / "a.parquet", tmp_path / "link.parquet", tmp_path / "b.parquet"
+    pv.parquet.write(target, pv.parse_json(["0"]))
+    pv.parquet.write(other, pv.parse_json(["1"]))
+    target.chmod(0o600)
+    link.symlink_to(target)
+    before = target.read_bytes()
+    REPLACE[work](link, other)
+    assert link.is_symlink()
+    assert target.read_bytes() != before
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["a.parquet"]
+
+
+def test_a_new_file_is_not_readable_while_it_replaces_a_private_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, pv.parse_json(["0"]))
+    path.chmod(0o600)
+    with pv.parquet.VariantWriter(path, mode="overwrite") as writer:
+        writer.write_batch({"v": pv.parse_json(["1"])})
+        assert {stat.S_IMODE(item.stat().st_mode) for item in tmp_path.iterdir()} == {0o600}
+
+
+def test_the_next_writer_removes_what_a_killed_writer_of_any_file_left(tmp_path: Path) -> None:
+    target = tmp_path / "page.html"
+    code = f"""
+import os
+from parquet_variant.io.temporaries import atomic_file
+with atomic_file({str(target)!r}) as staged:
+    staged.write_text("half")
+    os._exit(9)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
+    assert len(list(tmp_path.iterdir())) == 1
+    _replace(target)
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
