@@ -30,7 +30,7 @@ requirements = $(BIN)/python -c '$(REQUIREMENTS)'
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --progress-bar off
 
 # Objects of kernels that did not change are taken from ~/.cache/parquet-variant.
-build = PYTHONPATH=src $(BIN)/python -m parquet_variant.machine_code.building
+build = PYTHONPATH=src $(BIN)/python -m parquet_variant.kernels.machine_code.building
 
 # Stamp files record what is installed: a second run starts at once, and a changed pyproject.toml installs again.
 VENV_STAMP := $(VENV)/.made
@@ -71,7 +71,7 @@ check: lint ## lint, and the unit tests that need no Spark: under two minutes
 
 test-oldest: $(OLDEST_STAMP) ## the core tests with the oldest pyarrow, NumPy and DuckDB that pyproject.toml allows
 	$(say) 'Running the core tests with the oldest dependencies'
-	@PYTHONPATH=src $(OLDEST)/bin/python -m parquet_variant.machine_code.building
+	@PYTHONPATH=src $(OLDEST)/bin/python -m parquet_variant.kernels.machine_code.building
 	@HYPOTHESIS_PROFILE=small $(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -q $(OLDEST_TESTS)
 
 judges: $(DEV_STAMP) $(JUDGES_STAMP) ## tests in which other engines judge our tables; needs Maven Central
@@ -188,7 +188,7 @@ wheels: $(VENV_STAMP) ## build wheels for x86-64 and, with a linker from PyPI, f
 
 clean: ## remove .venv and everything that the targets made
 	$(say) 'Removing .venv, caches and output'
-	@rm -rf $(VENV) dist src/parquet_variant/machine_code/libraries demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
+	@rm -rf $(VENV) dist src/parquet_variant/kernels/machine_code/libraries demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
 		spark-warehouse
 	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -67,7 +67,7 @@ def _prepared(data: DataSet) -> dict[str, Callable[[], Any]]:
 
 
 def _work() -> None:
-    from parquet_variant.machine_code import entry_points
+    from parquet_variant.kernels.machine_code import entry_points
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one thread
     vars(entry_points)["levels_here"] = lambda: ()  # of no level: for this CPU, with all that it can

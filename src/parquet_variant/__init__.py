@@ -43,7 +43,7 @@ _NAMES = {
     "ops.variant_type": "try_variant_type variant_type",
     "ingestion.ingest": "infer ingest profile read_json",
     "ingestion.result": "IngestResult",
-    "machine_code.entry_points": "warmup",
+    "kernels.machine_code.entry_points": "warmup",
     "path": "VariantPath",
     "tables.publishing.publish": "publish",
     "tables.publishing.result": "PublishResult",

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.machine_code.entry_points import Jit, MachineCode
-from parquet_variant.machine_code.levels import levels_here
-from parquet_variant.machine_code.library import TABLE, Library, file_name
+from parquet_variant.kernels.machine_code.entry_points import Jit, MachineCode
+from parquet_variant.kernels.machine_code.levels import levels_here
+from parquet_variant.kernels.machine_code.library import TABLE, Library, file_name
 from parquet_variant.testing import json_texts, shredding_schemas
 
 pytestmark = [
@@ -29,8 +29,8 @@ pytestmark = [
 def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[MachineCode, dict[str, Any]]]]:
     """Every way to the code, each with the entry points that it has given; the process's own comes back at the end."""
     pytest.importorskip("numba", reason="the libraries are built here, which needs Numba")
-    from parquet_variant.machine_code.building.build import build
-    from parquet_variant.machine_code.functions import find_kernels
+    from parquet_variant.kernels.machine_code.building.build import build
+    from parquet_variant.kernels.machine_code.functions import find_kernels
 
     folder = tmp_path_factory.mktemp("libraries")
     build(levels_here(), folder / "built", processes=1)
@@ -51,11 +51,11 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Machi
 
 def _with(code: MachineCode, entries: dict[str, Any], texts: list[str], schema: pv.ShreddingSchema) -> list[Any]:
     """What the main operations give, bytes and all, with kernels from one place."""
-    from parquet_variant.machine_code.functions import find_kernels
+    from parquet_variant.kernels.machine_code.functions import find_kernels
 
     kernels = find_kernels()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("parquet_variant.machine_code.entry_points.machine_code", lambda: code)
+        patch.setattr("parquet_variant.kernels.machine_code.entry_points.machine_code", lambda: code)
         for kernel in kernels:
             kernel.__dict__.pop("_entry", None)
             if kernel.symbol in entries:
@@ -89,7 +89,7 @@ def test_they_are_different_ways(codes: Any) -> None:
 
 
 def test_every_kernel_is_in_the_library(codes: Any) -> None:
-    from parquet_variant.machine_code.functions import find_kernels
+    from parquet_variant.kernels.machine_code.functions import find_kernels
 
     library, _ = codes[0]
     for kernel in find_kernels():

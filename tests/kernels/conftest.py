@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from parquet_variant.machine_code.entry_points import Jit
+from parquet_variant.kernels.machine_code.entry_points import Jit
 
 
 @cache
@@ -20,4 +20,4 @@ def compiled_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are in no library, so that they are compiled, whatever way the process takes."""
     pytest.importorskip("numba", reason="kernels are compiled here, which needs Numba")
     code = _code()
-    monkeypatch.setattr("parquet_variant.machine_code.entry_points.machine_code", lambda: code)
+    monkeypatch.setattr("parquet_variant.kernels.machine_code.entry_points.machine_code", lambda: code)

@@ -20,9 +20,9 @@ from typing import Any
 
 import parquet_variant as pv
 from parquet_variant.kernels import buffer_pool
+from parquet_variant.kernels.machine_code.entry_points import machine_code
+from parquet_variant.kernels.machine_code.interpreting.registered_memory import OWNED_BLOCKS
 from parquet_variant.kernels.python_intrinsics import ownership
-from parquet_variant.machine_code.entry_points import machine_code
-from parquet_variant.machine_code.interpreting.registered_memory import OWNED_BLOCKS
 
 
 class Interpreted:

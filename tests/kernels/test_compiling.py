@@ -11,9 +11,9 @@ import pytest
 
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.machine_code.functions import Kernel
-from parquet_variant.machine_code.levels import X86_64
-from parquet_variant.machine_code.signatures import Bools, Int64s, Int64Table, ReadOnlyInt64s
+from parquet_variant.kernels.machine_code.functions import Kernel
+from parquet_variant.kernels.machine_code.levels import X86_64
+from parquet_variant.kernels.machine_code.signatures import Bools, Int64s, Int64Table, ReadOnlyInt64s
 
 pytestmark = pytest.mark.usefixtures("compiled_here")
 
@@ -226,7 +226,7 @@ def test_the_garbage_collector_is_left_as_it_was(collects: bool) -> None:
 
 
 def _fingerprint(compiled: Kernel, level: str = X86_64) -> str:
-    from parquet_variant.machine_code.building.fingerprints import fingerprint
+    from parquet_variant.kernels.machine_code.building.fingerprints import fingerprint
 
     return fingerprint(compiled, level)
 
@@ -254,7 +254,7 @@ def test_objects_are_distinguished_by_all_that_they_are_made_of() -> None:
 
 def test_nothing_of_the_machine_that_builds_is_in_the_code() -> None:
     from parquet_variant.kernels.json.scan import line_ends
-    from parquet_variant.machine_code.building.objects import build_objects
+    from parquet_variant.kernels.machine_code.building.objects import build_objects
 
     (content,) = build_objects(line_ends, (X86_64,))
     assert b"pv_json_scan_line_ends" in content

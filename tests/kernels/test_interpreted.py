@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from parquet_variant.machine_code.interpreting.registered_memory import BadAddress, RegisteredMemory
+from parquet_variant.kernels.machine_code.interpreting.registered_memory import BadAddress, RegisteredMemory
 
 _OPERATIONS = r"""
 import datetime as dt, decimal, json, uuid
@@ -56,9 +56,8 @@ def _run(script: str, mode: str, path: Path, check: bool = True) -> subprocess.C
 @pytest.mark.machine_code
 def test_checked_kernels_do_the_same_as_machine_code_and_leave_no_memory_behind(tmp_path: Path) -> None:
     script = f"path = {str(tmp_path / 'x.parquet')!r}\n{_OPERATIONS}"
-    script += (
-        "from parquet_variant.machine_code.interpreting.registered_memory import OWNED_BLOCKS\nprint(OWNED_BLOCKS)"
-    )
+    script += "from parquet_variant.kernels.machine_code.interpreting import registered_memory as memory\n"
+    script += "print(memory.OWNED_BLOCKS)"
     checked = _run(script, "checked", tmp_path).stdout
     assert checked == _run(script, "", tmp_path).stdout
     assert checked.endswith("set()\n")
@@ -69,7 +68,7 @@ import numpy as np
 from parquet_variant.errors import KernelsError
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import address_of, load_u8, store_u64
-from parquet_variant.machine_code.signatures import Int64s
+from parquet_variant.kernels.machine_code.signatures import Int64s
 
 @helper
 def read(address):
@@ -123,7 +122,7 @@ def test_a_debugger_stops_in_the_lines_of_a_kernel(tmp_path: Path) -> None:
 import pdb, sys
 import numpy as np
 from parquet_variant.kernels.compiling import kernel
-from parquet_variant.machine_code.signatures import Int64s
+from parquet_variant.kernels.machine_code.signatures import Int64s
 
 @kernel
 def total(values: Int64s) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from parquet_variant.machine_code.entry_points import machine_code
+from parquet_variant.kernels.machine_code.entry_points import machine_code
 
 _COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 _SCRIPT = Path(__file__).with_name("failing_operations.py")

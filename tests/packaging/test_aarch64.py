@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from parquet_variant.machine_code.levels import AARCH64, X86_64, levels_of_wheel
+from parquet_variant.kernels.machine_code.levels import AARCH64, X86_64, levels_of_wheel
 
 QEMU = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
 SOURCE = Path(__file__).with_name("parse_corpus.c")
@@ -24,8 +24,8 @@ pytestmark = [
 
 def _program(folder: Path, level: str) -> Path:
     pytest.importorskip("numba", reason="a kernel is compiled here")
+    from parquet_variant.kernels.machine_code.building.objects import build_objects
     from parquet_variant.kernels.tapes.parse_json import parse_rows
-    from parquet_variant.machine_code.building.objects import build_objects
 
     (content,) = build_objects(parse_rows, (level,))
     compiled = folder / f"{level}.o"

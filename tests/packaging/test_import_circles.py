@@ -12,9 +12,9 @@ PACKAGE = "parquet_variant"
 # The modules that import modules of this package by a computed name, and why.
 IMPORTS_BY_STRING = {
     "parquet_variant.support.lazy_names": "loads public names and registered methods on first use",
-    "parquet_variant.machine_code.functions": "discovers the kernels of a package",
-    "parquet_variant.machine_code.interpreting.interpreter": "loads the Python form of intrinsics on first use",
-    "parquet_variant.machine_code.building.frontend": "loads the instructions of intrinsics, which import Numba",
+    "parquet_variant.kernels.machine_code.functions": "discovers the kernels of a package",
+    "parquet_variant.kernels.machine_code.interpreting.interpreter": "loads the Python form of intrinsics on first use",
+    "parquet_variant.kernels.machine_code.building.frontend": "loads the instructions of intrinsics (Numba)",
 }
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 import parquet_variant
-from parquet_variant.machine_code.levels import X86_64, levels_here, levels_of_wheel
+from parquet_variant.kernels.machine_code.levels import X86_64, levels_here, levels_of_wheel
 
 PACKAGE = Path(parquet_variant.__file__).parent
 CODE = """
 import sys
 {before}
 import parquet_variant as pv
-from parquet_variant.machine_code.entry_points import machine_code
+from parquet_variant.kernels.machine_code.entry_points import machine_code
 rows = pv.parse_json(['{{"a": [1, 2.5], "b": "x"}}', "3"])
 shredded = pv.shred_variant(rows, "a array<bigint>, b string")
 assert pv.to_json(pv.unshred_variant(shredded)).to_pylist() == ['{{"a":[1,2.5],"b":"x"}}', "3"]
@@ -37,8 +37,8 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with libraries of all levels of this machine, and nothing else."""
     pytest.importorskip("numba", reason="the libraries are built here, which needs Numba")
-    from parquet_variant.machine_code.building.build import build
-    from parquet_variant.machine_code.library import FOLDER
+    from parquet_variant.kernels.machine_code.building.build import build
+    from parquet_variant.kernels.machine_code.library import FOLDER
 
     root = tmp_path_factory.mktemp("installed")
     copied = root / "parquet_variant"
@@ -207,7 +207,9 @@ def test_an_unknown_way_is_refused(package: Path) -> None:
 
 @pytest.mark.skipif(X86_64 not in levels_of_wheel(), reason="one level only")
 def test_a_cpu_without_avx2_gets_the_baseline(package: Path) -> None:
-    before = "import parquet_variant.machine_code.levels as l; l.cpu_flags = lambda: frozenset({'sse4_2', 'avx'})"
+    before = (
+        "import parquet_variant.kernels.machine_code.levels as l; l.cpu_flags = lambda: frozenset({'sse4_2', 'avx'})"
+    )
     assert _told(_run(package.parent, before=before)) == "built x86-64"
 
 

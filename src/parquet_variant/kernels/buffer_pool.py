@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.c_memory import HEADER_BYTES, free, malloc, prefer_huge_pages
-from parquet_variant.machine_code.interpreting.registered_memory import MEMORY, OWNED_BLOCKS, is_checking
+from parquet_variant.kernels.machine_code.interpreting.registered_memory import MEMORY, OWNED_BLOCKS, is_checking
 from parquet_variant.support.fork_safety import in_forked_child
 
 _MAX_BLOCKS = 16

@@ -13,9 +13,9 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from parquet_variant.machine_code.entry_points import entry_point
-from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
-from parquet_variant.machine_code.signatures import Allocations
+from parquet_variant.kernels.machine_code.entry_points import entry_point
+from parquet_variant.kernels.machine_code.functions import Helper, Intrinsic, Kernel
+from parquet_variant.kernels.machine_code.signatures import Allocations
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Parameters = ParamSpec("Parameters")
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 def _numba_type(compiled: Helper | Intrinsic | Kernel) -> Any:
     """Return the Numba type of a function; imports Numba."""
-    from parquet_variant.machine_code.building.frontend import type_of
+    from parquet_variant.kernels.machine_code.building.frontend import type_of
 
     return type_of(compiled)
 

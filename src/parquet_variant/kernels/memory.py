@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from parquet_variant.kernels.compiling import helper, intrinsic, kernel
-from parquet_variant.machine_code.interpreting.registered_memory import is_checking, register
-from parquet_variant.machine_code.signatures import Int64s
+from parquet_variant.kernels.machine_code.interpreting.registered_memory import is_checking, register
+from parquet_variant.kernels.machine_code.signatures import Int64s
 
 # Load the unsigned or signed integer, or the IEEE double or float, at an address; integers become ``int64``.
 load_u8 = intrinsic(__name__, "load_u8")

@@ -8,8 +8,8 @@ Memory that comes from Python must never be grown or freed here. Entries are ``i
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, intrinsic
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.ownership import Memory, allocate, disown, own, reallocate
-from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 # No address space is larger.
 _MAX_ADDRESS_SPACE = 1 << 47

@@ -17,8 +17,8 @@ from typing import Annotated
 
 from parquet_variant.kernels.c_memory import HEADER_BYTES
 from parquet_variant.kernels.compiling import helper, intrinsic
+from parquet_variant.kernels.machine_code.signatures import Allocations, OwnerType
 from parquet_variant.kernels.memory import load_u64, store_u64
-from parquet_variant.machine_code.signatures import Allocations, OwnerType
 
 _HEADER: int = HEADER_BYTES
 

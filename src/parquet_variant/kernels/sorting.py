@@ -6,7 +6,7 @@ Owns one algorithm: most runs are short or already sorted, and NumPy's sort allo
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.machine_code.signatures import Int64s
+from parquet_variant.kernels.machine_code.signatures import Int64s
 
 
 @helper

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from parquet_variant.support.fork_safety import loading
+
 
 def __getattr__(name: str) -> Any:
-    import pyarrow.compute
+    with loading():
+        import pyarrow.compute
 
     return globals().setdefault(name, getattr(pyarrow.compute, name))

@@ -1,57 +1,30 @@
-"""Locks that a forked process can still take: a child inherits a held lock, but not the thread that would release it.
+"""State that a forked process can still use: a child inherits held locks, but not the threads that would release them.
 
-Owns `cached_property` without a lock, locks that a fork replaces (`in_forked_child`) or waits for (`hold_during_fork`),
-and waiting for imports. Importing this module registers the hook for imports.
+Owns `cached_property` without a lock, locks that a child replaces (`in_forked_child`), and imports of other threads: a
+fork waits for the first use of a public name (`loading`), in which libraries are loaded that cannot be loaded twice;
+other unfinished imports are begun again in the child. Later forks wait for nothing, and no fork takes a lock.
 """
 
 from __future__ import annotations
 
-import _imp
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import _bootstrap
-from typing import Any, Generic, Protocol, TypeVar, overload
+from threading import get_ident
+from typing import Any, Generic, TypeVar, overload
 
 Value = TypeVar("Value")
-
-# Packages whose modules are imported on first use, possibly by a thread while another thread forks.
-_LAZY_PACKAGES = sys.stdlib_module_names | {
-    "parquet_variant",
-    "pyarrow",
-    "numpy",
-    "pandas",
-    "duckdb",
-    "sqlglot",
-    "llvmlite",
-    "numba",
-}
-# A fork waits this long for other threads. The limit only matters if an import or a compilation never ends.
-_FORK_SECONDS = 10.0
-
-
-class Lock(Protocol):
-    """A lock, such as `threading.RLock()` returns."""
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take the lock; return False if another thread holds it and `blocking` is False."""
-
-    def release(self) -> None:
-        """Release the lock."""
-
-
-_LOCKS: list[Lock] = []
-_held: list[Lock] = []
 
 
 class cached_property(Generic[Value]):  # noqa: N801 - the name of the standard library's decorator
     """A property that is computed on first use and stored in the instance.
 
     Python 3.11 computes `functools.cached_property` under a lock that all instances share. If another thread computes
-    one while the process forks, the child can never read that property. Here threads that come first together compute
-    the value more than once, and all get the same object.
+    one while the process forks, the child can never read that property. Later versions have no lock, but threads that
+    come first together get different objects. Here they compute the value more than once, and all get the same object.
 
     Examples
     --------
@@ -69,9 +42,6 @@ class cached_property(Generic[Value]):  # noqa: N801 - the name of the standard 
         self._name = function.__name__
         self.__doc__ = function.__doc__
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
     @overload
     def __get__(self, instance: None, owner: type) -> cached_property[Value]: ...
     @overload
@@ -80,9 +50,8 @@ class cached_property(Generic[Value]):  # noqa: N801 - the name of the standard 
         """Return the value, or the property itself when it is looked up on the class."""
         if instance is None:
             return self
-        values = instance.__dict__
         # Python looks into the instance first, so that this runs only before the value is stored.
-        value: Value = values.setdefault(self._name, self._function(instance))
+        value: Value = instance.__dict__.setdefault(self._name, self._function(instance))
         return value
 
 
@@ -96,58 +65,58 @@ def in_forked_child(function: Callable[[], None]) -> Callable[[], None]:
     return function
 
 
-def hold_during_fork(lock: Lock) -> None:
-    """Let a fork wait until no thread holds a lock, because what it protects is unusable while a thread changes it.
-
-    The lock must be one that its thread can take again (`threading.RLock`).
-    """
-    _LOCKS.append(lock)
-
-
-class _ImportLock:
-    """The lock under which importlib makes the locks of modules, taken only while no other thread imports."""
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take the lock; return False if another thread imports a module that a child may need."""
-        _imp.acquire_lock()
-        this_thread = threading.get_ident()
-        # Module locks are private to importlib, but the same in Python 3.3 to 3.14. A lock exists while its module is
-        # imported, and has no owner for a moment before it is taken.
-        for name, reference in list(getattr(_bootstrap, "_module_locks", {}).items()):
-            lock = reference()
-            if lock is not None and name.partition(".")[0] in _LAZY_PACKAGES and lock.owner != this_thread:
-                _imp.release_lock()
-                return False
-        return True
-
-    def release(self) -> None:
-        """Release the lock."""
-        _imp.release_lock()
+# A fork waits this long for other threads. The limit only matters if an import never ends.
+_MAX_SECONDS = 10.0
+# The threads that load public names or libraries for the first time, and those that are about to fork.
+_loading: set[int] = set()
+_forking: set[int] = set()
 
 
-def _take_locks() -> bool:
-    """Take all locks, or none of them if another thread has one."""
-    # The hook of logging waits for its lock after the lock of imports is taken here: another thread must not have it.
-    of_logging = getattr(sys.modules.get("logging"), "_lock", None)
-    for lock in [*_LOCKS, *filter(None, [of_logging]), _ImportLock()]:
-        if not lock.acquire(blocking=False):
-            _release_locks()
-            return False
-        _held.append(lock)
-    return True
-
-
-def _release_locks() -> None:
-    while _held:
-        _held.pop().release()
+@contextmanager
+def loading() -> Iterator[None]:
+    """Let forks of other threads wait while the block imports modules for the first time."""
+    thread = get_ident()
+    if thread in _loading:
+        yield
+        return
+    while _forking - {thread}:
+        time.sleep(0.001)
+    _loading.add(thread)
+    try:
+        yield
+    finally:
+        _loading.discard(thread)
 
 
 def _before_fork() -> None:
-    """Wait until a child can import and compile: it would wait forever for a lock of a thread that it does not have."""
-    deadline = time.monotonic() + _FORK_SECONDS
-    while not _take_locks() and time.monotonic() < deadline:
+    _forking.add(get_ident())
+    end = time.monotonic() + _MAX_SECONDS
+    while _loading - {get_ident()} and time.monotonic() < end:
         time.sleep(0.001)
 
 
+def _after_fork() -> None:
+    _forking.discard(get_ident())
+
+
+@in_forked_child
+def _forget_other_threads() -> None:
+    """Forget the modules that other threads were importing, so that the child imports them again.
+
+    Python makes the lock of imports new in a child, but not the locks of modules, which are private to importlib and
+    the same in Python 3.3 to 3.14: a child would wait forever for a module that a thread of its parent was importing.
+    """
+    _forking.clear()
+    _loading.intersection_update({get_ident()})
+    locks = getattr(_bootstrap, "_module_locks", {})
+    for name, reference in list(locks.items()):
+        lock = reference()
+        # A lock without an owner may be held for the moment in which a thread takes it.
+        if lock is not None and lock.owner != get_ident():
+            locks.pop(name, None)
+            if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+                del sys.modules[name]
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_release_locks, after_in_child=_release_locks)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork)

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-# Imported for its effect: a fork waits for the imports that other threads make here.
-import parquet_variant.support.fork_safety  # noqa: F401
 from parquet_variant.errors import VariantError
+from parquet_variant.support.fork_safety import loading
 
 # Optional libraries, and what to install for each.
 _SQL = "'parquet-variant[sql]'"
@@ -54,7 +53,7 @@ def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str],
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
-        with optional_libraries(f"{'.'.join(['pv', *package.split('.')[1:][-1:]])}.{name}"):
+        with optional_libraries(f"{'.'.join(['pv', *package.split('.')[1:][-1:]])}.{name}"), loading():
             module = import_module(f"parquet_variant.{modules[name]}")
         value = module if modules[name] in PACKAGES else getattr(module, name)
         setattr(sys.modules[package], name, value)
@@ -75,7 +74,7 @@ def registered_method(name: str) -> Callable[..., Any]:
     'python_objects'
     """
     module, _, function = _METHODS[name].partition(":")
-    with optional_libraries(name):
+    with optional_libraries(name), loading():
         implementation: Callable[..., Any] = getattr(import_module(f"parquet_variant.{module}"), function)
     return implementation
 

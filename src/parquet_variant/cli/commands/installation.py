@@ -50,8 +50,8 @@ def doctor(as_json: AsJson = False) -> int:
 def warmup(as_json: AsJson = False) -> int:
     """Compile kernels that were not built with the package, as in a checkout or on rare platforms."""
     from parquet_variant.cli.output import Progress, print_json
-    from parquet_variant.machine_code.cache import cache_home
-    from parquet_variant.machine_code.entry_points import machine_code, warmup
+    from parquet_variant.kernels.machine_code.cache import cache_home
+    from parquet_variant.kernels.machine_code.entry_points import machine_code, warmup
 
     begun = time.monotonic()
     with Progress() as progress:
@@ -90,7 +90,7 @@ def _installed_libraries() -> dict[str, Any]:
 
 def _kernels() -> str:
     from parquet_variant.errors import VariantError
-    from parquet_variant.machine_code.entry_points import machine_code
+    from parquet_variant.kernels.machine_code.entry_points import machine_code
 
     try:
         code = machine_code()

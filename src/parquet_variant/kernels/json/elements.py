@@ -17,8 +17,8 @@ from parquet_variant.kernels.json.scan import (
     last_of_escape,
     plain_until,
 )
+from parquet_variant.kernels.machine_code.signatures import UInt8s
 from parquet_variant.kernels.native_vectors import address_in
-from parquet_variant.machine_code.signatures import UInt8s
 
 _SPACE, _TAB, _COMMA = 0x20, 0x09, 0x2C
 

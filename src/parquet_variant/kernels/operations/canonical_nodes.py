@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import export_table, new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.operations.validate import scalar_is_valid
@@ -20,7 +21,6 @@ from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.reading import MALFORMED, Container, scalar, value_kind, value_size
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
-from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
 _MAX_DEPTH = 1000
 # A frame's own columns: the node that is filled, and where the order of its fields is (-1: as they are).

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from parquet_variant.encoding.edits import EditKind
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.native_vectors import export_table, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.tape import put_node
-from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
 UNCHANGED, CHANGED, LEFT = range(3)
 

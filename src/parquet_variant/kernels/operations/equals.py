@@ -9,10 +9,10 @@ from __future__ import annotations
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import divide_by_power
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import equal, load_f32, load_f64
 from parquet_variant.kernels.values.reading import scalar
 from parquet_variant.kernels.values.value_nodes import RAW
-from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
 
 @helper

@@ -15,6 +15,7 @@ from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import export_vector, filled_vector, new_vector, reserve
 from parquet_variant.kernels.ownership import Memory
@@ -22,7 +23,6 @@ from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.values.containers import uint_width
 from parquet_variant.kernels.values.name_tables import NameTable
 from parquet_variant.kernels.values.reading import metadata_header
-from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 
 @kernel

@@ -26,6 +26,8 @@ from parquet_variant.kernels.json.scalar_text import (
 )
 from parquet_variant.kernels.json.scan import STATUS, scan_string
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.interpreting.registered_memory import reads_whole_blocks
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import copy, load_u8, load_u64, stops_of_32, store_u8, store_u64, trailing_zeros
 from parquet_variant.kernels.native_vectors import export_bytes, new_table, reserve_bytes
 from parquet_variant.kernels.ownership import Memory, allocate
@@ -33,8 +35,6 @@ from parquet_variant.kernels.values.name_tables import UNUSABLE
 from parquet_variant.kernels.values.reading import MALFORMED, EncodedValues, scalar_of_size, value_size
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
-from parquet_variant.machine_code.interpreting.registered_memory import reads_whole_blocks
-from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
 _MICROS, _NANOS = 1_000_000, 1_000_000_000
 _MAX_SCALE = 38

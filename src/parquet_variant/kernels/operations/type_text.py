@@ -13,11 +13,11 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json.scalar_text import int_text
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import load_u64, store_u8, store_u64
 from parquet_variant.kernels.native_vectors import export_bytes, new_table, reserve_bytes, reserve_rows
 from parquet_variant.kernels.ownership import Memory, allocate
 from parquet_variant.kernels.values.reading import scalar
-from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
 # Types that the kernel knows by number; other types only occur in the tables.
 CODES = ("VOID", "BIGINT", "DECIMAL", "DOUBLE", "ARRAY", "OBJECT", "VARIANT")

@@ -12,6 +12,7 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.ownership import Memory
@@ -27,7 +28,6 @@ from parquet_variant.kernels.values.reading import (
     value_size,
 )
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, open_container
-from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
 _MAX_SCALE = 38
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s
 from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, store_u32
-from parquet_variant.machine_code.signatures import Int32s, Int64s
 
 # Signed, because kernels compute in int64; multiplication wraps around in the same way.
 _P1, _P2, _P3, _P4, _P5 = (

@@ -7,8 +7,8 @@ pages to `chunks`.
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, ReadOnlyInt32s, ReadOnlyUInt8s
 from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64
-from parquet_variant.machine_code.signatures import Int32s, Int64s, ReadOnlyInt32s, ReadOnlyUInt8s
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80
 

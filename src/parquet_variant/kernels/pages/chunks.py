@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64, store_u8, store_u32, store_u64
 from parquet_variant.kernels.native_vectors import address_in
 from parquet_variant.kernels.pages.deltas import read_deltas
 from parquet_variant.kernels.pages.run_reading import packed_value, read_indices, read_levels
-from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
 # Columns of a table of pages: rows, encoding, start and stop of levels and values, and number of values (filled).
 FIRST, COUNT, ENCODING, LEVELS, LEVELS_STOP, VALUES, STOP, PRESENT = range(8)

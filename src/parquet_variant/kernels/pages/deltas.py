@@ -7,10 +7,10 @@ read or written. Leaves the other encodings to `chunks`. An empty ``valid`` mean
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Int64s, UInt8s
 from parquet_variant.kernels.memory import copy, load_u8, store_u32, store_u64
 from parquet_variant.kernels.native_vectors import address_in
 from parquet_variant.kernels.pages.run_reading import packed_value
-from parquet_variant.machine_code.signatures import Int64s, UInt8s
 
 
 @helper

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.hashing import MIX_A, MIX_B, hash_bytes
+from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import copy, equal, load_s32, load_u64
 from parquet_variant.kernels.native_vectors import address_in
 from parquet_variant.kernels.pages.levels import ByteArrays, is_set, offset_at
-from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 
 # Columns of the table of distinct byte arrays.
 _HASH, _SIZE, _START = range(3)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyUInt8s, UInt8s
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyUInt8s, UInt8s
 
 _TRUE, _FALSE, _I8, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 4, 6, 7, 8, 9, 10, 12
 _BYTE_ARRAY = 6

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Int64s, UInt8s
 from parquet_variant.kernels.memory import load_s32, load_u8, load_u64
-from parquet_variant.machine_code.signatures import Int64s, UInt8s
 
 
 class ByteArrays(NamedTuple):

@@ -7,8 +7,8 @@ writing to `runs`.
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper
+from parquet_variant.kernels.machine_code.signatures import UInt8s
 from parquet_variant.kernels.memory import load_u8, load_u64, store_u32, store_u64
-from parquet_variant.machine_code.signatures import UInt8s
 
 
 @helper

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Int64s
 from parquet_variant.kernels.memory import load_s32, load_u8, load_u32, load_u64, store_u8, store_u64
-from parquet_variant.machine_code.signatures import Int64s
 
 _BLOCK, _MINIBLOCK = 128, 32
 # Number of equal numbers from which a run pays off, because it interrupts the packed groups around it.

@@ -8,10 +8,10 @@ bytes, one value after the other. The caller provides enough room.
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s
 from parquet_variant.kernels.memory import copy, load_u8, load_u64, move, store_u32, trailing_zeros
 from parquet_variant.kernels.pages.levels import ByteArrays, is_set, offset_at
 from parquet_variant.kernels.pages.runs import put_deltas
-from parquet_variant.machine_code.signatures import Int32s, Int64s
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parquet_variant.machine_code.interpreting.translation import wrap
+from parquet_variant.kernels.machine_code.interpreting.translation import wrap
 
 _MASK = (1 << 64) - 1
 

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from parquet_variant.machine_code.interpreting.registered_memory import check
-from parquet_variant.machine_code.interpreting.translation import wrap
+from parquet_variant.kernels.machine_code.interpreting.registered_memory import check
+from parquet_variant.kernels.machine_code.interpreting.translation import wrap
 
 
 def _loader(form: str) -> Callable[[int], Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parquet_variant.machine_code.interpreting.interpreter import array_at
+from parquet_variant.kernels.machine_code.interpreting.interpreter import array_at
 
 
 def vector_at(address: int, size: int) -> Any:

@@ -6,7 +6,7 @@ Owns the list of blocks that kernels own, by which tests find leaks.
 from __future__ import annotations
 
 from parquet_variant.kernels.c_memory import HEADER_BYTES, raw_free, raw_realloc
-from parquet_variant.machine_code.interpreting.registered_memory import MEMORY, OWNED_BLOCKS, is_checking
+from parquet_variant.kernels.machine_code.interpreting.registered_memory import MEMORY, OWNED_BLOCKS, is_checking
 
 
 def reallocated(block: int, size: int) -> int:

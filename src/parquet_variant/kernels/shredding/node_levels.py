@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import load_u8, load_u32, move, store_u8
 from parquet_variant.kernels.native_vectors import export_bytes, filled_vector, reserve_bytes
 from parquet_variant.kernels.ownership import Memory, allocate
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, PRIMITIVE_NODE, VARIANT_NODE, S
 from parquet_variant.kernels.shredding.shred_tape import BUFFERS, COUNTS
-from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 # Rows of the table of entries: three per schema node, for its group and for the two columns of the group.
 E_GROUP, E_VALUE, E_TYPED = range(3)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.kernels.memory import copy, load_s32, store_u8, store_u32, store_uint
 from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_vector, reserve
 from parquet_variant.kernels.ownership import Memory
@@ -25,7 +26,6 @@ from parquet_variant.kernels.sorting import sort_with
 from parquet_variant.kernels.tapes.tape import PATH, SHAPE, kind_of, path_of, scale_of
 from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.values.scalar_slots import exact_slot, scalar_size, store_slot, write_scalar
-from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table
 
 # Columns of the counts table that `measure` fills; it has one row per schema node.
 COUNTS = numbered("VALUE_COUNT VALUE_BYTES TYPED_COUNT TYPED_BYTES")

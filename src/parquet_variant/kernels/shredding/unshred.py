@@ -16,6 +16,7 @@ from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, load_uint, store_u32
 from parquet_variant.kernels.native_vectors import (
     address_in,
@@ -30,7 +31,6 @@ from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NO
 from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.values.reading import MALFORMED, container, load_fixed, value_kind, value_size
 from parquet_variant.kernels.values.value_nodes import RAW
-from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
 # Columns of the input table, which has one row per schema node: addresses of buffers, 0 for missing buffers. Validity
 # is

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import equal, load_u8
 from parquet_variant.kernels.native_vectors import export_table, new_table, reserve_rows
 from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.string_forms import string_form
 from parquet_variant.kernels.tapes.tape import DROPPED, path_of
-from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 # Columns of the rules table, one row per rule set. KINDS is a bit set of the allowed kinds. Bounds are inclusive; those
 # of doubles are in the order of `_ordered_bits`, and those of DATE, MICROS and NANOS are in the units of the kinds.

@@ -6,12 +6,12 @@ Owns that step, so that no other kernel needs to know about duplicates. Leaves f
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import copy
 from parquet_variant.kernels.native_vectors import address_in, new_table, new_vector
 from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.interning import HashedTable, Interned, export_hashed, hashed_table, successor
 from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, PATH, SHAPE, path_of
-from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 
 @helper

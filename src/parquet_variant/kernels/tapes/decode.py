@@ -22,6 +22,7 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.hashing import HASH_SEED, hash_bytes
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import filled_vector, new_table, reserve_rows
 from parquet_variant.kernels.ownership import Memory
@@ -46,7 +47,6 @@ from parquet_variant.kernels.values.reading import (
     value_size,
 )
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
-from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 _OK, _VALUE, _FIELD_ID, _NAME, _NAME_TEXT, _DUPLICATE, _OVERLAP, _METADATA = range(8)
 _FAULTS = {

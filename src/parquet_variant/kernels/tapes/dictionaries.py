@@ -17,13 +17,13 @@ from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.hashing import MIX_A
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.kernels.memory import address_of, copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import export_vector, filled_vector, new_vector, refilled_vector, reserve
 from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tapes.tape import KEY, SHAPE, Tape
 from parquet_variant.kernels.values.containers import uint_width
-from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.types import MAX_OFFSET
 
 

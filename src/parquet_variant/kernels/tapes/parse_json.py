@@ -12,6 +12,7 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.hashing import hash_bytes
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, PLAIN, STATUS, scan_number, scan_string, unescape
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import equal, load_u8, load_u32
 from parquet_variant.kernels.native_vectors import new_table, reserve_rows
 from parquet_variant.kernels.ownership import Memory
@@ -26,7 +27,6 @@ from parquet_variant.kernels.tapes.interning import (
     shape_after,
 )
 from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, KEY, PATH, SHAPE, path_of
-from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 
 _WORD_TRUE = int.from_bytes(b"true", "little")
 _WORD_ALSE = int.from_bytes(b"alse", "little")

@@ -14,9 +14,9 @@ import numpy as np
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import kernel, numbered
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.tapes.compact import compact
 from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, PATH, Tape, kind_of, path_of
-from parquet_variant.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.path import VariantPath
 
 # What happens to the values at a path: removed, visited because a wanted path goes through them, or kept whole.

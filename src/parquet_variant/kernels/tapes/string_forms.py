@@ -10,8 +10,8 @@ from parquet_variant.kernels.civil_time import NO_DAY, days_since_epoch, digits_
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, STATUS, scan_number
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import load_u8, store_u64
-from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 # The forms, in the order of their columns in a profile.
 FORM = numbered("DATE TIMESTAMP TIMESTAMP_NTZ UUID NUMBER")

@@ -18,8 +18,8 @@ import pyarrow as pa
 from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.buffer_pool import release
 from parquet_variant.kernels.compiling import helper, numbered
+from parquet_variant.kernels.machine_code.signatures import Int64Table
 from parquet_variant.kernels.memory import copy_spans
-from parquet_variant.machine_code.signatures import Int64Table
 from parquet_variant.support.fork_safety import cached_property
 
 # Flag bits of a node's tag.

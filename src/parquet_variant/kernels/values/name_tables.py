@@ -14,9 +14,9 @@ import pyarrow as pa
 from parquet_variant.kernels.arrow_buffers import plain_binary
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
+from parquet_variant.kernels.machine_code.signatures import Int64s, UInt8s
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.values.reading import metadata_header
-from parquet_variant.machine_code.signatures import Int64s, UInt8s
 
 SORTED, UNSORTED, UNUSABLE = range(3)
 

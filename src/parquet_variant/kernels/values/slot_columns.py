@@ -11,9 +11,9 @@ from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.int128 import digits_of, round_by_power
 from parquet_variant.kernels.json.scan import decimal_kind, int_kind
 from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.machine_code.signatures import Bools, Int64s, UInt8s
 from parquet_variant.kernels.memory import load_u8, store_u64
 from parquet_variant.kernels.values.scalar_slots import exact_slot, scalar_size, write_scalar
-from parquet_variant.machine_code.signatures import Bools, Int64s, UInt8s
 
 
 @kernel

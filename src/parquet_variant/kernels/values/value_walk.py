@@ -7,9 +7,9 @@ and the columns of a frame from `OWN` on, to the kernels that walk, and the layo
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper
+from parquet_variant.kernels.machine_code.signatures import Int64Table
 from parquet_variant.kernels.memory import load_uint
 from parquet_variant.kernels.values.reading import Container, container
-from parquet_variant.machine_code.signatures import Int64Table
 
 # Columns of a frame: addresses of the ids, offsets and values, the widths of ids and offsets (the id width of an array
 # is 0), the end of the values, the bytes of values that no child has taken, the number of children, and the number of

@@ -86,7 +86,7 @@ def _has_pandas() -> bool:
 
 
 if not _has_pandas():
-    # pyarrow looks for pandas once, under a lock of C++ that a forked child could never take. A fork waits for imports.
+    # pyarrow looks for pandas once, under a lock of C++ that a forked child could never take: do it on the first use.
     pa.array([""], pa.string())
 
 

@@ -14,7 +14,7 @@ from functools import update_wrapper
 from importlib import import_module
 from typing import Any
 
-from parquet_variant.machine_code.signatures import Signature, packer, unpacker
+from parquet_variant.kernels.machine_code.signatures import Signature, packer, unpacker
 from parquet_variant.support.fork_safety import cached_property
 
 # Returns the Numba type of a kernel, helper or intrinsic.
@@ -135,8 +135,8 @@ def find_kernels() -> list[Kernel]:
     names = sorted(module.name for module in pkgutil.walk_packages(package.__path__, f"{_PACKAGE}."))
     kernels = {}
     for name in names:
-        # Modules of intrinsics need Numba.
-        if ".intrinsics" not in name:
+        # Modules of intrinsics and those that build need Numba.
+        if ".intrinsics" not in name and ".machine_code" not in name:
             for value in vars(import_module(name)).values():
                 if isinstance(value, Kernel) and value.py_func.__module__ == name:
                     kernels[value.symbol] = value

@@ -1,4 +1,4 @@
-"""``python -m parquet_variant.machine_code.building``: build the kernels into the source tree, with progress.
+"""``python -m parquet_variant.kernels.machine_code.building``: build the kernels into the source tree, with progress.
 
 Owns the command line and its messages.
 """
@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.machine_code.building.build import Report, build
-from parquet_variant.machine_code.levels import LEVELS, levels_here
+from parquet_variant.kernels.machine_code.building.build import Report, build
+from parquet_variant.kernels.machine_code.levels import LEVELS, levels_here
 
 
 def progress() -> Report:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
+from parquet_variant.kernels.machine_code.functions import Helper, Intrinsic, Kernel
 
 
 def _statements(path: Path) -> bytes:

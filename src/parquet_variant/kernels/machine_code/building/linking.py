@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.machine_code.levels import architecture, levels_of_wheel
+from parquet_variant.kernels.machine_code.levels import architecture, levels_of_wheel
 
 _OPTIONS = ("-shared", "-nostdlib", "-Wl,-s", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--gc-sections")
 

@@ -19,19 +19,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.machine_code.levels import levels_here
+from parquet_variant.kernels.machine_code.levels import levels_here
 
 if TYPE_CHECKING:
-    from parquet_variant.machine_code.functions import Kernel
+    from parquet_variant.kernels.machine_code.functions import Kernel
 
 # Directory of the package, or its path in a zip file.
-PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
 _FOREIGN = re.compile(rb"^from parquet_variant\.(types|encoding\.[\w.]+) import", re.MULTILINE)
 
 # Modules that decide how kernels are called and compiled.
 _COMPILING = {
-    *("machine_code/functions.py", "machine_code/signatures.py"),
-    *(f"machine_code/building/{name}.py" for name in ("frontend", "linking", "objects")),
+    *("kernels/machine_code/functions.py", "kernels/machine_code/signatures.py"),
+    *(f"kernels/machine_code/building/{name}.py" for name in ("frontend", "linking", "objects")),
 }
 
 
@@ -65,7 +65,7 @@ def source_hash(names: Iterable[str]) -> str:
 
 
 # Folder of the libraries in the package, and the table in it.
-FOLDER = "machine_code/libraries"
+FOLDER = "kernels/machine_code/libraries"
 TABLE = "kernels.json"
 # Symbol of a string in each library: the hash of its sources.
 HASH_SYMBOL = "pv_source_hash"
@@ -95,7 +95,7 @@ class Library:
         return address
 
 
-_BUILD = "rebuild it with: python -m parquet_variant.machine_code.building"
+_BUILD = "rebuild it with: python -m parquet_variant.kernels.machine_code.building"
 
 
 def _library_error(what: str, name: str) -> KernelsError:

@@ -20,10 +20,18 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.machine_code.building.linking import find_linker, link
-from parquet_variant.machine_code.building.objects import object_of_string
-from parquet_variant.machine_code.functions import Kernel, find_kernels
-from parquet_variant.machine_code.library import FOLDER, HASH_SYMBOL, PACKAGE, TABLE, file_name, source_hash, sources
+from parquet_variant.kernels.machine_code.building.linking import find_linker, link
+from parquet_variant.kernels.machine_code.building.objects import object_of_string
+from parquet_variant.kernels.machine_code.functions import Kernel, find_kernels
+from parquet_variant.kernels.machine_code.library import (
+    FOLDER,
+    HASH_SYMBOL,
+    PACKAGE,
+    TABLE,
+    file_name,
+    source_hash,
+    sources,
+)
 
 # Called with the name of a step, the number of finished kernels, and the number of all kernels.
 Report = Callable[[str, int, int], None]
@@ -37,7 +45,7 @@ def _order(kernels: list[Kernel]) -> list[Kernel]:
 
 def _work(waiting: SimpleQueue[Kernel], done: Callable[[], None], levels: Sequence[str], folder: Path) -> None:
     """Let a process compile kernels until none are waiting."""
-    command = [sys.executable, "-m", "parquet_variant.machine_code.building.worker"]
+    command = [sys.executable, "-m", "parquet_variant.kernels.machine_code.building.worker"]
     path = os.pathsep.join([str(Path(PACKAGE).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}

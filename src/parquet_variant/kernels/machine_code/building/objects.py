@@ -10,10 +10,10 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from parquet_variant.machine_code.building.fingerprints import fingerprint
-from parquet_variant.machine_code.cache import find_object, keep_object
-from parquet_variant.machine_code.functions import Kernel
-from parquet_variant.machine_code.levels import AARCH64, X86_64, X86_64_V3
+from parquet_variant.kernels.machine_code.building.fingerprints import fingerprint
+from parquet_variant.kernels.machine_code.cache import find_object, keep_object
+from parquet_variant.kernels.machine_code.functions import Kernel
+from parquet_variant.kernels.machine_code.levels import AARCH64, X86_64, X86_64_V3
 
 # Triple and CPU of each level; benchmarks compare with "host".
 TARGETS = {
@@ -64,7 +64,7 @@ def build_objects(kernel: Kernel, levels: tuple[str, ...]) -> list[bytes]:
         machine_code = find_object(key)
         if machine_code is None:
             # Importing Numba takes half a second, and is avoided if all objects are in the cache.
-            from parquet_variant.machine_code.building.frontend import bitcode
+            from parquet_variant.kernels.machine_code.building.frontend import bitcode
 
             made = made or bitcode(kernel)
             machine_code = _emit(llvm.parse_bitcode(made), level)

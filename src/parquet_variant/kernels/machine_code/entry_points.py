@@ -20,17 +20,22 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.machine_code.levels import levels_here
-from parquet_variant.support.fork_safety import cached_property, hold_during_fork
+from parquet_variant.kernels.machine_code.levels import levels_here
+from parquet_variant.support.fork_safety import cached_property, in_forked_child
 
 if TYPE_CHECKING:
-    from parquet_variant.machine_code.functions import Kernel
-    from parquet_variant.machine_code.interpreting.interpreter import Interpreter
+    from parquet_variant.kernels.machine_code.functions import Kernel
+    from parquet_variant.kernels.machine_code.interpreting.interpreter import Interpreter
 
 
-# Held while LLVM compiles, also during a fork: a child cannot use an LLVM that was compiling when it was forked.
+# Held while LLVM compiles. A child that was forked meanwhile has a lock of its own, but an LLVM that was compiling.
 _COMPILING = RLock()
-hold_during_fork(_COMPILING)
+
+
+@in_forked_child
+def _renew_lock() -> None:
+    global _COMPILING
+    _COMPILING = RLock()
 
 
 class Jit:
@@ -46,7 +51,7 @@ class Jit:
     def _engine(self) -> Any:
         import llvmlite.binding as llvm
 
-        from parquet_variant.machine_code.building.objects import new_target_machine
+        from parquet_variant.kernels.machine_code.building.objects import new_target_machine
 
         # The engine owns the target machine.
         return llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_target_machine(self.level))
@@ -56,7 +61,7 @@ class Jit:
         with _COMPILING:
             import llvmlite.binding as llvm
 
-            from parquet_variant.machine_code.building.objects import build_objects
+            from parquet_variant.kernels.machine_code.building.objects import build_objects
 
             # LLVM refuses a second object with the same symbol.
             if kernel.symbol not in self._addresses:
@@ -113,12 +118,12 @@ def machine_code() -> MachineCode:
             f"unknown {_VARIABLE}={mode!r}: set it to built, jit, python or checked, or unset it", reason="bad-option"
         )
     if mode in ("python", "checked"):
-        from parquet_variant.machine_code.interpreting.interpreter import Interpreter
+        from parquet_variant.kernels.machine_code.interpreting.interpreter import Interpreter
 
         return Interpreter(checked=mode == "checked")
     if mode == "jit":
         return _jit()
-    from parquet_variant.machine_code.library import load
+    from parquet_variant.kernels.machine_code.library import load
 
     try:
         return load()
@@ -127,7 +132,7 @@ def machine_code() -> MachineCode:
             raise
         if find_spec("numba") is None:
             raise KernelsError(f"{refused.message}; {_INSTALL}", reason=refused.reason, file=refused.file) from refused
-        if not Path(__file__).parents[3].joinpath("pyproject.toml").exists():  # not a checkout
+        if not Path(__file__).parents[4].joinpath("pyproject.toml").exists():  # not a checkout
             warnings.warn(f"kernels are compiled on first use: {refused}", RuntimeWarning, stacklevel=2)
         return _jit()
 
@@ -161,8 +166,8 @@ def warmup(progress: Callable[[str, int, int], None] | None = None) -> bool:
     code = machine_code()
     if code.way != "jit":
         return False
-    from parquet_variant.machine_code.building.build import build_all_objects
-    from parquet_variant.machine_code.functions import find_kernels
+    from parquet_variant.kernels.machine_code.building.build import build_all_objects
+    from parquet_variant.kernels.machine_code.functions import find_kernels
 
     report = progress or (lambda what, done, total: None)
     with tempfile.TemporaryDirectory() as folder:

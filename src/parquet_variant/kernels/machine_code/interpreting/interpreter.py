@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
-from parquet_variant.machine_code.interpreting.registered_memory import (
+from parquet_variant.kernels.machine_code.functions import Helper, Intrinsic, Kernel
+from parquet_variant.kernels.machine_code.interpreting.registered_memory import (
     MEMORY,
     BadAddress,
     start_checking,
 )
-from parquet_variant.machine_code.interpreting.translation import translated, wrap
-from parquet_variant.machine_code.signatures import ArrayType, RecordType
+from parquet_variant.kernels.machine_code.interpreting.translation import translated, wrap
+from parquet_variant.kernels.machine_code.signatures import ArrayType, RecordType
 
 
 class _Words:

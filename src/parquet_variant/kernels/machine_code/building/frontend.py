@@ -22,9 +22,9 @@ from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np import arrayobj
 
-from parquet_variant.machine_code.building.target import TARGET, Dispatcher, Library, dispatcher
-from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
-from parquet_variant.machine_code.signatures import ArrayType, RecordType
+from parquet_variant.kernels.machine_code.building.target import TARGET, Dispatcher, Library, dispatcher
+from parquet_variant.kernels.machine_code.functions import Helper, Intrinsic, Kernel
+from parquet_variant.kernels.machine_code.signatures import ArrayType, RecordType
 
 _WORD = ir.IntType(64)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import sys
 
-from parquet_variant.machine_code.building.objects import build_objects
-from parquet_variant.machine_code.functions import find_kernel
+from parquet_variant.kernels.machine_code.building.objects import build_objects
+from parquet_variant.kernels.machine_code.functions import find_kernel
 
 
 def _serve() -> None:
