@@ -41,7 +41,7 @@ def unshredded_file(data: DataSet) -> str:
 def plain_file(data: DataSet) -> str:
     """The values at the data set's paths as plain columns, written by pyarrow."""
     array = pv.parse_json(data.lines)
-    columns = {f"c{i}": pv.try_variant_get(array, path, kind) for i, (path, kind) in enumerate(data.paths)}
+    columns = {f"c{i}": pv.variant_get(array, path, kind, errors="null") for i, (path, kind) in enumerate(data.paths)}
     path = str(scratch() / f"{data.name}-plain.parquet")
     pq.write_table(pa.table(columns), path, compression="zstd", row_group_size=ROW_GROUP_ROWS)
     return path

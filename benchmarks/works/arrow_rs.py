@@ -95,7 +95,7 @@ def _text_bytes(array: Any) -> int:
 
 
 def _ours_get(array: Any, paths: list[tuple[str, str]]) -> int:
-    return sum(len(array) - pv.try_variant_get(array, path, kind).null_count for path, kind in paths)
+    return sum(len(array) - pv.variant_get(array, path, kind, errors="null").null_count for path, kind in paths)
 
 
 def _first_get(array: Any, paths: list[tuple[str, str]]) -> int:

@@ -22,25 +22,19 @@ _NAMES = {
     ),
     "explorer.explore": "explore",
     "ops.cast_to_variant": "cast_to_variant",
-    "ops.equals": "equals try_equals",
+    "ops.equals": "equals",
     "ops.get_variant_element": "VariantScalar get_variant_element get_variant_scalar",
-    "ops.is_variant_null": "is_variant_null try_is_variant_null",
-    "ops.parse_json": "parse_json try_parse_json",
-    "ops.python_objects": "from_python to_python try_from_python try_to_python",
-    "ops.schema_of_variant": (
-        "schema_of_variant schema_of_variant_agg try_schema_of_variant try_schema_of_variant_agg"
-    ),
+    "ops.is_variant_null": "is_variant_null",
+    "ops.parse_json": "parse_json",
+    "ops.python_objects": "from_python to_python",
+    "ops.schema_of_variant": "schema_of_variant schema_of_variant_agg",
     "ops.shred_variant": "infer_shredding_schema shred_variant unshred_variant",
-    "ops.to_json": "to_json try_to_json",
+    "ops.to_json": "to_json",
     "ops.validate": "validate",
-    "ops.value_edits": (
-        "strip_nulls try_strip_nulls try_variant_array_append try_variant_delete try_variant_insert "
-        "try_variant_normalize try_variant_set variant_array_append variant_delete variant_insert "
-        "variant_normalize variant_set"
-    ),
-    "ops.variant_explode": ("try_variant_explode try_variant_explode_outer variant_explode variant_explode_outer"),
-    "ops.variant_get": "try_variant_get variant_get",
-    "ops.variant_type": "try_variant_type variant_type",
+    "ops.value_edits": ("strip_nulls variant_array_append variant_delete variant_insert variant_normalize variant_set"),
+    "ops.variant_explode": "variant_explode",
+    "ops.variant_get": "variant_get",
+    "ops.variant_type": "variant_type",
     "ingestion.ingest": "infer ingest profile read_json",
     "ingestion.result": "IngestResult",
     "kernels.machine_code.entry_points": "warmup",

@@ -38,47 +38,28 @@ from parquet_variant.kernels.machine_code.entry_points import warmup as warmup
 from parquet_variant.layouts.shredding_schema import ShreddingSchema as ShreddingSchema
 from parquet_variant.ops.cast_to_variant import cast_to_variant as cast_to_variant
 from parquet_variant.ops.equals import equals as equals
-from parquet_variant.ops.equals import try_equals as try_equals
 from parquet_variant.ops.get_variant_element import VariantScalar as VariantScalar
 from parquet_variant.ops.get_variant_element import get_variant_element as get_variant_element
 from parquet_variant.ops.get_variant_element import get_variant_scalar as get_variant_scalar
 from parquet_variant.ops.is_variant_null import is_variant_null as is_variant_null
-from parquet_variant.ops.is_variant_null import try_is_variant_null as try_is_variant_null
 from parquet_variant.ops.parse_json import parse_json as parse_json
-from parquet_variant.ops.parse_json import try_parse_json as try_parse_json
 from parquet_variant.ops.python_objects import from_python as from_python
 from parquet_variant.ops.python_objects import to_python as to_python
-from parquet_variant.ops.python_objects import try_from_python as try_from_python
-from parquet_variant.ops.python_objects import try_to_python as try_to_python
 from parquet_variant.ops.schema_of_variant import schema_of_variant as schema_of_variant
 from parquet_variant.ops.schema_of_variant import schema_of_variant_agg as schema_of_variant_agg
-from parquet_variant.ops.schema_of_variant import try_schema_of_variant as try_schema_of_variant
-from parquet_variant.ops.schema_of_variant import try_schema_of_variant_agg as try_schema_of_variant_agg
 from parquet_variant.ops.shred_variant import infer_shredding_schema as infer_shredding_schema
 from parquet_variant.ops.shred_variant import shred_variant as shred_variant
 from parquet_variant.ops.shred_variant import unshred_variant as unshred_variant
 from parquet_variant.ops.to_json import to_json as to_json
-from parquet_variant.ops.to_json import try_to_json as try_to_json
 from parquet_variant.ops.validate import validate as validate
 from parquet_variant.ops.value_edits import strip_nulls as strip_nulls
-from parquet_variant.ops.value_edits import try_strip_nulls as try_strip_nulls
-from parquet_variant.ops.value_edits import try_variant_array_append as try_variant_array_append
-from parquet_variant.ops.value_edits import try_variant_delete as try_variant_delete
-from parquet_variant.ops.value_edits import try_variant_insert as try_variant_insert
-from parquet_variant.ops.value_edits import try_variant_normalize as try_variant_normalize
-from parquet_variant.ops.value_edits import try_variant_set as try_variant_set
 from parquet_variant.ops.value_edits import variant_array_append as variant_array_append
 from parquet_variant.ops.value_edits import variant_delete as variant_delete
 from parquet_variant.ops.value_edits import variant_insert as variant_insert
 from parquet_variant.ops.value_edits import variant_normalize as variant_normalize
 from parquet_variant.ops.value_edits import variant_set as variant_set
-from parquet_variant.ops.variant_explode import try_variant_explode as try_variant_explode
-from parquet_variant.ops.variant_explode import try_variant_explode_outer as try_variant_explode_outer
 from parquet_variant.ops.variant_explode import variant_explode as variant_explode
-from parquet_variant.ops.variant_explode import variant_explode_outer as variant_explode_outer
-from parquet_variant.ops.variant_get import try_variant_get as try_variant_get
 from parquet_variant.ops.variant_get import variant_get as variant_get
-from parquet_variant.ops.variant_type import try_variant_type as try_variant_type
 from parquet_variant.ops.variant_type import variant_type as variant_type
 from parquet_variant.path import VariantPath as VariantPath
 from parquet_variant.quality.check import check as check
@@ -160,31 +141,12 @@ __all__ = [
     "testing",
     "to_json",
     "to_python",
-    "try_equals",
-    "try_from_python",
-    "try_is_variant_null",
-    "try_parse_json",
-    "try_schema_of_variant",
-    "try_schema_of_variant_agg",
-    "try_strip_nulls",
-    "try_to_json",
-    "try_to_python",
-    "try_variant_array_append",
-    "try_variant_delete",
-    "try_variant_explode",
-    "try_variant_explode_outer",
-    "try_variant_get",
-    "try_variant_insert",
-    "try_variant_normalize",
-    "try_variant_set",
-    "try_variant_type",
     "typed",
     "unshred_variant",
     "validate",
     "variant_array_append",
     "variant_delete",
     "variant_explode",
-    "variant_explode_outer",
     "variant_get",
     "variant_insert",
     "variant_normalize",

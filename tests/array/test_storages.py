@@ -133,5 +133,5 @@ def test_rows_that_do_not_change_may_be_of_wide_offsets_and_null() -> None:
     missing = plain.storage.is_null()
     value = pc.if_else(missing, None, value)
     storage = pa.StructArray.from_arrays([plain.storage.field("metadata"), value], ["metadata", "value"], mask=missing)
-    changed = pv.try_variant_array_append(storage, "$.a", 1)
+    changed = pv.variant_array_append(storage, "$.a", 1, errors="null")
     assert changed.to_pylist() == [None, None, {"b": 2}]

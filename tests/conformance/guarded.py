@@ -95,7 +95,7 @@ KERNELS: dict[str, Callable[[pv.Variant], Any]] = {
     "profile": lambda v: Profile.of_array(column(v)),
     "sound": lambda v: sound_rows(column(v).storage),
     "validate": lambda v: pv.validate(column(v)),
-    "explode": lambda v: pv.variant_explode_outer(column(v)),
+    "explode": lambda v: pv.variant_explode(column(v), outer=True),
     "normalize": lambda v: pv.variant_normalize(column(v)),
     "strip": lambda v: pv.strip_nulls(column(v)),
     "set": lambda v: pv.variant_set(column(v), "$.a", 1),

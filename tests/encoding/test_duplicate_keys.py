@@ -96,9 +96,9 @@ def test_try_functions_give_null_for_it_and_the_other_rows(name: str) -> None:
     dictionary, value, key = OBJECTS[name]
     good = pv.Variant.from_python({key: 7})
     array = pv.VariantArray.from_variants([good, pv.Variant(dictionary, value), good])
-    assert pv.try_to_json(array).to_pylist() == [f'{{"{key}":7}}', None, f'{{"{key}":7}}']
-    assert pv.try_to_python(array) == [{key: 7}, None, {key: 7}]
-    assert pv.try_equals(array, good).to_pylist() == [True, None, True]
+    assert pv.to_json(array, errors="null").to_pylist() == [f'{{"{key}":7}}', None, f'{{"{key}":7}}']
+    assert pv.to_python(array, errors="null") == [{key: 7}, None, {key: 7}]
+    assert pv.equals(array, good, errors="null").to_pylist() == [True, None, True]
 
 
 @pytest.mark.parametrize("name", OBJECTS)

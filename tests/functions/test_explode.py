@@ -34,20 +34,20 @@ def test_every_child_with_its_place_and_key(values: list[Any]) -> None:
     expected = [_children(row, value) for row, value in enumerate(values)]
     assert _lines(pv.variant_explode(array)) == [line for lines in expected for line in lines]
     outer = [lines or [(row, None, None, None)] for row, lines in enumerate(expected)]
-    assert _lines(pv.variant_explode_outer(array)) == [line for lines in outer for line in lines]
+    assert _lines(pv.variant_explode(array, outer=True)) == [line for lines in outer for line in lines]
 
 
 @given(mutated_variants())
 def test_malformed_values_raise_or_are_passed_over(value: pv.Variant) -> None:
     array = pv.VariantArray.from_variants([pv.parse_json("[1]"), value, pv.parse_json('{"a":2}')])
-    there = _lines(pv.try_variant_explode(array))
+    there = _lines(pv.variant_explode(array, errors="null"))
     assert [line[:3] for line in there if line[0] != 1] == [(0, 0, None), (2, 0, "a")]
     try:
         lines = _lines(pv.variant_explode(array))
     except pv.MalformedVariantError as error:
         assert error.row == 1
         assert not [line for line in there if line[0] == 1]
-        assert [line[1] for line in _lines(pv.try_variant_explode_outer(array))] == [0, None, 0]
+        assert [line[1] for line in _lines(pv.variant_explode(array, outer=True, errors="null"))] == [0, None, 0]
     else:
         assert [line[:3] for line in lines] == [line[:3] for line in there]
 
@@ -66,9 +66,9 @@ def test_one_value_a_slice_a_shredded_array_and_the_type() -> None:
         b"ARROW:extension:metadata": b"",
     }
     assert table.schema.field("pos").type == pa.int32() and not table.schema.field("row").nullable
-    assert pv.variant_explode_outer(array[:0]).num_rows == 0
+    assert pv.variant_explode(array[:0], outer=True).num_rows == 0
 
 
 def test_a_conflict_is_no_row_to_pass_over() -> None:
     with pytest.raises(pv.SchemaError):
-        pv.try_variant_explode(pa.array([1]))
+        pv.variant_explode(pa.array([1]), errors="null")

@@ -32,16 +32,16 @@ def test_null_and_errors_with_rows() -> None:
     with pytest.raises(pv.CastError) as caught:
         pv.from_python(["a", object()])
     assert caught.value.row == 1
-    assert pv.try_from_python(["a", object(), [[1]]]).to_pylist() == ["a", None, [[1]]]
-    assert pv.try_from_python([[[1]]], max_depth=1).to_pylist() == [None]
+    assert pv.from_python(["a", object(), [[1]]], errors="null").to_pylist() == ["a", None, [[1]]]
+    assert pv.from_python([[[1]]], max_depth=1, errors="null").to_pylist() == [None]
     not_a_time = pv.Variant(b"\x11\x00\x00", bytes([12 << 2]) + (-(2**63)).to_bytes(8, "little", signed=True))
     assert np.isnat(np.datetime64(-(2**63), "us"))
     rows = pv.VariantArray.from_variants([array[2], not_a_time, pv.Variant(b"\x11\x00\x00", b"\x0c")])
     with pytest.raises(pv.VariantError) as refused:
         pv.to_python(rows)
     assert refused.value.row == 1
-    assert pv.try_to_python(rows) == [1, None, None]
-    assert pv.try_to_python(not_a_time) is None
+    assert pv.to_python(rows, errors="null") == [1, None, None]
+    assert pv.to_python(not_a_time, errors="null") is None
 
 
 ONE_VALUES = [{"a": 1}, "abc", b"abc", bytearray(b"a"), {1, 2}, 5, None, pv.Variant(b"\1\0\0", b"\0")]
@@ -53,29 +53,29 @@ def test_one_value_is_no_column(value: Any) -> None:
         with pytest.raises(pv.SchemaError) as caught:
             operation(value)
         assert caught.value.reason == "one-value"
-    assert len(pv.try_from_python(iter([value]))) == 1
+    assert len(pv.from_python(iter([value]), errors="null")) == 1
     assert pv.from_python({"a": 1, "b": 2}.values()).to_pylist() == [1, 2]
 
 
 def test_one_value_gives_one_variant() -> None:
     for value in ({"a": 1}, "abc", b"abc", 5, None, True):
         assert pv.from_python(value) == pv.Variant.from_python(value)
-        assert pv.try_from_python(value) == pv.Variant.from_python(value)
+        assert pv.from_python(value, errors="null") == pv.Variant.from_python(value)
     one = pv.parse_json("[1]")
     assert pv.from_python(one) is one
     with pytest.raises(pv.CastError):
         pv.from_python({1, 2})
-    assert pv.try_from_python({1, 2}) is None
+    assert pv.from_python({1, 2}, errors="null") is None
 
 
 def _one_by_one(column: list[pv.Variant | None]) -> list[str]:
-    return [repr(None if value is None else pv.try_to_python(value)) for value in column]
+    return [repr(None if value is None else pv.to_python(value, errors="null")) for value in column]
 
 
 @given(st.lists(st.none() | testing.variants(max_leaves=12) | testing.mutated_variants(), max_size=8))
 def test_a_column_gives_the_objects_of_its_values(column: list[pv.Variant | None]) -> None:
     array = pv.VariantArray.from_variants(column)
-    assert [repr(item) for item in pv.try_to_python(array)] == _one_by_one(column)
+    assert [repr(item) for item in pv.to_python(array, errors="null")] == _one_by_one(column)
     try:
         expected = [None if value is None else value.to_python() for value in column]
     except pv.VariantError as error:

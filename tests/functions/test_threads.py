@@ -56,7 +56,7 @@ def test_errors_name_the_row_of_the_column():
         with pytest.raises(pv.JsonError) as found:
             pv.parse_json(lines, threads=threads)
         assert (found.value.row, found.value.offset) == (2500, 6)
-        good = pv.try_parse_json(lines, threads=threads)
+        good = pv.parse_json(lines, threads=threads, errors="null")
         assert [number for number in range(ROWS) if good[number] is None and lines[number]] == [2500, 2700]
     values = [pv.Variant.from_python({"a": n, "s": "x" * 50}) for n in range(2000)]
     values[1500] = pv.Variant(b"\x11\0\0", b"\x0c")
@@ -96,6 +96,6 @@ def test_errors_become_null_in_every_slice():
     rows = [None if value is None else pv.Variant.from_python(value) for value in values]
     rows[100] = rows[2500] = pv.Variant(b"\x11\0\0", b"\x0c")
     column = pv.VariantArray.from_variants(rows)
-    alone = pv.try_to_json(column, threads=1)
+    alone = pv.to_json(column, threads=1, errors="null")
     assert (alone[100].as_py(), alone[101].as_py() is None, alone[2500].as_py()) == (None, False, None)
-    assert all(pv.try_to_json(column, threads=threads).equals(alone) for threads in (2, 3, None))
+    assert all(pv.to_json(column, threads=threads, errors="null").equals(alone) for threads in (2, 3, None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -107,7 +108,8 @@ def test_try_twins_give_null_where_a_row_would_raise(broken: list[object]) -> No
     parts = [one if isinstance(one, pv.Variant) else pv.Variant(*one) for one in broken]  # type: ignore[misc]
     array = pv.VariantArray.from_variants(parts)
     for name in ("schema_of_variant", "variant_type", "is_variant_null", "to_json"):
-        by_value, whole = getattr(pv, name), getattr(pv, f"try_{name}")
+        by_value = getattr(pv, name)
+        whole = partial(by_value, errors="null")
         expected: list[object] = []
         for row in range(len(array)):
             try:
@@ -118,8 +120,10 @@ def test_try_twins_give_null_where_a_row_would_raise(broken: list[object]) -> No
         if None in expected and len(expected) == 1:
             with pytest.raises(pv.VariantError):
                 by_value(array)
-    readable = [row for row, text in enumerate(pv.try_schema_of_variant(array).to_pylist()) if text is not None]
-    assert pv.try_schema_of_variant_agg(array) == pv.schema_of_variant_agg(array.take(readable))
+    readable = [
+        row for row, text in enumerate(pv.schema_of_variant(array, errors="null").to_pylist()) if text is not None
+    ]
+    assert pv.schema_of_variant_agg(array, errors="null") == pv.schema_of_variant_agg(array.take(readable))
 
 
 def test_try_twins_give_null_where_columns_contradict_each_other() -> None:
@@ -134,9 +138,9 @@ def test_try_twins_give_null_where_columns_contradict_each_other() -> None:
     )
     with pytest.raises(pv.ConflictError):
         pv.schema_of_variant(storage)
-    assert pv.try_schema_of_variant(storage).to_pylist() == ["BIGINT", None, "BIGINT", None]
-    assert pv.try_to_json(storage).to_pylist() == ["7", None, "1", None]
-    assert pv.try_schema_of_variant_agg(storage) == "BIGINT"
+    assert pv.schema_of_variant(storage, errors="null").to_pylist() == ["BIGINT", None, "BIGINT", None]
+    assert pv.to_json(storage, errors="null").to_pylist() == ["7", None, "1", None]
+    assert pv.schema_of_variant_agg(storage, errors="null") == "BIGINT"
 
 
 def test_the_kernel_spells_types_like_the_reference() -> None:
@@ -163,12 +167,12 @@ def test_the_kernel_spells_types_like_the_reference() -> None:
 def test_depth_is_counted_in_values_that_count_for_nothing_else() -> None:
     deep = "[" * 199 + "1" + "]" * 199
     array = pv.parse_json([f"[1, {deep}]", f"[1, [{deep}]]", "[1, []]"])
-    assert pv.try_schema_of_variant(array).to_pylist() == ["ARRAY<VARIANT>", None, "ARRAY<VARIANT>"]
+    assert pv.schema_of_variant(array, errors="null").to_pylist() == ["ARRAY<VARIANT>", None, "ARRAY<VARIANT>"]
 
 
 def test_numbers_of_several_types_are_cast_without_a_warning():
     values = [np.float32(1.5), 0x7F800001, "x", 0xFF812345]  # as a float, the last would be a signalling NaN
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        answer = pv.try_variant_get(pv.VariantArray.from_pylist(values), "$", pa.float64())
+        answer = pv.variant_get(pv.VariantArray.from_pylist(values), "$", pa.float64(), errors="null")
     assert answer.to_pylist() == [1.5, float(0x7F800001), None, float(0xFF812345)]

@@ -1,4 +1,4 @@
-"""`variant_get` and `try_variant_get`: one answer whatever the layout, and the reference's."""
+"""`variant_get`: one answer whatever the layout and the errors option, and the reference's."""
 
 from __future__ import annotations
 
@@ -91,7 +91,9 @@ def as_rows(array: pa.Array) -> list[str]:
 def by_reference(column: list[pv.Variant | None], path: str, target: pa.DataType, zone: str) -> pa.Array | None:
     """What casting value by value gives; None if Python cannot hold it."""
     try:
-        return [None if value is None else pv.try_variant_get(value, path, target, zone=zone) for value in column]
+        return [
+            None if value is None else pv.variant_get(value, path, target, zone=zone, errors="null") for value in column
+        ]
     except pv.VariantError as error:
         assert error.reason == "out-of-python"
         return None
@@ -103,7 +105,7 @@ def test_the_kernels_answer_as_the_reference(
 ) -> None:
     path, target = path_and_target
     expected = by_reference(column, path, target, zone)
-    found = pv.try_variant_get(pv.VariantArray.from_variants(column), path, target, zone=zone)
+    found = pv.variant_get(pv.VariantArray.from_variants(column), path, target, zone=zone, errors="null")
     assert found.validate(full=True) is None
     if expected is not None:
         assert repr(found.to_pylist()) == repr(expected)
@@ -139,7 +141,7 @@ def test_long_decimals_are_rounded_once(values: list[Decimal], target: pa.DataTy
     if scale is not None:
         array = pv.shred_variant(array, pv.ShreddingSchema.from_ddl(f"decimal(38,{scale})"))
     expected = [cast_variant(pv.Variant.from_python(value), target, safe=False) for value in values]
-    assert pv.try_variant_get(array, "$", target).to_pylist() == expected
+    assert pv.variant_get(array, "$", target, errors="null").to_pylist() == expected
 
 
 @given(data=st.data(), column=columns, path_and_target=paths_and_targets, zone=zones)
@@ -150,8 +152,8 @@ def test_every_layout_gives_the_same_answer(
     plain = pv.VariantArray.from_variants(column)
     schema = data.draw(testing.shredding_schemas())
     shredded = pv.shred_variant(plain, schema)
-    expected = pv.try_variant_get(plain, path, target, zone=zone)
-    found = pv.try_variant_get(shredded, path, target, zone=zone)
+    expected = pv.variant_get(plain, path, target, zone=zone, errors="null")
+    found = pv.variant_get(shredded, path, target, zone=zone, errors="null")
     assert found.type == expected.type
     assert as_rows(found) == as_rows(expected)
 
@@ -174,7 +176,9 @@ def test_the_drafts_give_the_same_answer(layout: str) -> None:
     draft = pv.shred_variant(plain, pv.ShreddingSchema.from_ddl("a bigint, b array<string>"), layout=layout)
     assert draft.layout == layout
     for path in ("$", "$.a", "$.b[1]", "$.b[*]", "$.c"):
-        assert pv.try_variant_get(draft, path, "string").equals(pv.try_variant_get(plain, path, "string"))
+        assert pv.variant_get(draft, path, "string", errors="null").equals(
+            pv.variant_get(plain, path, "string", errors="null")
+        )
         if "*" not in path:
             assert pv.variant_get(draft, path).equals(pv.variant_get(plain, path))
 
@@ -205,7 +209,7 @@ def test_every_encoding_of_a_value_gives_the_same_answer(
     for path in PATHS:
         # As text only scalars: fields stand in the order in which they are stored.
         for target in ("bigint", "struct<a: double, b: array<boolean>>"):
-            first, second = as_rows(pv.try_variant_get(both, path, target))
+            first, second = as_rows(pv.variant_get(both, path, target, errors="null"))
             assert first == second
         if "*" not in path:
             first, second = pv.variant_get(both, path)
@@ -288,16 +292,16 @@ def test_a_single_value_is_cast_like_its_row(
     except pv.VariantError as error:
         assert error.reason == "out-of-python"
         return
-    assert repr(pv.try_variant_get(value, path, target)) == repr(expected)
+    assert repr(pv.variant_get(value, path, target, errors="null")) == repr(expected)
 
 
 @given(st.lists(testing.mutated_variants(), min_size=1, max_size=4), paths, targets)
 def test_malformed_bytes_never_crash(broken: list[Any], path: str, target: pa.DataType) -> None:
     array = pv.VariantArray.from_variants([pv.Variant(*_parts(one)) for one in broken])
-    for get in (pv.try_variant_get, pv.variant_get):
+    for errors in ("null", "raise"):
         try:
-            assert len(get(array, path, target)) == len(broken)
-            assert len(get(array, path)) == len(broken)
+            assert len(pv.variant_get(array, path, target, errors=errors)) == len(broken)
+            assert len(pv.variant_get(array, path, errors=errors)) == len(broken)
         except pv.VariantError:
             pass
 
@@ -328,12 +332,17 @@ def test_lists_of_size_zero():
     """pyarrow divides by the size, which ended the process."""
     kind = pa.list_(pa.int64(), 0)
     rows = pv.parse_json(["[]", "[1]", "null", '{"a": []}'])
-    assert pv.try_variant_get(rows, "$", kind).to_pylist() == [[], None, None, None]
-    assert pv.try_variant_get(rows, "$.a", kind).to_pylist() == [None, None, None, []]
+    assert pv.variant_get(rows, "$", kind, errors="null").to_pylist() == [[], None, None, None]
+    assert pv.variant_get(rows, "$.a", kind, errors="null").to_pylist() == [None, None, None, []]
     assert pv.variant_get(rows[0], "$", kind) == []
     shredded = pv.shred_variant(rows, "array<int>")
-    assert pv.try_variant_get(shredded, "$", kind).to_pylist() == [[], None, None, None]
-    assert pv.try_variant_get(rows, "$", pa.list_(pa.large_string(), 0)).to_pylist() == [[], None, None, None]
+    assert pv.variant_get(shredded, "$", kind, errors="null").to_pylist() == [[], None, None, None]
+    assert pv.variant_get(rows, "$", pa.list_(pa.large_string(), 0), errors="null").to_pylist() == [
+        [],
+        None,
+        None,
+        None,
+    ]
 
 
 def test_forms_that_arrow_does_not_have_are_refused():
@@ -343,5 +352,5 @@ def test_forms_that_arrow_does_not_have_are_refused():
         pa.dictionary(pa.int8(), pa.list_(pa.int8())), pa.run_end_encoded(pa.int32(), pa.string_view()),
     ):  # fmt: skip
         with pytest.raises(pv.CastError, match="cannot store the values as") as caught:
-            pv.try_variant_get(rows, "$", kind)
+            pv.variant_get(rows, "$", kind, errors="null")
         assert caught.value.reason == "bad-type"

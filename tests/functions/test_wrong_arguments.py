@@ -148,4 +148,4 @@ def test_what_chooses_no_rows_is_an_index_error(rows):
     "value", [np.int64(3), np.float64(1.5), np.bool_(True), np.datetime64("2020-01-01"), np.array(5)]
 )
 def test_a_number_of_numpy_is_one_value(value):
-    assert pv.from_python(value) == pv.Variant.from_python(value) == pv.try_from_python(value)
+    assert pv.from_python(value) == pv.Variant.from_python(value) == pv.from_python(value, errors="null")

@@ -19,7 +19,7 @@ _TYPES = ["variant", "int", "string", "double", "decimal(20, 3)", "boolean", "ti
 Operation = Callable[[random.Random, Any], Any]
 OPERATIONS: dict[str, Operation] = {
     "to_json": lambda source, v: pv.to_json(v, on_conflict=source.choice(["error", "typed"])),
-    "try_to_json": lambda source, v: pv.try_to_json(v),
+    "try_to_json": lambda source, v: pv.to_json(v, errors="null"),
     "validate": lambda source, v: pv.validate(v, source.choice([0, 3, 1000])),
     "infer": lambda source, v: pv.infer_shredding_schema(v),
     "shred": lambda source, v: pv.shred_variant(v, random_ddl(source)),
@@ -28,12 +28,12 @@ OPERATIONS: dict[str, Operation] = {
         v, random_ddl(source), layout=source.choice(["draft-paths", "draft-object"])
     ),
     "get": lambda source, v: pv.variant_get(v, source.choice(_PATHS), source.choice(_TYPES)),
-    "try_get": lambda source, v: pv.try_variant_get(v, source.choice(_PATHS), source.choice(_TYPES)),
+    "try_get": lambda source, v: pv.variant_get(v, source.choice(_PATHS), source.choice(_TYPES), errors="null"),
     "type": lambda source, v: pv.variant_type(v),
     "is_null": lambda source, v: pv.is_variant_null(v, source.choice(_PATHS[:5])),
     "schema_of": lambda source, v: pv.schema_of_variant(v),
     "schema_of_agg": lambda source, v: pv.schema_of_variant_agg(v),
-    "explode": lambda source, v: pv.variant_explode_outer(v),
+    "explode": lambda source, v: pv.variant_explode(v, outer=True),
     "normalize": lambda source, v: pv.variant_normalize(v),
     "strip": lambda source, v: pv.strip_nulls(v),
     "set": lambda source, v: pv.variant_set(v, "$.a", 1),

@@ -60,7 +60,7 @@ def _with(code: MachineCode, entries: dict[str, Any], texts: list[str], schema: 
             kernel.__dict__.pop("_entry", None)
             if kernel.symbol in entries:
                 kernel.__dict__["_entry"] = entries[kernel.symbol]
-        rows = pv.try_parse_json(texts)
+        rows = pv.parse_json(texts, errors="null")
         shredded = pv.shred_variant(rows, schema)
         again = pv.unshred_variant(shredded)
         answers = [
@@ -68,7 +68,7 @@ def _with(code: MachineCode, entries: dict[str, Any], texts: list[str], schema: 
             *(pv.to_json(array).to_pylist() for array in (rows, shredded)),
             pv.variant_type(rows).to_pylist(),
             pv.schema_of_variant(rows).to_pylist(),
-            pv.try_variant_get(shredded, "$.a", "string").to_pylist(),
+            pv.variant_get(shredded, "$.a", "string", errors="null").to_pylist(),
             pv.validate(rows) if hasattr(pv, "validate") else None,
         ]
         for kernel in kernels:

@@ -34,12 +34,14 @@ table = {"v": pv.shred_variant(pv.parse_json([json.dumps({"i": i, "s": f"t{i % 3
 pv.parquet.write(path, table, mode="overwrite")
 print(pv.to_json(array).to_pylist())
 print(pv.to_json(shredded).to_pylist(), pv.to_json(pv.unshred_variant(shredded)).to_pylist())
-print(pv.parse_json(rows, dictionary="batch").to_pylist(), pv.try_parse_json([*rows, "{bad", "[1,]"]).to_pylist())
+print(pv.parse_json(rows, dictionary="batch").to_pylist())
+print(pv.parse_json([*rows, "{bad", "[1,]"], errors="null").to_pylist())
 print(pv.to_json(values).to_pylist(), pv.schema_of_variant(values).to_pylist(), pv.equals(values, values).to_pylist())
 print(pv.infer_shredding_schema(array), pv.validate(values).num_rows, pv.schema_of_variant(array).to_pylist())
-print(pv.to_json(pv.try_variant_set(array, "$.q[2].r", 5)).to_pylist())
-print(pv.to_json(pv.strip_nulls(array)).to_pylist(), pv.try_variant_get(array, "$.b.t", "timestamp").to_pylist())
-print(pv.try_variant_get(array, "$.b.c", "decimal(38,1)").to_pylist())
+print(pv.to_json(pv.variant_set(array, "$.q[2].r", 5, errors="null")).to_pylist())
+print(pv.to_json(pv.strip_nulls(array)).to_pylist())
+print(pv.variant_get(array, "$.b.t", "timestamp", errors="null").to_pylist())
+print(pv.variant_get(array, "$.b.c", "decimal(38,1)", errors="null").to_pylist())
 print(pv.to_json(pv.parquet.read(path)).to_pylist())
 """
 

@@ -129,9 +129,15 @@ def test_an_error_names_the_row() -> None:
         pv.parse_json(["1", None, '{"a":}'])
 
 
-def test_try_parse_json_gives_null_for_bad_rows_only() -> None:
+def test_parse_json_gives_null_for_bad_rows_only() -> None:
     texts = ['{"a": 1, "a": 2}', '{"a": {"a": 1, "b": [', '{"a": {"a": 1}, "b": 2}', "nul", '{"a": {"a": 3}}']
-    assert pv.try_parse_json(texts).to_pylist() == [{"a": 2}, None, {"a": {"a": 1}, "b": 2}, None, {"a": {"a": 3}}]
+    assert pv.parse_json(texts, errors="null").to_pylist() == [
+        {"a": 2},
+        None,
+        {"a": {"a": 1}, "b": 2},
+        None,
+        {"a": {"a": 3}},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +147,7 @@ def test_try_parse_json_gives_null_for_bad_rows_only() -> None:
 @pytest.mark.parametrize("options", [{}, {"on_duplicate_key": "error"}])
 def test_a_bad_row_leaves_nothing_behind(bad: str, options: dict[str, Any]) -> None:
     texts = [bad, '{"a": 1}', bad, '{"c": {"a": 2}, "b": 1, "a": 1}']
-    values = pv.try_parse_json(texts, **options)
+    values = pv.parse_json(texts, **options, errors="null")
     assert list(values)[1::2] == [parse_one(text) for text in texts[1::2]]
 
 
@@ -151,7 +157,7 @@ def test_rows_do_not_depend_on_bad_neighbours(texts: list[str], options: dict[st
         if data.draw(st.booleans()):
             at = data.draw(st.integers(0, len(text)))
             texts[row] = text[:at] + data.draw(st.sampled_from(["", *'{}[]",: 1'])) + text[at + 1 :]
-    for text, value in zip(texts, pv.try_parse_json(texts, **options), strict=True):
+    for text, value in zip(texts, pv.parse_json(texts, **options, errors="null"), strict=True):
         alone = outcome(by_reference, text.encode(), options)
         assert (None if value is None else value.to_bytes()) == (alone if isinstance(alone, bytes) else None)
 
@@ -196,7 +202,7 @@ def test_bytes_among_python_objects_are_judged_by_the_parser() -> None:
     with pytest.raises(JsonError) as caught:
         pv.parse_json([b"[1]", b'["\xff"]'])
     assert (caught.value.row, caught.value.offset) == (1, 2)
-    assert pv.try_parse_json(iter(["1", b"\xff", "\ud800", b"2"])).to_pylist() == [1, None, None, 2]
+    assert pv.parse_json(iter(["1", b"\xff", "\ud800", b"2"]), errors="null").to_pylist() == [1, None, None, 2]
     assert pv.parse_json(bytearray(b"[1]")) == pv.parse_json(memoryview(b"[1]")) == pv.Variant.from_python([1])
 
 
@@ -211,7 +217,7 @@ def test_dictionaries_of_views_and_dictionaries_with_a_null_are_read() -> None:
 def test_containers_that_are_never_closed_stay_in_their_memory(opener: str, depth: int) -> None:
     texts = [opener * depth, "[1]"]
     for limit in (1000, 100_000):
-        found = pv.try_parse_json(texts, max_depth=limit)
+        found = pv.parse_json(texts, max_depth=limit, errors="null")
         assert found[0] is None and found[1] is not None and found[1].to_json() == "[1]"
     with pytest.raises(pv.JsonError) as caught:
         pv.parse_json(texts, max_depth=100_000)

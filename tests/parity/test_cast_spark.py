@@ -163,7 +163,9 @@ def test_every_value_is_cast_as_in_spark(table: Any, zone: str, target: str) -> 
     table.conf.set("spark.sql.session.timeZone", zone)
     found = table.sql(f"SELECT try_variant_get(v, '$', '{target}') AS r FROM cast_values ORDER BY row").toArrow()
     theirs = found["r"].combine_chunks()
-    ours = pv.try_variant_get(pv.VariantArray.from_variants(VALUES.values()), "$", TARGETS[target], zone=zone)
+    ours = pv.variant_get(
+        pv.VariantArray.from_variants(VALUES.values()), "$", TARGETS[target], zone=zone, errors="null"
+    )
     if target == "variant":
         theirs_as_ours = pv.VariantArray(
             theirs.cast(pa.struct([theirs.type.field("value"), theirs.type.field("metadata")]))
@@ -181,7 +183,7 @@ def test_every_value_is_cast_as_in_spark(table: Any, zone: str, target: str) -> 
 @pytest.mark.parametrize("target", ["boolean", "int", "double", "decimal(10,2)", "date", "timestamp", "array<int>"])
 def test_variant_get_raises_where_spark_raises(table: Any, target: str) -> None:
     array = pv.VariantArray.from_variants(VALUES.values())
-    tried = pv.try_variant_get(array, "$", TARGETS[target])
+    tried = pv.variant_get(array, "$", TARGETS[target], errors="null")
     fails = [
         row for row, value in enumerate(array) if not tried[row].is_valid and value is not None and value.type != "null"
     ]

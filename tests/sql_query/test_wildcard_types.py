@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -41,9 +42,11 @@ def columns(schema: str | None) -> pv.VariantArray:
 @pytest.mark.parametrize(("path", "type_name", "expected"), CASES)
 def test_one_meaning(path: str, type_name: Any, expected: list[Any], schema: str | None, tmp_path: Any) -> None:
     array = columns(schema)
-    result = pv.try_variant_get(array, path, type_name)
+    result = pv.variant_get(array, path, type_name, errors="null")
     assert result.to_pylist() == expected
-    assert [None if value is None else pv.try_variant_get(value, path, type_name) for value in array] == expected
+    assert [
+        None if value is None else pv.variant_get(value, path, type_name, errors="null") for value in array
+    ] == expected
     frame = pl.DataFrame({"v": array.to_polars("v")})
     series = frame.select(pl.col("v").variant.get(path, type_name, errors="null"))["v"]
     assert series.to_list() == expected
@@ -59,13 +62,13 @@ def test_one_meaning(path: str, type_name: Any, expected: list[Any], schema: str
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_the_result_has_exactly_the_list_type_that_was_asked_for(schema: str | None) -> None:
     for list_type in (pa.list_(pa.int64()), pa.large_list(pa.int64()), pa.list_(pa.field("element", pa.int64()))):
-        result = pv.try_variant_get(columns(schema), "$.t[*].n", list_type)
+        result = pv.variant_get(columns(schema), "$.t[*].n", list_type, errors="null")
         assert result.type == list_type
         assert result.to_pylist() == NUMBERS
 
 
 def test_a_type_with_fewer_array_levels_than_wildcards_is_refused() -> None:
-    for call in (pv.variant_get, pv.try_variant_get, pv.get_variant_element):
+    for call in (pv.variant_get, partial(pv.variant_get, errors="null"), pv.get_variant_element):
         with pytest.raises(pv.CastError) as refused:
             call(columns(None), "$.t[*].l[*]", "array<string>")
         assert refused.value.reason == "bad-type"

@@ -505,7 +505,7 @@ def test_extraction_through_files_equals_ours(tmp_path_factory, data):
     layout = data.draw(st.sampled_from(LAYOUTS))
     pv.vortex.write(file, array, schema=None if layout == "columnar" else schema, layout=layout)
     for cast, wanted in (
-        (True, pv.try_variant_get(array, str(path), target)),
+        (True, pv.variant_get(array, str(path), target, errors="null")),
         (False, pv.vortex.get_variant_element(array, str(path), target)),
     ):
         found = pv.vortex.scan(file, {"x": (str(path), target)}, cast=cast).to_table()["x"]
@@ -534,7 +534,7 @@ def test_other_readers_get_parts_of_a_typed_variant(tmp_path):
         assert list(found) == [array[row] for row in table["id"].to_pylist()]
     for name, kind in (("a", "bigint"), ("b", "bigint"), ("o", "string")):
         scan = pv.vortex.scan(tmp_path / "a.vortex", {"x": (f"$.{name}", kind)})
-        assert scan.to_table()["x"].combine_chunks().equals(pv.try_variant_get(array, f"$.{name}", kind))
+        assert scan.to_table()["x"].combine_chunks().equals(pv.variant_get(array, f"$.{name}", kind, errors="null"))
 
 
 def test_a_directory_is_read_as_its_files_are(tmp_path):
@@ -599,7 +599,7 @@ def test_wide_and_deep_values_lie_in_columns_and_bytes(tmp_path):
     assert list(pv.vortex.read(tmp_path / "a.vortex")) == list(array)
     for path in ("$.id", "$['key 3']", "$['key 239']", "$['rare 7 3']", "$.a[1]['b\\u0000']", "$.a.a.a"):
         found = pv.vortex.scan(tmp_path / "a.vortex", {"x": (path, "string")}).to_table()["x"]
-        assert found.to_pylist() == pv.try_variant_get(array, path, "string").to_pylist()
+        assert found.to_pylist() == pv.variant_get(array, path, "string", errors="null").to_pylist()
 
 
 # ---- real data
@@ -618,7 +618,7 @@ def test_data_sets_through_files(data_set, tmp_path):
         for path in paths:
             for target in ("string", "double"):
                 found = pv.vortex.scan(tmp_path / "a.vortex", {"x": (path, target)}).to_table()["x"].combine_chunks()
-                assert found.equals(pv.try_variant_get(array, path, target)), (schema, path, target)
+                assert found.equals(pv.variant_get(array, path, target, errors="null")), (schema, path, target)
 
 
 def test_tables_for_the_library_are_read_by_it(tmp_path):

@@ -23,7 +23,7 @@ _PARAMETER = re.compile(
     r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2|('[^']+'))"
 )
 _RENAMED = {"bloom_filters": "bloom-filter", "types": "type"}
-_TRY_FUNCTION = "use try_variant_get to get null instead"
+_TRY_FUNCTION = 'use errors="null" to get null instead'
 # Reasons of errors that are strings here.
 _REASONS = {USAGE_PROBLEM: "usage", INTERRUPTED: "interrupted"}
 _FIELDS = ("file", "row", "path", "offset")

@@ -37,6 +37,7 @@ too early.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from parquet_variant.encoding.builder import Node, encode_value, put
@@ -78,6 +79,24 @@ _REPLACEMENT = "\ufffd"
 _BOM = b"\xef\xbb\xbf"
 
 
+@dataclass(frozen=True, slots=True)
+class JsonOptions:
+    """How JSON text is read: the options of `parse_json`. Raises `VariantError` (``bad-option``) for invalid values."""
+
+    floats: Literal["decimal", "double"] = "decimal"
+    on_duplicate_key: Literal["last", "error"] = "last"
+    on_lone_surrogate: Literal["error", "replace"] = "error"
+    max_depth: int = 1000
+    max_size: int = MAX_SIZE
+
+    def __post_init__(self) -> None:
+        check_choice("floats", self.floats, ("decimal", "double"))
+        check_choice("on_duplicate_key", self.on_duplicate_key, ("last", "error"))
+        check_choice("on_lone_surrogate", self.on_lone_surrogate, ("error", "replace"))
+        check_count("max_depth", self.max_depth, 0, MAX_DEPTH_OPTION)
+        check_count("max_size", self.max_size, 1, _MAX_SIZE_OPTION)
+
+
 def parse_json(
     text: str | bytes,
     *,
@@ -104,22 +123,13 @@ def parse_json(
     Traceback (most recent call last):
     parquet_variant.errors.JsonError: unexpected ']': expected a value (byte offset 3)
     """
-    check_options(floats, on_duplicate_key, on_lone_surrogate, max_depth, max_size)
+    JsonOptions(floats, on_duplicate_key, on_lone_surrogate, max_depth, max_size)
     replace = on_lone_surrogate == "replace"
     data = _utf8(text, replace) if isinstance(text, str) else bytes(memoryview(text))
     if len(data) > max_size:
         raise JsonError(f"the text has {len(data)} bytes, more than max_size={max_size}", reason="too-large", offset=0)
     reader = _Reader(data, floats == "decimal", on_duplicate_key == "error", replace, max_depth)
     return Variant(*reader.document())
-
-
-def check_options(floats: str, on_duplicate_key: str, on_lone_surrogate: str, max_depth: int, max_size: int) -> None:
-    """Check the options of `parse_json`. Raises `VariantError` with reason ``bad-option``."""
-    check_choice("floats", floats, ("decimal", "double"))
-    check_choice("on_duplicate_key", on_duplicate_key, ("last", "error"))
-    check_choice("on_lone_surrogate", on_lone_surrogate, ("error", "replace"))
-    check_count("max_depth", max_depth, 0, MAX_DEPTH_OPTION)
-    check_count("max_size", max_size, 1, _MAX_SIZE_OPTION)
 
 
 def _utf8(text: str, replace: bool) -> bytes:

@@ -28,7 +28,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.inference.slow_paths import slow_paths
 from parquet_variant.layouts.parquet_reader import open_parquet
-from parquet_variant.ops.parse_json import try_parse_json
+from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.to_json import to_json
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.path import Segment, VariantPath
@@ -128,7 +128,7 @@ def json_rows(lines: Iterable[pa.Array]) -> VariantArray:
         text = chunk[:rows]
         while len(text) > 1 and text.nbytes > size:
             text = text[: len(text) // 2]
-        array = try_parse_json(text)
+        array = parse_json(text, errors="null")
         assert isinstance(array, VariantArray)
         parts.append(VariantArray(array.storage.filter(array.storage.is_valid())))
         rows, size = rows - len(text), size - text.nbytes

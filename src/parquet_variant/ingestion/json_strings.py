@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
+from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.errors import JsonError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.memory import address_of, copy_spans
-from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, shredded_rows
+from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import DROPPED, Tape, path_ids
 from parquet_variant.path import VariantPath
 from parquet_variant.types import PrimitiveId

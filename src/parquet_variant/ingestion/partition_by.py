@@ -18,6 +18,7 @@ from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.io.hive import partition_texts
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.support.choices import Errors
 from parquet_variant.tables.partitions import split_by_partition
 
 PartitionColumns: TypeAlias = "Mapping[str, Any] | Sequence[str] | str"
@@ -90,10 +91,13 @@ class PartitionBy:
 
         Raises `CastError` for a value that cannot be cast to the type of a derived column.
         """
-        from parquet_variant.ops.variant_get import try_variant_get, variant_get
+        from parquet_variant.ops.variant_get import variant_get
 
-        extract = variant_get if self.is_derived else try_variant_get
-        return {column.name: extract(array, column.path or VariantPath(), column.type) for column in self.columns}
+        errors: Errors = "raise" if self.is_derived else "null"
+        return {
+            column.name: variant_get(array, column.path or VariantPath(), column.type, errors=errors)
+            for column in self.columns
+        }
 
     def split(
         self, array: VariantArray, columns: Mapping[str, Any]

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack, get_args
 import pyarrow as pa
 
 from parquet_variant.contracts.contract_check import ContractCheck
+from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.errors import (
     VariantError,
     bad_option,
@@ -38,7 +39,6 @@ from parquet_variant.ingestion.sources.line_chunks import CHUNK_BYTES
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.filesystems import path_text, path_texts
 from parquet_variant.io.staging import check_mode
-from parquet_variant.kernels.shredding.json_batch import JsonOptions
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import (

@@ -21,8 +21,9 @@ from parquet_variant.errors import SchemaError, check_choice
 from parquet_variant.ops.python_objects import from_python
 from parquet_variant.ops.schema_of_variant import schema_of_variant_agg
 from parquet_variant.ops.to_json import to_json
-from parquet_variant.ops.variant_get import try_variant_get, variant_get
+from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.ops.variant_type import variant_type
+from parquet_variant.support.choices import Errors
 
 
 @register_extension_dtype
@@ -191,7 +192,7 @@ class VariantAccessor:
         variants: VariantArray = self._series.array.variants
         return variants
 
-    def get(self, path: str, type: Any = "variant", *, errors: str = "raise") -> Any:
+    def get(self, path: str, type: Any = "variant", *, errors: Errors = "raise") -> Any:
         """Return the values at a path as a typed series (Arrow dtypes) or as Variants; see `pv.variant_get`.
 
         Raises
@@ -200,7 +201,7 @@ class VariantAccessor:
             For a value that cannot be cast, unless ``errors="null"``.
         """
         check_choice("errors", errors, ("raise", "null"), SchemaError)
-        values = (variant_get if errors == "raise" else try_variant_get)(self.array, path, type)
+        values = variant_get(self.array, path, type, errors=errors)
         return self._series_of(values)
 
     def to_json(self) -> Any:

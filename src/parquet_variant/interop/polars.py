@@ -13,9 +13,10 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.ops.columns.target_type import as_target, result_type, value_target
 from parquet_variant.ops.to_json import to_json
-from parquet_variant.ops.variant_get import try_variant_get, variant_get
+from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.ops.variant_type import variant_type
 from parquet_variant.path import VariantPath
+from parquet_variant.support.choices import Errors
 
 
 @pl.api.register_series_namespace("variant")
@@ -38,9 +39,9 @@ class VariantSeries:
         """The values as a `VariantArray`."""
         return VariantArray.from_arrow(self._series)
 
-    def get(self, path: str, type: Any = "variant", *, errors: str = "raise") -> pl.Series:
+    def get(self, path: str, type: Any = "variant", *, errors: Errors = "raise") -> pl.Series:
         """Return the values at a path as a typed series or as Variants; see `pv.variant_get`."""
-        return self._series_of((variant_get if errors == "raise" else try_variant_get)(self.array, path, type))
+        return self._series_of(variant_get(self.array, path, type, errors=errors))
 
     def to_json(self) -> pl.Series:
         """Return the values as JSON text."""
@@ -63,7 +64,7 @@ class VariantExpr:
     def __init__(self, expression: pl.Expr) -> None:
         self._expression = expression
 
-    def get(self, path: str, type: Any = "variant", *, errors: str = "raise") -> pl.Expr:
+    def get(self, path: str, type: Any = "variant", *, errors: Errors = "raise") -> pl.Expr:
         """Return the values at a path."""
         return self._map_batches(
             lambda series: VariantSeries(series).get(path, type, errors=errors), _dtype(type, path)

@@ -27,20 +27,22 @@ from parquet_variant.kernels.operations.remap import least_metadata
 from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.ops.columns.arrow_input import as_variant_array
 from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
-from parquet_variant.ops.columns.null_on_error import or_none
+from parquet_variant.ops.columns.null_on_error import check_errors, or_none
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.choices import Errors
 
 NO_VALUE = object()
 
 
-def apply_edits(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, null_on_error: bool = False) -> Any:
+def apply_edits(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, errors: Errors = "raise") -> Any:
     """Apply edits one after the other, to a value or to every value of a column.
 
     `edits`: the edits; more than one only without a value.
     `value`: the operand: a Variant, a column with one value per row, or any other Python object, which is one value.
-    `null_on_error`: whether rows that would raise become SQL NULL.
+    `errors`: with ``"null"``, rows that would raise become SQL NULL.
     Returns None for a single value that becomes SQL NULL.
     """
+    null_on_error = check_errors(errors)
     if isinstance(source, Variant):
         operand = None if value is NO_VALUE else _operand(value, None)
         if isinstance(operand, VariantArray) or (value is not NO_VALUE and operand is None):

@@ -1,7 +1,7 @@
 """`equals`: comparison of values by meaning.
 
-Owns the public operation and its `try_` twin, and the quick answer for equal bytes. `kernels.operations.equals`
-compares different bytes, and the equality of `Variant` decides for malformed values.
+Owns the public operation, and the quick answer for equal bytes. `kernels.operations.equals` compares different bytes,
+and the equality of `Variant` decides for malformed values.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.operations.equals import compare_rows
 from parquet_variant.ops.columns.arrow_input import as_variant_array
 from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows
-from parquet_variant.ops.columns.null_on_error import or_none
+from parquet_variant.ops.columns.null_on_error import check_errors, or_none
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.choices import Errors
 
 
 @overload
-def equals(left: Variant, right: Variant) -> bool: ...
+def equals(left: Variant, right: Variant, *, errors: Errors = ...) -> bool | Any: ...
 @overload
-def equals(left: Any, right: Any) -> pa.BooleanArray: ...
-def equals(left: Any, right: Any) -> bool | pa.BooleanArray:
+def equals(left: Any, right: Any, *, errors: Errors = ...) -> pa.BooleanArray: ...
+def equals(left: Any, right: Any, *, errors: Errors = "raise") -> bool | pa.BooleanArray | None:
     """Compare values row by row, by meaning instead of by bytes or layout.
 
     Integers and decimals are compared as numbers (``1`` equals ``1.00``), and so are timestamps of both units. Float
@@ -39,6 +40,8 @@ def equals(left: Any, right: Any) -> bool | pa.BooleanArray:
     ----------
     left, right
         Columns of the same length, or a `Variant` to compare with all rows. Two Variants give a bool.
+    errors
+        ``"raise"``, or ``"null"``: rows that would raise become null.
 
     Returns
     -------
@@ -59,28 +62,9 @@ def equals(left: Any, right: Any) -> bool | pa.BooleanArray:
     >>> pv.equals(left, right).to_pylist()
     [True, False, None]
     """
+    null_on_error = check_errors(errors)
     if isinstance(left, Variant) and isinstance(right, Variant):
-        return left == right
-    return compare_columns(left, right, null_on_error=False)
-
-
-def try_equals(left: Any, right: Any) -> bool | pa.BooleanArray | None:
-    r"""Compare values as `equals` does; null for rows that would raise.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
-    >>> pv.try_equals(pv.VariantArray.from_variants(rows), pv.Variant.from_python([1])).to_pylist()
-    [True, None]
-    """
-    if isinstance(left, Variant) and isinstance(right, Variant):
-        return or_none(lambda: left == right)
-    return compare_columns(left, right, null_on_error=True)
-
-
-def compare_columns(left: Any, right: Any, *, null_on_error: bool) -> pa.BooleanArray:
-    """Compare two columns; with ``null_on_error``, rows that would raise are null."""
+        return or_none(lambda: left == right) if null_on_error else left == right
     if isinstance(left, Variant):
         left, right = right, left
     first = as_variant_array(left).to_unshredded()

@@ -41,7 +41,7 @@ def get_variant_element(
     dtype
         The type, by name or as a pyarrow type.
     cast
-        Cast values of other types as `try_variant_get` does; values that cannot be cast are null.
+        Cast values of other types as `variant_get` does; values that cannot be cast are null.
     zone
         The session time zone of casts.
 

@@ -1,12 +1,13 @@
 """`parse_json`: JSON text to Variants.
 
-Owns the public operation and its `try_` twin for strings and columns of strings. `encoding.json_reader` parses single
+Owns the public operation for strings and columns of strings. `encoding.json_reader` parses single
 strings, `kernels.shredding.json_batch` batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
@@ -15,13 +16,16 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import binary_parts, joined_storages
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
+from parquet_variant.encoding import json_reader
+from parquet_variant.encoding.json_reader import MAX_SIZE, JsonOptions
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, SchemaError, check_choice
 from parquet_variant.kernels.arrow_buffers import row_chunks
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns import in_slices
 from parquet_variant.ops.columns.arrow_input import as_arrow
-from parquet_variant.ops.columns.null_on_error import or_none
+from parquet_variant.ops.columns.null_on_error import check_errors, or_none
+from parquet_variant.support.choices import Errors
 
 # Types of a single JSON text, as opposed to a column.
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
@@ -31,9 +35,32 @@ Result = TypeVar("Result")
 
 
 @overload
-def parse_json(source: str | bytes, **options: Any) -> Variant: ...
+def parse_json(
+    source: str | bytes,
+    *,
+    types: Mapping[str, str] | str | None = ...,
+    floats: Literal["decimal", "double"] = ...,
+    on_duplicate_key: Literal["last", "error"] = ...,
+    on_lone_surrogate: Literal["error", "replace"] = ...,
+    max_depth: int = ...,
+    max_size: int = ...,
+    errors: Errors = ...,
+) -> Variant | Any: ...
 @overload
-def parse_json(source: Any, **options: Any) -> VariantArray: ...
+def parse_json(
+    source: Any,
+    *,
+    schema: ShreddingSchema | str | None = ...,
+    dictionary: Literal["row", "batch"] = ...,
+    types: Mapping[str, str] | str | None = ...,
+    threads: int | None = ...,
+    floats: Literal["decimal", "double"] = ...,
+    on_duplicate_key: Literal["last", "error"] = ...,
+    on_lone_surrogate: Literal["error", "replace"] = ...,
+    max_depth: int = ...,
+    max_size: int = ...,
+    errors: Errors = ...,
+) -> VariantArray: ...
 def parse_json(
     source: Any,
     *,
@@ -41,8 +68,13 @@ def parse_json(
     dictionary: Literal["row", "batch"] = "row",
     types: Mapping[str, str] | str | None = None,
     threads: int | None = None,
-    **options: Any,
-) -> Variant | VariantArray:
+    floats: Literal["decimal", "double"] = "decimal",
+    on_duplicate_key: Literal["last", "error"] = "last",
+    on_lone_surrogate: Literal["error", "replace"] = "error",
+    max_depth: int = 1000,
+    max_size: int = MAX_SIZE,
+    errors: Errors = "raise",
+) -> Variant | VariantArray | None:
     """Parse JSON text (RFC 8259).
 
     Parameters
@@ -63,10 +95,18 @@ def parse_json(
     threads
         Number of threads for a large column (default: one per CPU of this process). With ``dictionary="batch"`` one
         thread parses.
-    **options
-        ``floats="decimal" | "double"``, ``on_duplicate_key="last" | "error"``,
-        ``on_lone_surrogate="error" | "replace"``, ``max_depth=1000``, ``max_size=128 MiB``; see
-        `parquet_variant.kernels.shredding.json_batch.JsonOptions`.
+    floats
+        ``"decimal"``: numbers with a fraction are exact decimals where they fit; ``"double"``: they are doubles.
+    on_duplicate_key
+        ``"last"`` keeps the last value of a key, ``"error"`` raises.
+    on_lone_surrogate
+        ``"error"`` raises, ``"replace"`` replaces it with U+FFFD.
+    max_depth
+        Maximum nesting of arrays and objects.
+    max_size
+        Maximum bytes of one text.
+    errors
+        ``"raise"``, or ``"null"``: text that would raise becomes null.
 
     Returns
     -------
@@ -89,81 +129,59 @@ def parse_json(
     Traceback (most recent call last):
     ...
     parquet_variant.errors.JsonError: unexpected 'tru': expected a value (row 1, byte offset 6)
+    >>> pv.parse_json(['{"a": 1}', '{"a": tru}'], errors="null").to_pylist()
+    [{'a': 1}, None]
     """
-    if isinstance(source, TEXT_TYPES) and types is None:
-        from parquet_variant.encoding.json_reader import parse_json as parse_one
-
-        return parse_one(source if isinstance(source, str) else bytes(source), **options)
-    is_single = isinstance(source, TEXT_TYPES)
-    array = parse_json_array(
-        [source] if is_single else source,
-        schema=schema,
-        dictionary=dictionary,
-        null_on_error=False,
-        options=options,
-        types=types,
-        threads=threads,
-    )
-    if is_single:
-        value = array[0]
-        assert value is not None
-        return value
-    return array
-
-
-def try_parse_json(
-    source: Any,
-    *,
-    schema: ShreddingSchema | str | None = None,
-    dictionary: Literal["row", "batch"] = "row",
-    types: Mapping[str, str] | str | None = None,
-    threads: int | None = None,
-    **options: Any,
-) -> Variant | VariantArray | None:
-    """Parse JSON text as `parse_json` does; null for text that would raise.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> pv.try_parse_json("{") is None
-    True
-    >>> pv.try_parse_json(["[1]", "[1", None]).to_pylist()
-    [[1], None, None]
-    """
+    null_on_error = check_errors(errors)
+    options = JsonOptions(floats, on_duplicate_key, on_lone_surrogate, max_depth, max_size)
     if isinstance(source, TEXT_TYPES):
-        return or_none(lambda: parse_json(source, types=types, **options), JsonError)
-    return parse_json_array(
+        parse = partial(_parse_one, source, types, options)
+        return or_none(parse, JsonError) if null_on_error else parse()
+    return _parse_column(
         source,
         schema=schema,
         dictionary=dictionary,
-        null_on_error=True,
+        null_on_error=null_on_error,
         options=options,
         types=types,
         threads=threads,
     )
 
 
-def parse_json_array(
+def _parse_one(
+    source: str | bytes | bytearray | memoryview, types: Mapping[str, str] | str | None, options: JsonOptions
+) -> Variant:
+    if types is None:
+        return json_reader.parse_json(source if isinstance(source, str) else bytes(source), **asdict(options))
+    array = _parse_column(
+        [source], schema=None, dictionary="row", null_on_error=False, options=options, types=types, threads=None
+    )
+    value = array[0]
+    assert value is not None
+    return value
+
+
+def _parse_column(
     source: Any,
     *,
     schema: ShreddingSchema | str | None,
     dictionary: str,
     null_on_error: bool,
-    options: dict[str, Any],
-    types: Mapping[str, str] | str | None = None,
-    threads: int | None = None,
+    options: JsonOptions,
+    types: Mapping[str, str] | str | None,
+    threads: int | None,
 ) -> VariantArray:
     """Parse a column of JSON text; with ``null_on_error``, invalid rows are null."""
     from parquet_variant.inference.profile import Profile
     from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
-    from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, shredded_rows
+    from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 
     schema, schema_types = schema_and_types(schema)
     string_types = StringTypes.of(types).with_types(schema_types)
     if string_types.auto:
         source = _text_column(source)
         read = partial(
-            parse_json_array, source, schema=None, dictionary=dictionary, null_on_error=null_on_error, options=options,
+            _parse_column, source, schema=None, dictionary=dictionary, null_on_error=null_on_error, options=options,
             threads=threads,
         )  # fmt: skip
         profile = Profile.of_array(read(types=string_types.types), threads=threads)
@@ -176,7 +194,6 @@ def parse_json_array(
             f"parse_json takes strings, not {text.type}: use cast_to_variant for other types", reason="not-text"
         ) from None
     check_choice("dictionary", dictionary, ("row", "batch"))
-    json_options = JsonOptions(**options)
     per_batch = dictionary == "batch"
 
     def parsed(rows: tuple[int, int]) -> pa.StructArray:
@@ -189,7 +206,7 @@ def parse_json_array(
             row_offsets[:-1],
             row_offsets[1:],
             valid[start:stop] if len(valid) else None,
-            json_options,
+            options,
             null_on_error=null_on_error,
             first_row=start,
         )

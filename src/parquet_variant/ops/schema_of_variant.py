@@ -1,7 +1,7 @@
 """`schema_of_variant` and `schema_of_variant_agg`: the type of each value, and the common type of all, in Spark's
 notation.
 
-Owns the public operations, their `try_` twins, and the aggregate's walk over a column path by path. Batches of type
+Owns the public operations, and the aggregate's walk over a column path by path. Batches of type
 strings are written by `kernels.operations.type_text`; `encoding.schema_of` has the types, their merging and their
 strings, and handles the rows that the kernel refuses.
 """
@@ -42,6 +42,7 @@ from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Text
 from parquet_variant.ops.columns.arrow_input import as_variant_array
 from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
 from parquet_variant.ops.columns.null_on_error import (
+    check_errors,
     only_rows,
     or_none,
     readable_storage,
@@ -50,20 +51,23 @@ from parquet_variant.ops.columns.null_on_error import (
 )
 from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.path import quote_name
+from parquet_variant.support.choices import Errors
 from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId
 
 
 @overload
-def schema_of_variant(array: Variant) -> str: ...
+def schema_of_variant(array: Variant, *, errors: Errors = ...) -> str | Any: ...
 @overload
-def schema_of_variant(array: Any) -> pa.StringArray: ...
-def schema_of_variant(array: Any) -> str | pa.StringArray:
+def schema_of_variant(array: Any, *, errors: Errors = ...) -> pa.StringArray: ...
+def schema_of_variant(array: Any, *, errors: Errors = "raise") -> str | pa.StringArray | None:
     """Return the type of each value, as Spark's ``schema_of_variant`` does.
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`.
+    errors
+        ``"raise"``, or ``"null"``: rows that would raise become null.
 
     Returns
     -------
@@ -83,27 +87,15 @@ def schema_of_variant(array: Any) -> str | pa.StringArray:
     >>> pv.schema_of_variant(pv.parse_json(['{"a": [1, 2.5]}', "null", None])).to_pylist()
     ['OBJECT<a: ARRAY<DECIMAL(21,1)>>', 'VOID', None]
     """
+    null_on_error = check_errors(errors)
     if isinstance(array, Variant):
-        return str(schema_of(array))
-    return type_texts(as_variant_array(array).to_unshredded().storage, null_on_error=False)
+        return or_none(lambda: str(schema_of(array))) if null_on_error else str(schema_of(array))
+    if null_on_error:
+        return _type_names(readable_storage(array), null_on_error=True)
+    return _type_names(as_variant_array(array).to_unshredded().storage, null_on_error=False)
 
 
-def try_schema_of_variant(array: Any) -> str | pa.StringArray | None:
-    r"""Return the type of each value, as `schema_of_variant` does; null for rows that would raise.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
-    >>> pv.try_schema_of_variant(pv.VariantArray.from_variants(rows)).to_pylist()
-    ['ARRAY<BIGINT>', None]
-    """
-    if isinstance(array, Variant):
-        return or_none(lambda: str(schema_of(array)))
-    return type_texts(readable_storage(array), null_on_error=True)
-
-
-def type_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArray:
+def _type_names(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArray:
     """Return the type of each row of an unshredded storage; with ``null_on_error``, null for rows that would raise."""
     pieces = [_chunk_types(storage.slice(start, stop - start)) for start, stop in value_chunks(storage)]
     types = pa.concat_arrays([text for text, _ in pieces])
@@ -159,13 +151,15 @@ def _words() -> _Words:
     return _Words(code_of_kind, table, np.frombuffer(("".join(names) + " " * 8).encode(), np.uint8), starts)
 
 
-def schema_of_variant_agg(array: Any) -> str:
+def schema_of_variant_agg(array: Any, *, errors: Errors = "raise") -> str:
     """Return the common type of all values, as Spark's ``schema_of_variant_agg`` does.
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`. SQL NULL rows are ignored.
+    errors
+        ``"raise"``, or ``"null"``: rows for which `schema_of_variant` would raise are ignored.
 
     Returns
     -------
@@ -185,31 +179,20 @@ def schema_of_variant_agg(array: Any) -> str:
     >>> pv.schema_of_variant_agg(pv.parse_json(['{"a": 1}', '{"a": 2.5, "b": "x"}', None]))
     'OBJECT<a: DECIMAL(21,1), b: STRING>'
     """
-    if isinstance(array, Variant):
-        array = VariantArray.from_variants([array])
-    return str(_of_positions(ValuePositions.of_storage(as_variant_array(array).to_unshredded().storage), 0))
-
-
-def try_schema_of_variant_agg(array: Any) -> str:
-    r"""Return the common type of all valid values, as `schema_of_variant_agg` does.
-
-    Rows for which `try_schema_of_variant` returns null are ignored, like SQL NULL.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
-    >>> pv.try_schema_of_variant_agg(pv.VariantArray.from_variants(rows))
-    'ARRAY<BIGINT>'
-    """
-    if isinstance(array, Variant):
-        array = VariantArray.from_variants([array])
+    null_on_error = check_errors(errors)
+    column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     try:
-        return schema_of_variant_agg(array)
+        return _common_type(column)
     except VariantError:
-        storage = readable_storage(array)
-    readable = to_numpy(type_texts(storage, null_on_error=True).is_valid())
-    return schema_of_variant_agg(only_rows(storage, readable))
+        if not null_on_error:
+            raise
+    storage = readable_storage(column)
+    is_readable = to_numpy(_type_names(storage, null_on_error=True).is_valid())
+    return _common_type(only_rows(storage, is_readable))
+
+
+def _common_type(column: VariantArray) -> str:
+    return str(_of_positions(ValuePositions.of_storage(column.to_unshredded().storage), 0))
 
 
 def _of_positions(value_positions: ValuePositions, depth: int) -> SparkType:

@@ -1,6 +1,6 @@
 """`to_json`: Variants to JSON text.
 
-Owns the public operation and its `try_` twin. Columns are written by `ops.columns.json_text`, single values by
+Owns the public operation. Columns are written by `ops.columns.json_text`, single values by
 `encoding.json_writer`.
 """
 
@@ -12,16 +12,20 @@ import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.ops.columns.arrow_input import as_variant_array
-from parquet_variant.ops.columns.json_text import json_column, readable_json_column
-from parquet_variant.ops.columns.null_on_error import or_none
-from parquet_variant.support.choices import OnConflict
+from parquet_variant.ops.columns.json_text import json_column
+from parquet_variant.ops.columns.null_on_error import check_errors, or_none
+from parquet_variant.support.choices import Errors, OnConflict
 
 
 @overload
-def to_json(source: Variant) -> str: ...
+def to_json(source: Variant, *, errors: Errors = ...) -> str | Any: ...
 @overload
-def to_json(source: Any, *, on_conflict: OnConflict = "error", threads: int | None = None) -> pa.Array: ...
-def to_json(source: Any, *, on_conflict: OnConflict = "error", threads: int | None = None) -> str | pa.Array:
+def to_json(
+    source: Any, *, on_conflict: OnConflict = "error", threads: int | None = None, errors: Errors = ...
+) -> pa.Array: ...
+def to_json(
+    source: Any, *, on_conflict: OnConflict = "error", threads: int | None = None, errors: Errors = "raise"
+) -> str | pa.Array | None:
     r"""Write values as compact JSON text.
 
     Doubles are written as the shortest text that parses to the same double, decimals exactly, binary as base64, and
@@ -35,6 +39,8 @@ def to_json(source: Any, *, on_conflict: OnConflict = "error", threads: int | No
         For shredded arrays, as in `unshred_variant`.
     threads
         Number of threads for a large column (default: one per CPU of this process).
+    errors
+        ``"raise"``, or ``"null"``: values that would raise become null.
 
     Returns
     -------
@@ -54,26 +60,7 @@ def to_json(source: Any, *, on_conflict: OnConflict = "error", threads: int | No
     >>> pv.to_json(pv.parse_json(['{"b": [1.50, null], "a": "\u00e9"}', None])).to_pylist()
     ['{"a":"é","b":[1.5,null]}', None]
     """
+    null_on_error = check_errors(errors)
     if isinstance(source, Variant):
-        return source.to_json()
-    return json_column(as_variant_array(source), on_conflict, threads)
-
-
-def try_to_json(source: Any, *, threads: int | None = None) -> str | pa.Array | None:
-    r"""Write values as JSON text, as `to_json` does; null for values that would raise.
-
-    Parameters
-    ----------
-    source, threads
-        As for `to_json`.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
-    >>> pv.try_to_json(pv.VariantArray.from_variants(rows)).to_pylist()
-    ['[1]', None]
-    """
-    if isinstance(source, Variant):
-        return or_none(source.to_json)
-    return readable_json_column(as_variant_array(source), threads)
+        return or_none(source.to_json) if null_on_error else source.to_json()
+    return json_column(as_variant_array(source), on_conflict, threads, null_on_error=null_on_error)

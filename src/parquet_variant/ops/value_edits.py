@@ -1,7 +1,7 @@
 """Functions that change values: insert, set, delete, append, strip nulls, normalize.
 
-Owns the public operations and their `try_` twins. `ops.editing` applies the edits, `encoding.edits` defines what
-an edit does, and `encoding.builder` writes the canonical form.
+Owns the public operations. `ops.editing` applies the edits, `encoding.edits` defines what an edit does, and
+`encoding.builder` writes the canonical form.
 """
 
 from __future__ import annotations
@@ -13,13 +13,20 @@ from parquet_variant.encoding.edits import MAX_SIZE, Edit, EditKind, value_path
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.ops.editing import apply_edits
 from parquet_variant.path import AnyPath
+from parquet_variant.support.choices import Errors
 
 
 @overload
-def variant_insert(array: Variant, path: AnyPath, value: Any, *, max_size: int = ...) -> Variant | None: ...
+def variant_insert(
+    array: Variant, path: AnyPath, value: Any, *, max_size: int = ..., errors: Errors = ...
+) -> Variant | None: ...
 @overload
-def variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int = ...) -> VariantArray: ...
-def variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE) -> Variant | VariantArray | None:
+def variant_insert(
+    array: Any, path: AnyPath, value: Any, *, max_size: int = ..., errors: Errors = ...
+) -> VariantArray: ...
+def variant_insert(
+    array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE, errors: Errors = "raise"
+) -> Variant | VariantArray | None:
     """Insert a value at a path, with the semantics of Spark 4.3's ``variant_insert``.
 
     A key adds a field, which must not exist yet. An index inserts an element and shifts the following ones; beyond the
@@ -37,6 +44,8 @@ def variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int = MAX
         array, a null Arrow scalar) makes the row SQL NULL.
     max_size
         The most bytes, metadata and value together, that a changed value may have.
+    errors
+        ``"raise"``, or ``"null"``: rows that would raise become SQL NULL. An invalid path always raises.
 
     Returns
     -------
@@ -60,40 +69,40 @@ def variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int = MAX
     ['{"a":1,"b":[null,"x"]}', '{"b":[null,"x"]}']
     >>> pv.variant_insert(pv.parse_json('["a","b"]'), "$[1]", pv.parse_json("[]")).to_json()
     '["a",[],"b"]'
-    """
-    return apply_edits(array, [Edit(EditKind.INSERT, value_path(path), max_size)], value)
-
-
-@overload
-def try_variant_insert(array: Variant, path: AnyPath, value: Any, *, max_size: int = ...) -> Variant | None: ...
-@overload
-def try_variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int = ...) -> VariantArray: ...
-def try_variant_insert(
-    array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE
-) -> Variant | VariantArray | None:
-    """Apply `variant_insert`, but return SQL NULL for rows that would raise.
-
-    Parameters, results and errors are those of `variant_insert`; an invalid path still raises.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> pv.try_variant_insert(pv.parse_json(['{"a": 1}', "{}", "5"]), "$.a", 2).to_pylist()
+    >>> pv.variant_insert(pv.parse_json(['{"a": 1}', "{}", "5"]), "$.a", 2, errors="null").to_pylist()
     [None, {'a': 2}, None]
     """
-    return apply_edits(array, [Edit(EditKind.INSERT, value_path(path), max_size)], value, null_on_error=True)
+    return apply_edits(array, [Edit(EditKind.INSERT, value_path(path), max_size)], value, errors)
 
 
 @overload
 def variant_set(
-    array: Variant, path: AnyPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
+    array: Variant,
+    path: AnyPath,
+    value: Any,
+    create_if_missing: bool = ...,
+    *,
+    max_size: int = ...,
+    errors: Errors = ...,
 ) -> Variant | None: ...
 @overload
 def variant_set(
-    array: Any, path: AnyPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
+    array: Any,
+    path: AnyPath,
+    value: Any,
+    create_if_missing: bool = ...,
+    *,
+    max_size: int = ...,
+    errors: Errors = ...,
 ) -> VariantArray: ...
 def variant_set(
-    array: Any, path: AnyPath, value: Any, create_if_missing: bool = True, *, max_size: int = MAX_SIZE
+    array: Any,
+    path: AnyPath,
+    value: Any,
+    create_if_missing: bool = True,
+    *,
+    max_size: int = MAX_SIZE,
+    errors: Errors = "raise",
 ) -> Variant | VariantArray | None:
     """Set the value at a path, with the semantics of Spark 4.3's ``variant_set``.
 
@@ -102,7 +111,7 @@ def variant_set(
 
     Parameters
     ----------
-    array, path, value, max_size
+    array, path, value, max_size, errors
         As for `variant_insert`.
     create_if_missing
         Whether to create the path in rows that lack it.
@@ -130,40 +139,19 @@ def variant_set(
     [{'a': 3}, {'b': 2}, None]
     """
     kind = EditKind.SET if create_if_missing else EditKind.REPLACE
-    return apply_edits(array, [Edit(kind, value_path(path), max_size)], value)
+    return apply_edits(array, [Edit(kind, value_path(path), max_size)], value, errors)
 
 
 @overload
-def try_variant_set(
-    array: Variant, path: AnyPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
+def variant_array_append(
+    array: Variant, path: AnyPath, value: Any, *, max_size: int = ..., errors: Errors = ...
 ) -> Variant | None: ...
 @overload
-def try_variant_set(
-    array: Any, path: AnyPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
-) -> VariantArray: ...
-def try_variant_set(
-    array: Any, path: AnyPath, value: Any, create_if_missing: bool = True, *, max_size: int = MAX_SIZE
-) -> Variant | VariantArray | None:
-    """Apply `variant_set`, but return SQL NULL for rows that would raise.
-
-    Parameters, results and errors are those of `variant_set`; an invalid path still raises.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> pv.try_variant_set(pv.parse_json(['{"a": 1}', "[]"]), "$.a", 2).to_pylist()
-    [{'a': 2}, None]
-    """
-    kind = EditKind.SET if create_if_missing else EditKind.REPLACE
-    return apply_edits(array, [Edit(kind, value_path(path), max_size)], value, null_on_error=True)
-
-
-@overload
-def variant_array_append(array: Variant, path: AnyPath, value: Any, *, max_size: int = ...) -> Variant | None: ...
-@overload
-def variant_array_append(array: Any, path: AnyPath, value: Any, *, max_size: int = ...) -> VariantArray: ...
 def variant_array_append(
-    array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE
+    array: Any, path: AnyPath, value: Any, *, max_size: int = ..., errors: Errors = ...
+) -> VariantArray: ...
+def variant_array_append(
+    array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE, errors: Errors = "raise"
 ) -> Variant | VariantArray | None:
     """Append a value to the array at a path, with the semantics of Spark 4.3's ``variant_array_append``.
 
@@ -171,7 +159,7 @@ def variant_array_append(
 
     Parameters
     ----------
-    array, value, max_size
+    array, value, max_size, errors
         As for `variant_insert`.
     path
         The path of the array, without wildcards; ``$`` is the value itself.
@@ -196,34 +184,14 @@ def variant_array_append(
     >>> pv.variant_array_append(rows, "$.a", [2, 3]).to_pylist()
     [{'a': [1, [2, 3]]}, {'b': 2}]
     """
-    return apply_edits(array, [Edit(EditKind.APPEND, value_path(path, root=True), max_size)], value)
+    return apply_edits(array, [Edit(EditKind.APPEND, value_path(path, root=True), max_size)], value, errors)
 
 
 @overload
-def try_variant_array_append(array: Variant, path: AnyPath, value: Any, *, max_size: int = ...) -> Variant | None: ...
+def variant_delete(array: Variant, *paths: AnyPath | None, errors: Errors = ...) -> Variant | Any: ...
 @overload
-def try_variant_array_append(array: Any, path: AnyPath, value: Any, *, max_size: int = ...) -> VariantArray: ...
-def try_variant_array_append(
-    array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE
-) -> Variant | VariantArray | None:
-    """Apply `variant_array_append`, but return SQL NULL for rows that would raise.
-
-    Parameters, results and errors are those of `variant_array_append`; an invalid path still raises.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> pv.try_variant_array_append(pv.parse_json(["[1]", "{}"]), "$", 2).to_pylist()
-    [[1, 2], None]
-    """
-    return apply_edits(array, [Edit(EditKind.APPEND, value_path(path, root=True), max_size)], value, null_on_error=True)
-
-
-@overload
-def variant_delete(array: Variant, *paths: AnyPath | None) -> Variant: ...
-@overload
-def variant_delete(array: Any, *paths: AnyPath | None) -> VariantArray: ...
-def variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantArray:
+def variant_delete(array: Any, *paths: AnyPath | None, errors: Errors = ...) -> VariantArray: ...
+def variant_delete(array: Any, *paths: AnyPath | None, errors: Errors = "raise") -> Variant | VariantArray | None:
     """Delete the values at paths, with the semantics of Spark 4.3's ``variant_delete``.
 
     Paths are applied from left to right, each to the result of the previous one. A missing path is ignored, also if a
@@ -235,6 +203,8 @@ def variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantArray
         A `VariantArray` of any layout, or a single `Variant`.
     *paths
         The paths to delete, without wildcards; None is ignored.
+    errors
+        As for `variant_insert`.
 
     Returns
     -------
@@ -255,34 +225,15 @@ def variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantArray
     >>> pv.variant_delete(rows, "$.a", "$.b[0]", "$.b[0]").to_pylist()
     [{'b': [3]}, 5, None]
     """
-    return apply_edits(array, [Edit(EditKind.DELETE, value_path(path)) for path in paths if path is not None])
-
-
-@overload
-def try_variant_delete(array: Variant, *paths: AnyPath | None) -> Variant | None: ...
-@overload
-def try_variant_delete(array: Any, *paths: AnyPath | None) -> VariantArray: ...
-def try_variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantArray | None:
-    r"""Apply `variant_delete`, but return SQL NULL for rows that would raise.
-
-    Parameters, results and errors are those of `variant_delete`; an invalid path still raises.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> rows = [pv.Variant.from_python({"a": 1}), pv.Variant(b"\x11\0\0", b"\x0c")]
-    >>> pv.try_variant_delete(pv.VariantArray.from_variants(rows), "$.a").to_pylist()
-    [{}, None]
-    """
     edits = [Edit(EditKind.DELETE, value_path(path)) for path in paths if path is not None]
-    return apply_edits(array, edits, null_on_error=True)
+    return apply_edits(array, edits, errors=errors)
 
 
 @overload
-def strip_nulls(array: Variant, include_arrays: bool = ...) -> Variant: ...
+def strip_nulls(array: Variant, include_arrays: bool = ..., *, errors: Errors = ...) -> Variant | Any: ...
 @overload
-def strip_nulls(array: Any, include_arrays: bool = ...) -> VariantArray: ...
-def strip_nulls(array: Any, include_arrays: bool = True) -> Variant | VariantArray:
+def strip_nulls(array: Any, include_arrays: bool = ..., *, errors: Errors = ...) -> VariantArray: ...
+def strip_nulls(array: Any, include_arrays: bool = True, *, errors: Errors = "raise") -> Variant | VariantArray | None:
     """Remove fields and elements that are Variant null, at every depth, as Spark 4.3's ``variant_strip_nulls`` does.
 
     Containers that become empty are kept, and so is a top-level null.
@@ -293,6 +244,8 @@ def strip_nulls(array: Any, include_arrays: bool = True) -> Variant | VariantArr
         A `VariantArray` of any layout, or a single `Variant`.
     include_arrays
         Whether nulls are also removed from arrays.
+    errors
+        As for `variant_insert`.
 
     Returns
     -------
@@ -313,35 +266,15 @@ def strip_nulls(array: Any, include_arrays: bool = True) -> Variant | VariantArr
     >>> pv.to_json(pv.strip_nulls(rows, include_arrays=False)).to_pylist()
     ['{"b":[1,null,{}]}', 'null']
     """
-    return apply_edits(array, [Edit(EditKind.STRIP_NULLS if include_arrays else EditKind.STRIP_FIELDS)])
+    edit = Edit(EditKind.STRIP_NULLS if include_arrays else EditKind.STRIP_FIELDS)
+    return apply_edits(array, [edit], errors=errors)
 
 
 @overload
-def try_strip_nulls(array: Variant, include_arrays: bool = ...) -> Variant | None: ...
+def variant_normalize(array: Variant, *, errors: Errors = ...) -> Variant | Any: ...
 @overload
-def try_strip_nulls(array: Any, include_arrays: bool = ...) -> VariantArray: ...
-def try_strip_nulls(array: Any, include_arrays: bool = True) -> Variant | VariantArray | None:
-    r"""Apply `strip_nulls`, but return SQL NULL for rows that would raise.
-
-    Parameters, results and errors are those of `strip_nulls`.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> rows = [pv.Variant.from_python([None, 1]), pv.Variant(b"\x11\0\0", b"\x0c")]
-    >>> pv.try_strip_nulls(pv.VariantArray.from_variants(rows)).to_pylist()
-    [[1], None]
-    """
-    return apply_edits(
-        array, [Edit(EditKind.STRIP_NULLS if include_arrays else EditKind.STRIP_FIELDS)], null_on_error=True
-    )
-
-
-@overload
-def variant_normalize(array: Variant) -> Variant: ...
-@overload
-def variant_normalize(array: Any) -> VariantArray: ...
-def variant_normalize(array: Any) -> Variant | VariantArray:
+def variant_normalize(array: Any, *, errors: Errors = ...) -> VariantArray: ...
+def variant_normalize(array: Any, *, errors: Errors = "raise") -> Variant | VariantArray | None:
     """Write values in canonical bytes, so that equal values of the same types have the same bytes.
 
     Metadata has exactly the keys of its value, sorted and unique; fields and their values are ordered by the UTF-8
@@ -352,6 +285,8 @@ def variant_normalize(array: Any) -> Variant | VariantArray:
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`.
+    errors
+        As for `variant_insert`.
 
     Returns
     -------
@@ -370,23 +305,4 @@ def variant_normalize(array: Any) -> Variant | VariantArray:
     >>> [part.hex() for part in (pv.variant_normalize(sloppy).metadata, pv.variant_normalize(sloppy).value)]
     ['11020001026162', '020200010002040c020c01']
     """
-    return apply_edits(array, [Edit(EditKind.NORMALIZE)])
-
-
-@overload
-def try_variant_normalize(array: Variant) -> Variant | None: ...
-@overload
-def try_variant_normalize(array: Any) -> VariantArray: ...
-def try_variant_normalize(array: Any) -> Variant | VariantArray | None:
-    r"""Apply `variant_normalize`, but return SQL NULL for rows that would raise.
-
-    Parameters, results and errors are those of `variant_normalize`.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
-    >>> pv.try_variant_normalize(pv.VariantArray.from_variants(rows)).to_pylist()
-    [[1], None]
-    """
-    return apply_edits(array, [Edit(EditKind.NORMALIZE)], null_on_error=True)
+    return apply_edits(array, [Edit(EditKind.NORMALIZE)], errors=errors)

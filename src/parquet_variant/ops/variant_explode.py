@@ -1,7 +1,6 @@
-"""`variant_explode` and `variant_explode_outer`: one row per field or element of each value.
+"""`variant_explode`: one row per field or element of each value.
 
-Owns the public operations, their `try_` twins and the resulting table. `ops.columns.value_positions` finds the
-children.
+Owns the public operation and the resulting table. `ops.columns.value_positions` finds the children.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.ops.columns.arrow_input import as_variant_array
-from parquet_variant.ops.columns.null_on_error import only_rows
+from parquet_variant.ops.columns.null_on_error import check_errors, only_rows
 from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.ops.validate import sound_rows
+from parquet_variant.support.choices import Errors
 
 
-def variant_explode(array: Any) -> pa.Table:
+def variant_explode(array: Any, *, outer: bool = False, errors: Errors = "raise") -> pa.Table:
     """Return one row per element of arrays and per field of objects, as Spark's ``variant_explode`` does.
 
     Scalars and SQL NULL give no rows.
@@ -31,6 +31,11 @@ def variant_explode(array: Any) -> pa.Table:
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`.
+    outer
+        Whether scalars, empty containers and SQL NULL give one row in which only ``row`` is not null, as in Spark's
+        ``variant_explode_outer``.
+    errors
+        ``"raise"``, or ``"null"``: malformed values count as SQL NULL.
 
     Returns
     -------
@@ -46,64 +51,16 @@ def variant_explode(array: Any) -> pa.Table:
     Examples
     --------
     >>> import parquet_variant as pv
-    >>> table = pv.variant_explode(pv.parse_json(['[1, null]', '{"b": 3, "a": [2]}', "5"]))
-    >>> json = pv.to_json(pv.VariantArray(table["value"]))
-    >>> list(zip(*(table[name].to_pylist() for name in ("row", "pos", "key")), json.to_pylist()))
+    >>> def rows(table):
+    ...     json = pv.to_json(pv.VariantArray(table["value"]))
+    ...     return list(zip(*(table[name].to_pylist() for name in ("row", "pos", "key")), json.to_pylist()))
+    >>> array = pv.parse_json(['[1, null]', '{"b": 3, "a": [2]}', "5"])
+    >>> rows(pv.variant_explode(array))
     [(0, 0, None, '1'), (0, 1, None, 'null'), (1, 0, 'a', '[2]'), (1, 1, 'b', '3')]
+    >>> rows(pv.variant_explode(array[1:], outer=True))
+    [(0, 0, 'a', '[2]'), (0, 1, 'b', '3'), (1, None, None, None)]
     """
-    return explode(array, outer=False)
-
-
-def try_variant_explode(array: Any) -> pa.Table:
-    r"""Explode values as `variant_explode` does; values that would raise count as SQL NULL.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x03\x01\0")]
-    >>> pv.try_variant_explode(pv.VariantArray.from_variants(rows)).select(["row", "pos"]).to_pylist()
-    [{'row': 0, 'pos': 0}]
-    """
-    return explode(array, outer=False, null_on_error=True)
-
-
-def variant_explode_outer(array: Any) -> pa.Table:
-    """Return one row per element of arrays and per field of objects, as Spark's ``variant_explode_outer`` does.
-
-    Scalars, empty containers and SQL NULL give one row in which only ``row`` is not null.
-
-    Parameters, results and errors are those of `variant_explode`.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> table = pv.variant_explode_outer(pv.parse_json(['[1, null]', '{"b": 3, "a": [2]}', "5"]))
-    >>> json = pv.to_json(pv.VariantArray(table["value"]))
-    >>> list(zip(*(table[name].to_pylist() for name in ("row", "pos", "key")), json.to_pylist()))
-    [(0, 0, None, '1'), (0, 1, None, 'null'), (1, 0, 'a', '[2]'), (1, 1, 'b', '3'), (2, None, None, None)]
-    """
-    return explode(array, outer=True)
-
-
-def try_variant_explode_outer(array: Any) -> pa.Table:
-    r"""Explode values as `variant_explode_outer` does; values that would raise count as SQL NULL.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x03\x01\0")]
-    >>> pv.try_variant_explode_outer(pv.VariantArray.from_variants(rows)).select(["row", "pos"]).to_pylist()
-    [{'row': 0, 'pos': 0}, {'row': 1, 'pos': None}]
-    """
-    return explode(array, outer=True, null_on_error=True)
-
-
-def explode(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table:
-    """Explode a column, or a single `Variant`.
-
-    With ``outer``, rows without children become a row of nulls; with ``null_on_error``, rows that would raise are
-    omitted.
-    """
+    null_on_error = check_errors(errors)
     column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     storage = column.to_unshredded().storage
     value_positions = ValuePositions.of_storage(_explodable_rows(storage) if null_on_error else storage)
@@ -134,7 +91,7 @@ def _row_numbers(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np
 def _explodable_rows(storage: pa.StructArray) -> pa.StructArray:
     """Return the storage with SQL NULL for the rows that cannot be exploded."""
     rows = np.flatnonzero(~sound_rows(storage)).tolist()
-    pieces = row_by_row(rows, lambda row: explode(storage.slice(row, 1), outer=False), null_on_error=True)
+    pieces = row_by_row(rows, lambda row: variant_explode(storage.slice(row, 1)), null_on_error=True)
     mask = np.zeros(len(storage), np.bool_)
     mask[rows] = [piece is None for piece in pieces]
     return only_rows(storage, ~mask & to_numpy(storage.is_valid())).storage

@@ -1,14 +1,13 @@
 """`variant_get`: values at a path, cast to a type.
 
-Owns the public operation and its `try_` twin for columns and single values. `ops.columns.extract_path` extracts from
-columns,
+Owns the public operation for columns and single values. `ops.columns.extract_path` extracts from columns,
 `encoding.cast` casts single values.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, overload
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,20 +20,16 @@ from parquet_variant.errors import VariantError
 from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.ops.columns.arrow_input import as_variant_array
 from parquet_variant.ops.columns.extract_path import array_group, extract_from, extract_variant
+from parquet_variant.ops.columns.null_on_error import check_errors
 from parquet_variant.ops.columns.target_type import as_target, value_target
 from parquet_variant.path import AnyPath, Segment, VariantPath, Wildcard
+from parquet_variant.support.choices import Errors
 from parquet_variant.types import BasicType
 
 
-@overload
-def variant_get(array: Variant, path: AnyPath, type: str | pa.DataType = ..., *, zone: str = ...) -> Any: ...
-@overload
 def variant_get(
-    array: VariantArray | pa.Array, path: AnyPath, type: str | pa.DataType = ..., *, zone: str = ...
-) -> Any: ...
-def variant_get(
-    array: Any, path: AnyPath, type: str | pa.DataType = "variant", *, zone: str = "UTC"
-) -> VariantArray | pa.Array | Variant | Any:
+    array: Any, path: AnyPath, type: str | pa.DataType = "variant", *, zone: str = "UTC", errors: Errors = "raise"
+) -> Any:
     """Get the values at a path, cast to a type as Spark's ``variant_get`` does.
 
     Parameters
@@ -49,6 +44,9 @@ def variant_get(
         the type of the result (``"array<double>"``), or the type of every value (``"double"``).
     zone
         The session time zone, a region or an offset, for casts between instants and local times.
+    errors
+        ``"raise"``, or ``"null"``: a value that cannot be cast, at any depth, becomes null. Malformed bytes always
+        raise.
 
     Returns
     -------
@@ -62,7 +60,7 @@ def variant_get(
     Raises
     ------
     CastError
-        If a value cannot be cast, with its row and path; `try_variant_get` returns null instead.
+        If a value cannot be cast, with its row and path, unless ``errors="null"``.
     PathError
         For an invalid path.
     MalformedVariantError
@@ -81,31 +79,12 @@ def variant_get(
     >>> pv.variant_get(array, "$.a", "int")
     Traceback (most recent call last):
     ...
-    parquet_variant.errors.CastError: cannot cast array [{"b":1.5},{"b":"2"}] to int32: use try_variant_get to get \
+    parquet_variant.errors.CastError: cannot cast array [{"b":1.5},{"b":"2"}] to int32: use errors="null" to get \
 null instead (row 0, path $['a'])
+    >>> pv.variant_get(array, "$.a", "int", errors="null").to_pylist()
+    [None, 7, None]
     """
-    return get_values(array, path, type, safe=True, zone=zone)
-
-
-def try_variant_get(array: Any, path: AnyPath, type: str | pa.DataType = "variant", *, zone: str = "UTC") -> Any:
-    """Get the values at a path, cast to a type; null for a value, at any depth, that cannot be cast.
-
-    Parameters, results and errors are those of `variant_get`, except that values raise no CastError.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> array = pv.parse_json(['{"a": 1}', '{"a": "x"}', '{"a": [1, "x"]}'])
-    >>> pv.try_variant_get(array, "$.a", "int").to_pylist()
-    [1, None, None]
-    >>> pv.try_variant_get(array, "$.a", "array<int>").to_pylist()
-    [None, None, [1, None]]
-    """
-    return get_values(array, path, type, safe=False, zone=zone)
-
-
-def get_values(array: Any, path: AnyPath, type: str | pa.DataType, *, safe: bool, zone: str) -> Any:
-    """Return the values at a path, cast to a type: `variant_get` if ``safe``, else `try_variant_get`."""
+    safe = not check_errors(errors)
     parsed = VariantPath.parse(path)
     as_variant = isinstance(type, str) and type.strip().lower() == "variant"
     if isinstance(array, Variant):

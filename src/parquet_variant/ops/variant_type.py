@@ -1,6 +1,6 @@
 """`variant_type`: the type of each value.
 
-Owns the public operation and its `try_` twin. `types` has the types.
+Owns the public operation. `types` has the types.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.header import value_size
 from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.encoding.variant import Variant
@@ -19,9 +20,10 @@ from parquet_variant.kernels.operations import get
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.arrow_input import as_variant_array
 from parquet_variant.ops.columns.extract_path import assembled_values, in_final_layout
-from parquet_variant.ops.columns.null_on_error import or_none, or_null
+from parquet_variant.ops.columns.null_on_error import check_errors, or_none, or_null
 from parquet_variant.ops.columns.shredded_walk import Group
 from parquet_variant.ops.columns.value_positions import ValuePositions
+from parquet_variant.support.choices import Errors
 from parquet_variant.types import TYPE_OF_ID, VariantType
 
 _NAMES = [member.value for member in VariantType]
@@ -33,10 +35,10 @@ _NUMBER_OF_KIND[KIND.OBJECT] = _NAMES.index(VariantType.OBJECT)
 
 
 @overload
-def variant_type(array: Variant) -> VariantType: ...
+def variant_type(array: Variant, *, errors: Errors = ...) -> VariantType | Any: ...
 @overload
-def variant_type(array: Any) -> pa.StringArray: ...
-def variant_type(array: Any) -> VariantType | pa.StringArray:
+def variant_type(array: Any, *, errors: Errors = ...) -> pa.StringArray: ...
+def variant_type(array: Any, *, errors: Errors = "raise") -> VariantType | pa.StringArray | None:
     """Return the type of each value, as a name of `VariantType`.
 
     Integers and decimals of every width are separate types; `schema_of_variant` describes arrays and objects further.
@@ -45,6 +47,8 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`.
+    errors
+        ``"raise"``, or ``"null"``: rows that would raise become null.
 
     Returns
     -------
@@ -62,9 +66,15 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
     >>> pv.variant_type(pv.parse_json(['{"a": 1}', "1.5", "null", None])).to_pylist()
     ['object', 'decimal4', 'null', None]
     """
+    null_on_error = check_errors(errors)
     if isinstance(array, Variant):
-        return type_of(array)
-    group = Group.of_storage(in_final_layout(as_variant_array(array).storage))
+        return or_none(lambda: type_of(array)) if null_on_error else type_of(array)
+    column = as_variant_array(array)
+    return or_null(column, _types) if null_on_error else _types(column)
+
+
+def _types(column: VariantArray) -> pa.StringArray:
+    group = Group.of_storage(in_final_layout(column.storage))
     typed = group.typed
     if typed is not None and (pa.types.is_struct(typed.type) or is_list(typed.type)):
         valid = group.typed_valid()
@@ -90,18 +100,3 @@ def type_of(variant: Variant) -> VariantType:
         value_size(value, 0, len(value))
         return kind
     return read_scalar(value, 0, len(value)).type
-
-
-def try_variant_type(array: Any) -> VariantType | pa.StringArray | None:
-    r"""Return the type of each value, as `variant_type` does; null for rows that would raise.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
-    >>> pv.try_variant_type(pv.VariantArray.from_variants(rows)).to_pylist()
-    ['array', None]
-    """
-    if isinstance(array, Variant):
-        return or_none(lambda: type_of(array))
-    return or_null(array, variant_type)

@@ -18,7 +18,7 @@ from parquet_variant.contracts.contract import Contract
 from parquet_variant.contracts.path_rules import FORMATS, PathRules
 from parquet_variant.errors import check_choice
 from parquet_variant.inference.profile import Profile
-from parquet_variant.ops.variant_get import try_variant_get
+from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.quality.check import check
 from parquet_variant.quality.sources import open_data
@@ -219,7 +219,7 @@ def _details(summary: Summary, level: ContractLevel) -> dict[VariantPath, _Strin
     for batch in summary.example_batches(_ROWS):
         profile = profile.merge(Profile.of_array(batch.values))
         for path in paths:
-            texts = try_variant_get(batch.values, path, "string")
+            texts = variant_get(batch.values, path, "string", errors="null")
             strings.setdefault(path, []).append(pc.unique(pa.array(texts).drop_null()))
     details = {}
     for path in paths:

@@ -6,7 +6,7 @@ They are the operations of the package `functions`, registered as Arrow UDFs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,13 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.layouts.primitive_types import DDL_NAMES
-from parquet_variant.ops.parse_json import parse_json, try_parse_json
+from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.to_json import to_json
-from parquet_variant.ops.variant_get import try_variant_get, variant_get
+from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant, to_spark
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
+from parquet_variant.support.choices import Errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +76,7 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     functions: dict[str, Any] = {
         "parse_json": udf(_parser(parse_json), VariantType()),
-        "try_parse_json": udf(_parser(try_parse_json), VariantType()),
+        "try_parse_json": udf(_parser(partial(parse_json, errors="null")), VariantType()),
         "to_json": udf(lambda values: to_json(_variants(values)), StringType()),
         "variant_get": udf(_getter(None, zone, strict=True), VariantType()),
     }
@@ -124,5 +125,6 @@ def _getter(arrow_type: pa.DataType | None, zone: str, *, strict: bool) -> Calla
 
 
 def _get(variants: VariantArray, path: str, arrow_type: pa.DataType | None, zone: str, strict: bool) -> pa.Array:
-    values = (variant_get if strict else try_variant_get)(variants, path, arrow_type or "variant", zone=zone)
+    errors: Errors = "raise" if strict else "null"
+    values = variant_get(variants, path, arrow_type or "variant", zone=zone, errors=errors)
     return to_spark(values) if arrow_type is None else values

@@ -61,7 +61,7 @@ def sql(
         files by their path. ``COPY (SELECT …) TO 'file.csv'`` writes the result to a file (also ``.parquet``,
         ``.ndjson``, ``.arrow``) and returns the number of rows.
     errors
-        ``"null"``: a failed cast is NULL, as with `try_variant_get`; ``"raise"``: it is an error.
+        ``"null"``: a failed cast is NULL; ``"raise"``: it is an error.
     zone
         The session time zone of casts.
     threads

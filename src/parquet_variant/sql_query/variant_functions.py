@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from parquet_variant.ops.cast_to_variant import cast_to_variant
 from parquet_variant.ops.columns.equal_forms import equal_forms
 from parquet_variant.ops.columns.sort_keys import keys_of_number_texts, sort_keys
 from parquet_variant.ops.is_variant_null import is_variant_null
-from parquet_variant.ops.parse_json import parse_json, try_parse_json
+from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.schema_of_variant import schema_of_variant, schema_of_variant_agg
 from parquet_variant.ops.to_json import to_json
 from parquet_variant.ops.value_edits import variant_normalize
@@ -145,7 +146,9 @@ FUNCTIONS: dict[str, VariantFunction] = {
         lambda v, needle: contains_each(column_of(v), column_of(needle)), (VARIANT, VARIANT), "BOOLEAN"
     ),
     "parse_json": VariantFunction(lambda text: _parse_strings(text, parse_json), ("VARCHAR",), VARIANT),
-    "try_parse_json": VariantFunction(lambda text: _parse_strings(text, try_parse_json), ("VARCHAR",), VARIANT),
+    "try_parse_json": VariantFunction(
+        lambda text: _parse_strings(text, partial(parse_json, errors="null")), ("VARCHAR",), VARIANT
+    ),
     "variant_form": VariantFunction(lambda v: plain_variants(equal_forms(column_of(v))), (VARIANT,), VARIANT),
     "sort_key": VariantFunction(lambda v: sort_keys(column_of(v)), (VARIANT,), "BLOB"),
     "sort_key_of_json": VariantFunction(

@@ -18,7 +18,7 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.ops.variant_get import try_variant_get
+from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.path import VariantPath
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.selection import Selected
@@ -94,7 +94,9 @@ def _extract_needed(rows: pa.Table, needed: NeededColumn) -> Any:
     output = Selected("", needed.path, needed.type).output
     if not chunks:
         return pa.nulls(0, output if output is not None else arrow_type(VARIANT))
-    values = [try_variant_get(chunk, needed.path, output if output is not None else "variant") for chunk in chunks]
+    values = [
+        variant_get(chunk, needed.path, output if output is not None else "variant", errors="null") for chunk in chunks
+    ]
     arrays = [value.storage if isinstance(value, VariantArray) else value for value in values]
     return pa.chunked_array(arrays) if len(arrays) > 1 else arrays[0]
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
-from parquet_variant.ops.variant_get import try_variant_get
+from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.prune import Side, Truth, cast_keeps_order, may_match
@@ -156,9 +156,9 @@ def _typed_bounds(
 def _bound_at(bounds: VariantArray, path: VariantPath, target: pa.DataType) -> tuple[pa.Array, Mask]:
     """Return the bound of a path as the target type, null where it is damaged, and where it is a float."""
     try:
-        at_path = try_variant_get(bounds, VariantPath((str(path),)), "variant")
+        at_path = variant_get(bounds, VariantPath((str(path),)), "variant", errors="null")
         keep, floating = _order_kept(at_path.storage, target)
-        typed = try_variant_get(at_path, "$", target).cast(_stored(target))
+        typed = variant_get(at_path, "$", target, errors="null").cast(_stored(target))
         return pc.if_else(from_numpy(keep), typed, scalar(None, typed.type)), floating
     except VariantError:
         if len(bounds) == 1:

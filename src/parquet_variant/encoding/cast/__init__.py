@@ -35,7 +35,7 @@ def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", sa
     >>> cast_variant(Variant.from_python(300), pa.int8())
     Traceback (most recent call last):
     ...
-    parquet_variant.errors.CastError: cannot cast int16 300 to int8: use try_variant_get to get null instead
+    parquet_variant.errors.CastError: cannot cast int16 300 to int8: use errors="null" to get null instead
     """
     # Imported here because most columns are cast by kernels.
     from parquet_variant.encoding.cast.nested import array_of_raw, cast_raw

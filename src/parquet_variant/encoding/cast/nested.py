@@ -71,7 +71,7 @@ def no_cast(variant: Variant, target: Target) -> CastError:
     text = variant.to_json()
     preview = text if len(text) <= _PREVIEW_CHARACTERS else text[:_PREVIEW_CHARACTERS] + "…"
     return CastError(
-        f"cannot cast {variant.type} {preview} to {target.arrow}: use try_variant_get to get null instead",
+        f'cannot cast {variant.type} {preview} to {target.arrow}: use errors="null" to get null instead',
         reason="bad-cast",
     )
 

@@ -201,7 +201,7 @@ def values_at(array: VariantArray, path: VariantPath) -> tuple[VariantArray, npt
     >>> values.to_pylist(), rows.tolist()
     ([1, 2], [0, 0])
     """
-    from parquet_variant.ops.variant_explode import explode
+    from parquet_variant.ops.variant_explode import variant_explode
     from parquet_variant.ops.variant_get import variant_get
 
     rows = np.arange(len(array))
@@ -214,7 +214,7 @@ def values_at(array: VariantArray, path: VariantPath) -> tuple[VariantArray, npt
             array = variant_get(array, VariantPath(tuple(segments)), "variant")
             segments = []
         if segment is not None:
-            table = explode(array, outer=False)
+            table = variant_explode(array)
             elements = table.filter(table["key"].is_null())
             array = VariantArray(elements["value"].combine_chunks())
             rows = rows[elements["row"].to_numpy()]

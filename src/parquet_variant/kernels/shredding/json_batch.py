@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.json_reader import MAX_SIZE, check_options, parse_json
+from parquet_variant.encoding.json_reader import JsonOptions, parse_json
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.buffer_pool import acquire, adopt, release
@@ -38,21 +38,6 @@ _NO_BYTES = np.empty(0, np.uint8)
 # Bytes of a number of 15 digits and a point, and a double that has 15 digits, as smaller ones may not.
 _EXACT_LENGTH = 16
 _SMALLEST_EXACT = 1e-300
-
-
-@dataclass(frozen=True, slots=True)
-class JsonOptions:
-    """How JSON text is read; the defaults are those of `parse_json`."""
-
-    # ``"decimal"``: numbers with a fraction are exact decimals where they fit; ``"double"``: they are doubles.
-    floats: str = "decimal"
-    on_duplicate_key: str = "last"  # ``"last"`` keeps the last value, ``"error"`` refuses the row.
-    on_lone_surrogate: str = "error"  # ``"error"`` refuses the row, ``"replace"`` puts U+FFFD.
-    max_depth: int = 1000  # Maximum nesting of arrays and objects, 0 to 1,000,000.
-    max_size: int = MAX_SIZE  # Maximum bytes of the text of a row.
-
-    def __post_init__(self) -> None:
-        check_options(self.floats, self.on_duplicate_key, self.on_lone_surrogate, self.max_depth, self.max_size)
 
 
 @dataclass(frozen=True, eq=False)

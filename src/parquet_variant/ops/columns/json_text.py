@@ -33,24 +33,31 @@ from parquet_variant.support.choices import OnConflict
 _MAX_DEPTH = 1000
 
 
-def json_column(array: VariantArray, on_conflict: OnConflict = "error", threads: int | None = None) -> pa.Array:
+def json_column(
+    array: VariantArray,
+    on_conflict: OnConflict = "error",
+    threads: int | None = None,
+    *,
+    null_on_error: bool = False,
+) -> pa.Array:
     """Return the JSON text of each row of a column of any layout, null for SQL NULL.
 
-    Raises `MalformedVariantError` for invalid bytes and `ConflictError` for contradictory shredded columns.
+    Raises `MalformedVariantError` for invalid bytes and `ConflictError` for contradictory shredded columns; with
+    ``null_on_error``, such rows are null.
     """
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
-    return joined_slices(partial(_json_slice, on_conflict=on_conflict), array, threads)
-
-
-def readable_json_column(array: VariantArray, threads: int | None = None) -> pa.Array:
-    """Return the JSON text of each row, null for SQL NULL and for rows that `json_column` raises for."""
-    return joined_slices(lambda part: unshredded_json(readable_storage(part), null_on_error=True), array, threads)
+    json_slice = _readable_slice if null_on_error else _json_slice
+    return joined_slices(partial(json_slice, on_conflict=on_conflict), array, threads)
 
 
 def _json_slice(array: VariantArray, on_conflict: OnConflict) -> pa.Array:
     if array.layout == "final" and (texts := _shredded_texts(array.storage)) is not None:
         return texts
-    return unshredded_json(unshredded_storage(array.storage, array.layout, on_conflict), null_on_error=False)
+    return _unshredded_json(unshredded_storage(array.storage, array.layout, on_conflict))
+
+
+def _readable_slice(array: VariantArray, on_conflict: OnConflict) -> pa.Array:
+    return _unshredded_json(readable_storage(array, on_conflict), null_on_error=True)
 
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
@@ -86,7 +93,7 @@ def _quote_names(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[n
     return adopt_bytes(*quote_names(names.address, names.length, starts)), starts
 
 
-def unshredded_json(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array:
+def _unshredded_json(storage: pa.StructArray, *, null_on_error: bool = False) -> pa.Array:
     """Return the JSON text of each row of an unshredded storage.
 
     With ``null_on_error``, rows that would raise are null.

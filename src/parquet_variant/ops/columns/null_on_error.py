@@ -15,15 +15,23 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.row_by_row import row_by_row
+from parquet_variant.arrays.storages import unshredded_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.kernels.arrow_buffers import bitmap, from_numpy
 from parquet_variant.ops.columns.arrow_input import as_variant_array
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.choices import OnConflict
 from parquet_variant.types import MAX_OFFSET
 
 T = TypeVar("T")
+
+
+def check_errors(errors: object) -> bool:
+    """Check the option ``errors``, and return whether rows that would raise become null."""
+    check_choice("errors", errors, ("raise", "null"))
+    return errors == "null"
 
 
 def or_none(function: Callable[[], T], errors: type[VariantError] = VariantError) -> T | None:
@@ -34,15 +42,19 @@ def or_none(function: Callable[[], T], errors: type[VariantError] = VariantError
         return None
 
 
-def readable_storage(values: Any) -> pa.StructArray:
+def readable_storage(values: Any, on_conflict: OnConflict = "error") -> pa.StructArray:
     """Return the unshredded storage of a column, with null for rows that cannot be reassembled."""
     # One type for all parts, which may differ in offset width and in the encoding of metadata.
     canonical = VariantArray.from_variants([]).storage.type
     column = as_variant_array(values)
+
+    def unshredded(part: VariantArray) -> pa.StructArray:
+        return unshredded_storage(part.storage, part.layout, on_conflict)
+
     try:
-        return column.to_unshredded().storage
+        return unshredded(column)
     except VariantError:
-        return or_null(column, lambda part: part.to_unshredded().storage.cast(canonical))
+        return or_null(column, lambda part: unshredded(part).cast(canonical))
 
 
 def only_rows(storage: pa.StructArray, keep: npt.NDArray[Any]) -> VariantArray:

@@ -373,7 +373,7 @@ def scan(
     skipping
         Whether to skip data by statistics and Bloom filters. The result is the same.
     errors
-        ``"null"``: a value that cannot be cast is null, as with `try_variant_get`; ``"raise"``: it raises `CastError`,
+        ``"null"``: a value that cannot be cast is null; ``"raise"``: it raises `CastError`,
         and nothing is skipped.
     zone
         The session time zone of casts: a region or an offset.

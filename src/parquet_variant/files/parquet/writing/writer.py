@@ -437,7 +437,7 @@ def _sortable(key: pa.Array) -> pa.Array:
 
 
 def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
-    from parquet_variant.ops.variant_get import try_variant_get
+    from parquet_variant.ops.variant_get import variant_get
 
     if selected.path is None:
         if selected.column not in table.column_names:
@@ -460,8 +460,8 @@ def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
         )
     array = VariantArray(table.column(top[0]))
     if selected.type is not None:
-        return [try_variant_get(array, selected.path, selected.type)]
+        return [variant_get(array, selected.path, selected.type, errors="null")]
     shredded = None if array.schema is None else array.schema.get(selected.path)
     first_type = pa.float64() if shredded is None or shredded.type is None else shredded.type
     # Values of other types are sorted as strings.
-    return [try_variant_get(array, selected.path, kind) for kind in dict.fromkeys((first_type, pa.string()))]
+    return [variant_get(array, selected.path, kind, errors="null") for kind in dict.fromkeys((first_type, pa.string()))]

@@ -21,7 +21,7 @@ from parquet_variant.errors import DeltaError, TableError, VariantFileError
 from parquet_variant.files.parquet.pages.codecs import codec_number
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.variant_get import try_variant_get
+from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
@@ -257,7 +257,7 @@ def _partition_from_variant(rows: pa.Table, partition: Field) -> pa.ChunkedArray
         )
     kind, path = arrow_type(partition.type), VariantPath((partition.name,))
     chunks = [VariantArray.from_storage(chunk) for chunk in rows[variants[0]].chunks]
-    return pa.chunked_array([try_variant_get(chunk, path, kind) for chunk in chunks], kind)
+    return pa.chunked_array([variant_get(chunk, path, kind, errors="null") for chunk in chunks], kind)
 
 
 def is_data_file_name(path: str) -> bool:
