@@ -10,9 +10,11 @@ import gc
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import NoReturn
 
 from parquet_variant.cli.app import main
+from parquet_variant.cli.standard_output import replace_standard_output
 
 
 class _NoPandas:
@@ -39,6 +41,7 @@ def run() -> NoReturn:
     """Run one command and end the process."""
     # Objects of imports live until the end: collecting garbage among them takes a tenth of a short command.
     gc.set_threshold(200_000, 20, 20)
+    replace_standard_output()
     if not {"-h", "--help", "--version"} & set(sys.argv[1:]) and len(sys.argv) > 1:
         _leave_pandas_out()
     _end(main())
@@ -49,11 +52,9 @@ def _end(code: int) -> NoReturn:
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         sys.exit(code)  # waits for these threads
     atexit._run_exitfuncs()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        code = code or 1
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        with suppress(OSError):  # `main` has flushed and reported it
+            stream.flush()
     os._exit(code)
 
 

@@ -12,7 +12,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from parquet_variant.cli.failure import DATA_PROBLEM, INTERRUPTED, USAGE_PROBLEM, report_failure
+from parquet_variant.cli.failure import DATA_PROBLEM, INTERRUPTED, USAGE_PROBLEM, report_failure, report_warning
+from parquet_variant.cli.standard_output import OutputError
 from parquet_variant.support.lazy_names import optional_libraries
 
 # In the order of the help: writing, reading, maintenance of files, maintenance of Delta tables.
@@ -33,6 +34,24 @@ COMMANDS = (
         "restore",
     ),
     *("publish", "warmup", "doctor"),
+)
+# Commands whose work is done when they print: output that fails is a warning.
+_CHANGES = frozenset(
+    [
+        "ingest",
+        "explore",
+        "rewrite",
+        "delete",
+        "erase",
+        "update",
+        "merge",
+        "optimize",
+        "vacuum",
+        "restore",
+        "publish",
+        "table",
+        "warmup",
+    ]
 )
 # `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}
@@ -86,6 +105,8 @@ def main(arguments: list[str] | None = None) -> int:
         if code == INTERRUPTED:  # Typer returns this for Ctrl-C
             raise KeyboardInterrupt
         sys.stdout.flush()
+    except OutputError as error:
+        return _output_failed(error, words[0], as_json)
     except typer.Exit as stop:
         return int(stop.exit_code)
     except (typer.Abort, KeyboardInterrupt):
@@ -106,6 +127,15 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         return report_failure(error, DATA_PROBLEM, as_json=as_json)
     return int(code or 0)
+
+
+def _output_failed(error: OutputError, command: str, as_json: bool) -> int:
+    """Report that standard output cannot be written; a change of data is done nevertheless."""
+    problem = f"standard output cannot be written: {error.strerror}"
+    if command in _CHANGES:
+        report_warning(f"{problem}; the command itself has succeeded")
+        return 0
+    return report_failure(problem, DATA_PROBLEM, as_json=as_json)
 
 
 def _missing_arguments_message(error: Any) -> str | None:

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 
+from parquet_variant.cli.standard_output import printable
 from parquet_variant.errors import VariantError, without_secrets
 
 DATA_PROBLEM = 1
@@ -79,7 +80,7 @@ def one_line(error: BaseException | str) -> str:
     # Functions and parameters of Python become options.
     text = text.replace(_TRY_FUNCTION, "omit --strict to get NULL instead")
     text = _PARAMETER.sub(_option, without_secrets(text))
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def _option(match: re.Match[str]) -> str:
