@@ -37,22 +37,8 @@ COMMANDS = (
 )
 # Commands whose work is done when they print: output that fails is a warning.
 _CHANGES = frozenset(
-    [
-        "ingest",
-        "explore",
-        "rewrite",
-        "delete",
-        "erase",
-        "update",
-        "merge",
-        "optimize",
-        "vacuum",
-        "restore",
-        "publish",
-        "table",
-        "warmup",
-    ]
-)
+    ("ingest", "explore", "rewrite", "delete", "erase", "update", "merge", "optimize", "vacuum", "restore", "publish")
+).union(("table", "warmup"))
 # `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}
 # Commands that share a module, as functions of their names; other modules have one function, `command`.
