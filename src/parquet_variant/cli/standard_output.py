@@ -94,4 +94,4 @@ class StandardOutput:
 
 def replace_standard_output() -> None:
     """Replace ``sys.stdout`` of this process."""
-    sys.stdout = StandardOutput(sys.stdout)  # type: ignore[assignment]
+    sys.stdout = StandardOutput(sys.stdout)
