@@ -55,6 +55,59 @@ def test_documents_that_are_not_as_said(tmp_path: Path, text: str, reason: str) 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "root", "rows"),
+    [
+        ('{"items": [1], "items": [2, 3]}', "$.items[*]", [2, 3]),
+        ('{"items": [1], "n": 1, "it\\u0065ms": [2]}{"items": [4]}', "$.items[*]", [2, 4]),
+        ('{"a": {"items": [1]}, "a": {"items": [2]}}', "$.a.items[*]", [2]),
+        ('{"a": {"items": [1], "items": [2, 3]}, "b": {"items": [4]}}', "$.a.items[*]", [2, 3]),
+        ('{"items": [1], "items": null}\n{"items": [5]}', "$.items[*]", [5]),
+        ('{"a": [{"items": [1], "items": [2]}]}', "$.a[*].items[*]", [2]),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_the_last_of_equal_keys_on_the_path_of_the_rows_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, root: str, rows: list[object], size: int
+) -> None:
+    monkeypatch.setattr("parquet_variant.ingestion.sources.chunks.SPLITTER_BLOCK_BYTES", size)
+    (tmp_path / "a.json").write_text(text)
+    assert pv.read_json(tmp_path / "a.json", root=root).to_pylist() == rows
+
+
+def test_rows_that_a_later_key_would_replace_are_refused_once_they_were_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parquet_variant.ingestion.formats.wrapped._HELD_BYTES", 10)
+    monkeypatch.setattr("parquet_variant.ingestion.sources.chunks.SPLITTER_BLOCK_BYTES", 16)
+    (tmp_path / "a.json").write_text('{"items": [1111, 2222, 3333, 4444], "items": [2]}')
+    with pytest.raises(pv.JsonError, match="'items' twice"):
+        pv.read_json(tmp_path / "a.json", root="$.items[*]")
+
+
+@pytest.mark.parametrize(
+    ("text", "root"),
+    [
+        ("[1,2,]", None), ("[1,,2]", None), ("[,]", None), ("[1,2,]", "$[*]"), ("[,1]", "$[*]"),
+        ('{"items": [1,2,]}', "$.items[*]"), ('{"items": [,]}', "$.items[*]"),
+        ('{"items": [1,\n]}', "$.items[*]"), ('{"x": nope, "items": [1]}', "$.items[*]"),
+        ('{"items": [1], "x": [1,]}', "$.items[*]"), ('{"items": [1], "x":}', "$.items[*]"),
+        ('{"items": [1],}', "$.items[*]"), ('{"x": "\x01", "items": [1]}', "$.items[*]"),
+        ('{"x" 1, "items": [1]}', "$.items[*]"), ('{"items": [1] 5}', "$.items[*]"),
+        ('{"x": 01, "items": [1]}', "$.items[*]"), ('{"x": [1}, "items": [1]}', "$.items[*]"),
+        ('{"x": {"items": [1,]}, "items": [1]}', "$.items[*]"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("size", [3, 1000])
+def test_documents_that_are_not_json_are_refused_inside_and_outside_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, root: str | None, size: int
+) -> None:
+    monkeypatch.setattr("parquet_variant.ingestion.sources.chunks.SPLITTER_BLOCK_BYTES", size)
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(pv.JsonError):
+        pv.read_json(tmp_path / "a.json", root=root)
+
+
 def test_elements_before_a_fault_are_kept_and_bad_elements_counted(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"items": [1, tru, 3], "n": 2} {"items": [4')
     result = pv.ingest(tmp_path / "a.json", tmp_path / "out", root="$.items[*]", on_error="quarantine")

@@ -1,7 +1,8 @@
 """Conversion of documents whose rows are in an array inside them (``{"items": [...]}``) to lines, block by block.
 
 The array is found by the names on its path, in bounded memory. `values_at` applies the remainder of a path to parsed
-values. `json_splitters` finds the end of strings, and the parser checks that the elements are valid JSON.
+values. `json_splitters` finds the end of strings. The parser checks that the elements are valid JSON, and this module
+has it check the text around the array.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ from parquet_variant.ingestion.formats.json_splitters import (
     WHITESPACE,
     Splitter,
 )
+from parquet_variant.ingestion.formats.layout import MAX_LINE_BYTES
 from parquet_variant.path import VariantPath, Wildcard
 
 _KEYS_SHOWN = 8
 _SHOWN_BYTES = 40
+# The rows of a document are held back up to this size, because a later key of the same name replaces them.
+_HELD_BYTES = 8 << 20
 
 
 class WrappedSplitter(Splitter):
@@ -46,9 +50,9 @@ class WrappedSplitter(Splitter):
     --------
     >>> splitter = WrappedSplitter(["a", "items"])
     >>> splitter.feed(b'{"n": 2, "a": {"items": [{"x": 1}, [')
-    b'{"x": 1}\n'
+    b''
     >>> splitter.feed(b'2]]}}\n{"a": {"items": null}}'), splitter.finish()
-    (b'[2]\n', b'')
+    (b'{"x": 1}\n[2]\n', b'')
     """
 
     colons = True
@@ -62,12 +66,19 @@ class WrappedSplitter(Splitter):
         self._key: str | None = None
         self._found = False
         self._keys_seen: dict[str, None] = {}
+        # Whether the open container at each level has the key of the path, and whether the array has a comma.
+        self._has_key = [False] * len(self._names)
+        self._after_comma = False
+        # The rows of the current document that were not returned, and its text without the rows.
+        self._held: list[bytes] = []
+        self._has_returned = False
+        self._outside = bytearray()
 
     def feed(self, block: bytes) -> bytes:
-        """Return the elements that this block completes, each followed by a newline.
+        """Return the elements of the documents that this block completes, each followed by a newline.
 
-        Raises `JsonError` for a value that is not an array, brackets that do not match, and text outside documents,
-        after the elements before it were returned.
+        Elements of large documents are returned earlier. Raises `JsonError` for a value that is not an array, invalid
+        JSON outside the array, and text outside documents, after the elements before it were returned.
         """
         self.raise_pending_error()
         lines: list[bytes] = []
@@ -82,6 +93,8 @@ class WrappedSplitter(Splitter):
                 self._feed(block, lines)
         except JsonError as error:
             self.error = error
+        if self.error is not None or sum(map(len, self._held)) > _HELD_BYTES:
+            self._return_rows(lines)
         return b"\n".join([*lines, b""])
 
     def _feed(self, block: bytes, lines: list[bytes]) -> None:
@@ -91,6 +104,8 @@ class WrappedSplitter(Splitter):
         depths = self.depth + np.cumsum(steps) - steps
         near = np.flatnonzero((depths <= len(self._names) + 1) & (kinds != LINE_END))
         text, start = data.data, 0
+        in_rows = self._matched == len(self._names) + 1
+        outside_start = len(data) if in_rows else 0
         for position, kind, depth in zip(
             marks[near].tolist(), kinds[near].tolist(), depths[near].tolist(), strict=True
         ):
@@ -103,28 +118,83 @@ class WrappedSplitter(Splitter):
             if kind == OPENING:
                 if not self._open(piece, data[position] == ord("["), in_rows):
                     continue
-            elif kind == CLOSING:
-                self._close(piece, data[position] == ord("]"), in_rows)
-            if in_rows and kind in (CLOSING, COMMA):
-                if piece or kind == COMMA:
-                    self.elements += 1
-                    lines.append(piece or b",")
+                if self._matched == len(self._names) + 1:
+                    self._outside += text[outside_start : position + 1]
+                    outside_start = len(data)
+            elif in_rows and kind in (CLOSING, COMMA):
+                if piece or kind == COMMA or self._after_comma:
+                    self._held.append(piece or b",")
+                self._after_comma = kind == COMMA
             elif in_rows:
                 continue  # inside an element
             elif kind == COMMA:
                 self._check_value(piece)
                 self._key = None
             elif kind == COLON:
-                self._key = _key(piece)
-                self._keys_seen.setdefault(self._key)
+                self._read_key(piece)
+            if kind == CLOSING:
+                self._close(piece, data[position] == ord("]"), in_rows)
+                outside_start = position if in_rows else outside_start
+                if self._matched == 0:
+                    self._outside += text[outside_start : position + 1]
+                    outside_start = position + 1
+                    self._end_document(lines)
             self.text.clear()
             start = position + 1
+        self._outside += text[outside_start:]
+        if len(self._outside) > MAX_LINE_BYTES:
+            raise JsonError(f"the text outside {self._path} has more than {MAX_LINE_BYTES >> 20} MiB: split the file")
         if len(marks):
             self.depth = int(depths[-1] + steps[-1])
         if self.depth <= self._matched or self._matched == len(self._names) + 1:
             self.text += text[start:]
         else:
             self.text.clear()  # a value that contains no rows
+
+    def _return_rows(self, lines: list[bytes]) -> None:
+        lines += self._held
+        self.elements += len(self._held)
+        self._has_returned |= bool(self._held)
+        self._held.clear()
+
+    def _end_document(self, lines: list[bytes]) -> None:
+        """Return the rows of a document. Raises `JsonError` if its text outside the rows is not JSON."""
+        from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text
+
+        self._return_rows(lines)
+        self._has_returned = False
+        text = np.frombuffer(bytes(self._outside), np.uint8)
+        self._outside.clear()
+        ends = np.array([0, len(text)])
+        options = JsonOptions(on_lone_surrogate="replace", max_depth=1_000_000, max_size=MAX_LINE_BYTES)
+        try:
+            parse_text(text, ends[:1], ends[1:], options=options).tape.release()
+        except JsonError as error:
+            raise JsonError(
+                f"a document is not JSON outside {self._path}: {error.message}", reason=error.reason
+            ) from None
+
+    def _read_key(self, piece: bytes) -> None:
+        """Read a key of a container on the path. If it replaces a key on the path, remove the rows of that key."""
+        self._key = _key(piece)
+        self._keys_seen.setdefault(self._key)
+        level = self._matched - 1
+        if self._key != self._names[level]:
+            return
+        if self._has_key[level]:
+            if self._has_returned:
+                raise JsonError(
+                    f"a document contains the key {self._key!r} twice, after rows of the first were read: remove one",
+                    reason="duplicate-key",
+                )
+            self._held.clear()
+        self._has_key[level] = True
+
+    def remaining(self) -> bytes:
+        """Return the rows that were held back until the end of a document that is invalid."""
+        lines: list[bytes] = []
+        self._return_rows(lines)
+        return b"\n".join([*lines, b""])
 
     def finish(self) -> bytes:
         """Check the end of the text. Raises `JsonError` if a document is truncated, or none contains the array."""
@@ -160,6 +230,9 @@ class WrappedSplitter(Splitter):
                 expected, actual = ("object", "array") if is_array else ("array", "object")
                 raise JsonError(f"a document is an {actual}, not an {expected}: change root=", reason="not-an-array")
             raise self._not_an_array("an array" if is_array else "an object")
+        if level < len(self._names):
+            self._has_key[level] = False
+        self._after_comma = False
         self._matched += 1
         self._found |= is_array
         return True

@@ -266,6 +266,7 @@ def _split_chunks(
                 size = 0
         pending.append(splitter.finish())
     except JsonError as error:
+        pending.append(splitter.remaining())
         split_error = error.at(file=file.name, row=splitter.elements)
     yield from chunk()
     if split_error is not None:
