@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.errors import JsonError
 from parquet_variant.ingestion.formats.json_splitters import (
     CLOSING,
@@ -159,7 +160,7 @@ class WrappedSplitter(Splitter):
 
     def _end_document(self, lines: list[bytes]) -> None:
         """Return the rows of a document. Raises `JsonError` if its text outside the rows is not JSON."""
-        from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text
+        from parquet_variant.kernels.shredding.json_batch import parse_text
 
         self._return_rows(lines)
         self._has_returned = False
