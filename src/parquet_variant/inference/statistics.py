@@ -255,7 +255,7 @@ def part_at(storage: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
     for name in place:
         if not pa.types.is_struct(storage.type) or storage.type.get_field_index(name) < 0:
             return None
-        storage = pc.struct_field(storage, name)
+        storage = pc.struct_field(storage, [name])
     return storage
 
 

@@ -80,7 +80,9 @@ def _partition_count(values: dict[str, pa.Array], total_rows: float) -> tuple[in
     The estimate is Chao's lower bound: the partitions in the sample, and f1 * (f1 - 1) / (2 * (f2 + 1)) others, where
     f1 and f2 are the numbers of partitions with one and with two sampled rows.
     """
-    counts = pa.table(values).group_by(list(values)).aggregate([([], "count_all")])["count_all"].to_pylist()
+    # Numbers as names, because Arrow parses names that start with a dot as paths.
+    keys = {str(number): column for number, column in enumerate(values.values())}
+    counts = pa.table(keys).group_by(list(keys)).aggregate([([], "count_all")])["count_all"].to_pylist()
     seen = len(counts)
     if total_rows <= sum(counts):
         return seen, False

@@ -87,7 +87,7 @@ def _extract_needed(rows: pa.Table, needed: NeededColumn) -> Any:
     head, *fields = [needed.column] if needed.column in rows.column_names else needed.column.split(".")
     column = rows[head]
     for name in fields:
-        column = pc.struct_field(column, name)
+        column = pc.struct_field(column, [name])
     if needed.path is None:
         return column
     chunks = [VariantArray.from_storage(chunk) for chunk in column.chunks if len(chunk)]

@@ -153,7 +153,7 @@ def column_at(table: pa.Table, place: Place) -> pa.ChunkedArray:
     """Return the column at a place in structs, null where one of the structs is null."""
     column = table[place[0]]
     for name in place[1:]:
-        column = pc.struct_field(column, name)
+        column = pc.struct_field(column, [name])
     return column
 
 

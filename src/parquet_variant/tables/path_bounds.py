@@ -119,7 +119,7 @@ def parsed_bounds(storage: pa.StructArray) -> pa.StructArray:
             return pa.nulls(1, _BOUNDS)
         middle = len(storage) // 2
         return pa.concat_arrays([parsed_bounds(storage.slice(0, middle)), parsed_bounds(storage.slice(middle))])
-    pieces = [pc.cast(pc.struct_field(unshredded, name), pa.large_binary()) for name in _BOUNDS.names]
+    pieces = [pc.cast(pc.struct_field(unshredded, [name]), pa.large_binary()) for name in _BOUNDS.names]
     is_known = pc.and_(unshredded.is_valid(), pc.and_(pieces[0].is_valid(), pieces[1].is_valid()))
     return pa.StructArray.from_arrays(pieces, fields=list(_BOUNDS), mask=pc.invert(is_known))
 

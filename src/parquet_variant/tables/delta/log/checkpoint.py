@@ -269,7 +269,7 @@ def _variant_bounds(stats: StatsTable, place: Place) -> pa.Array:
     other = stats.parsed_variant(place[0], place[1:])
     if other is not None:
         bounds = pc.if_else(bounds.is_null(), parsed_bounds(other), bounds)
-    pieces = [pc.fill_null(pc.struct_field(bounds, name).cast(pa.binary()), b"") for name in ("metadata", "value")]
+    pieces = [pc.fill_null(pc.struct_field(bounds, [name]).cast(pa.binary()), b"") for name in ("metadata", "value")]
     return pa.StructArray.from_arrays(pieces, fields=list(VARIANT_STORAGE), mask=bounds.is_null())
 
 

@@ -273,7 +273,7 @@ def _canonical_table(table: pa.Table, partition_names: Sequence[str]) -> pa.Tabl
         is_add = valid["add"] if "add" in valid else pa.array(np.zeros(len(batch), dtype=bool))
         columns: list[pa.Array] = []
         for name, kind in zip(FILE_SCHEMA.names, FILE_SCHEMA.types, strict=True):
-            children = [pc.struct_field(a, name) for a in kinds.values() if a.type.get_field_index(name) >= 0]
+            children = [pc.struct_field(a, [name]) for a in kinds.values() if a.type.get_field_index(name) >= 0]
             if name == "isAdd":
                 columns.append(is_add)
             elif name == "partitionValues":
@@ -304,7 +304,7 @@ def _as_map(structs: Sequence[pa.StructArray], names: Sequence[str], rows: int) 
     offsets = from_numpy(np.arange(rows + 1, dtype=np.int32) * width)
     if not width:
         return pa.MapArray.from_arrays(offsets, pa.nulls(0, pa.string()), pa.nulls(0, pa.string()))
-    columns = [pc.coalesce(*(pc.struct_field(struct, name) for struct in structs)) for name in names] if structs else []
+    columns = [pc.coalesce(*(pc.struct_field(struct, [name]) for struct in structs)) for name in names] if structs else []
     values = pa.concat_arrays(columns) if structs else _nulls(pa.string(), rows * width)
     order = np.arange(rows * width).reshape(width, rows).T.ravel()
     keys = from_numpy(np.tile(np.arange(width, dtype=np.int32), rows))
@@ -325,12 +325,12 @@ def _checkpoint_files(parquet: pq.ParquetFile, struct: pa.StructType, key: str) 
             columns[field.name] = pa.repeat(pa.scalar(key == "add"), rows)
         elif field.name in inside:
             # Fields of deletion vectors are matched by name, because writers add fields.
-            columns[field.name] = pc.struct_field(actions, field.name).cast(field.type)
+            columns[field.name] = pc.struct_field(actions, [field.name]).cast(field.type)
         else:
             columns[field.name] = pa.nulls(rows, field.type)
     if key == "add" and "stats_parsed" in inside and columns["stats"].null_count:
         parsed = parquet.read(columns=["add.stats_parsed"])["add"].filter(valid)
-        columns["stats_parsed"] = pc.struct_field(parsed, "stats_parsed")
+        columns["stats_parsed"] = pc.struct_field(parsed, ["stats_parsed"])
     return pa.table(columns)
 
 

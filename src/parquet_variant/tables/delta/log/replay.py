@@ -159,7 +159,7 @@ def _reconcile(state: State, tables: Sequence[pa.Table]) -> None:
 
 def _with_vector(keys: Any, vector: pa.ChunkedArray) -> pa.ChunkedArray:
     def part(name: str) -> Any:
-        return pc.fill_null(pc.struct_field(vector, name).cast(pa.string()), "")
+        return pc.fill_null(pc.struct_field(vector, [name]).cast(pa.string()), "")
 
     identity = pc.binary_join_element_wise(keys, part("storageType"), part("pathOrInlineDv"), part("offset"), "\x00")
     return pc.if_else(vector.is_null(), keys, identity)

@@ -182,7 +182,7 @@ def _widen_bounds(column: pa.ChunkedArray, kind: pa.DataType, shift: timedelta |
 
 def _widened_array(array: pa.Array, kind: pa.DataType, shift: timedelta | None) -> pa.Array:
     if pa.types.is_struct(kind):
-        children = [_widened_array(pc.struct_field(array, f.name), f.type, shift) for f in kind]
+        children = [_widened_array(pc.struct_field(array, [f.name]), f.type, shift) for f in kind]
         mask = array.is_null() if array.null_count else None
         if not children:
             return array.cast(kind)

@@ -119,7 +119,7 @@ def _column_reader(
         table = read_columns(snapshot, file, parquet, StructType(way[:1]))
         column = one_chunk(table[way[0].name])
         for f in way[1:]:
-            column = pc.struct_field(column, f.name)
+            column = pc.struct_field(column, [f.name])
         return column
 
     return read

@@ -1,0 +1,111 @@
+"""Names of keys and columns are never parsed as paths or expressions, whatever characters they have."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+
+NAMES = [
+    *(".a", ".", "..", "./feature", ".a.b", "a.b", "a'b", 'a"b', "a`b", "[0]", "a[0]", "[*]", "*", " ", "", "a b"),
+    *("a\0b", "é", "日本", "Order", "order", "$", "$.a", "typed_value", "value", "metadata", "%41", "a/b", "a\nb", ":"),
+    *(";", "list", "element", "ORDER BY", "--", "a,b", "{x}", "=", "#", "?", "\u202e", "😀"),
+]
+ROWS = 40
+OBJECTS = [{name: f"{name}{row:03}" for name in NAMES} | {"n": {name: [row] for name in NAMES}} for row in range(ROWS)]
+ARRAY = pv.parse_json([json.dumps(row) for row in OBJECTS])
+SCHEMA = pv.ShreddingSchema.object(
+    {name: pa.string() for name in NAMES}
+    | {"n": pv.ShreddingSchema.object({name: pv.ShreddingSchema.array(pv.ShreddingSchema.of("int")) for name in NAMES})}
+)
+
+
+def _values(name: str) -> list[str]:
+    return [row[name] for row in OBJECTS]
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["unshredded", "shredded"])
+def test_values_of_any_key(schema: Any) -> None:
+    array = ARRAY if schema is None else pv.shred_variant(ARRAY, schema)
+    assert pv.to_python(array) == OBJECTS
+    for name in NAMES:
+        path = pv.VariantPath((name,))
+        for form in (path, str(path)):
+            assert pv.variant_get(array, form, "string").to_pylist() == _values(name)
+        assert pv.variant_get(array, ("n", name, 0), "int").to_pylist() == list(range(ROWS))
+        struct = pa.struct([pa.field(name, pa.string())])
+        assert pv.variant_get(array, "$", struct).to_pylist() == [{name: value} for value in _values(name)]
+        assert pv.variant_get(pv.variant_set(array, path, 7), path, "int").to_pylist() == [7] * ROWS
+        assert pv.to_python(pv.cast_to_variant(pa.array([{name: 1}]))) == [{name: 1}]
+    assert pv.ShreddingSchema.of(SCHEMA.to_ddl()) == SCHEMA
+
+
+def _write(package: Any, path: Path) -> None:
+    if package is pv.delta:
+        package.create(path, pa.schema([ARRAY.arrow_field.with_name("v")]))
+        package.append(path, {"v": ARRAY}, schema={"v": SCHEMA})
+    elif package is pv.iceberg:
+        package.write(path, {"v": ARRAY}, schema={"v": SCHEMA})
+    else:
+        package.write(path, {"v": pv.shred_variant(ARRAY, SCHEMA)})
+
+
+@pytest.mark.parametrize("package", [pv.parquet, pv.delta, pv.iceberg], ids=lambda package: package.__name__)
+def test_tables_with_any_key(package: Any, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    _write(package, path)
+    assert pv.to_python(package.read(path)) == OBJECTS
+    for name in NAMES:
+        key = str(pv.VariantPath((name,)))
+        found = package.extract(path, {"x": (key, "string")})["x"].to_pylist()
+        assert found == _values(name)
+        last = _values(name)[-2]
+        literal = last.replace("'", "''")
+        found = package.extract(path, {"x": (key, "string")}, f"{key}:string >= '{literal}'")["x"].to_pylist()
+        assert found == _values(name)[-2:]
+
+
+@pytest.mark.parametrize("destination", ["parquet", "delta", "iceberg"])
+def test_ingest_of_keys_that_begin_with_a_dot(destination: str, tmp_path: Path) -> None:
+    lines = [json.dumps({"exports": {".": f"x{n}", "./feature": {"node": f"a{n}"}, ".a": n}}) for n in range(1000)]
+    (tmp_path / "a.ndjson").write_text("\n".join(lines))
+    pv.ingest(tmp_path / "a.ndjson", tmp_path / "t", format=destination)
+    package = getattr(pv, destination)
+    columns = {"x": ("$.exports['./feature'].node", "string"), "y": ("$.exports['.']", "string")}
+    found = package.extract(tmp_path / "t", columns, "$.exports['.a']:int = 7")
+    assert found.to_pylist() == [{"x": "a7", "y": "x7"}]
+
+
+@pytest.mark.parametrize("package", [pv.parquet, pv.delta, pv.iceberg], ids=lambda package: package.__name__)
+def test_columns_whose_names_are_paths(package: Any, tmp_path: Path) -> None:
+    rows = {".a": [1, 2], "s": [{".b": 1}, {".b": 2}], "a.b": [3, 4], "a": [{"b": 5}, {"b": 6}]}
+    if package is pv.delta:
+        package.create(tmp_path / "t", pa.table(rows).schema)
+        package.append(tmp_path / "t", rows)
+    else:
+        package.write(tmp_path / "t", rows)
+    assert package.read_table(tmp_path / "t").select(list(rows)).to_pydict() == rows
+    for name in (".a", "a.b"):
+        found = package.extract(tmp_path / "t", {"x": name}, f'"{name}" = {rows[name][1]}')
+        assert found["x"].to_pylist() == [rows[name][1]]
+
+
+def test_struct_field_is_never_called_with_a_single_name() -> None:
+    """pyarrow parses a single name that begins with a dot as a path, but not the names of a list."""
+    faults = []
+    for module in Path(pv.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "struct_field":
+                names = node.args[-1]
+                is_list = isinstance(names, ast.List) or (
+                    isinstance(names, ast.Call) and ast.unparse(names.func) == "list"
+                )
+                if not is_list:
+                    faults.append(f"{module.name}:{node.lineno}: {ast.unparse(node)}")
+    assert not faults
