@@ -304,7 +304,7 @@ def _as_map(structs: Sequence[pa.StructArray], names: Sequence[str], rows: int) 
     offsets = from_numpy(np.arange(rows + 1, dtype=np.int32) * width)
     if not width:
         return pa.MapArray.from_arrays(offsets, pa.nulls(0, pa.string()), pa.nulls(0, pa.string()))
-    columns = [pc.coalesce(*(pc.struct_field(struct, [name]) for struct in structs)) for name in names] if structs else []
+    columns = [pc.coalesce(*(pc.struct_field(struct, [name]) for struct in structs)) for name in names if structs]
     values = pa.concat_arrays(columns) if structs else _nulls(pa.string(), rows * width)
     order = np.arange(rows * width).reshape(width, rows).T.ravel()
     keys = from_numpy(np.tile(np.arange(width, dtype=np.int32), rows))
