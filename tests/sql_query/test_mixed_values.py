@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -80,3 +81,48 @@ def test_numbers_in_order_by_name_variants() -> None:
     ):
         result = pv.sql(query, t=_MIXED).to_arrow()["n"].to_pylist()
         assert list(dict.fromkeys(result)) == ['"x"', "1.5", "1"], query
+
+
+MIXED = pv.parse_json(['{"q": 5}', '{"q": "996"}', '{"q": 3000}', '{"q": "x"}', '{"q": null}', "{}", '{"q": [1]}'])
+NOT_NUMBERS = "1 array and 2 strings at v:q were not compared with a number: write a cast, such as v:q::double"
+
+
+@pytest.mark.parametrize("layout", ["memory", "unshredded", "shredded"])
+@pytest.mark.parametrize(
+    ("condition", "found", "warning"),
+    [
+        ("v:q > 2390", [3000], NOT_NUMBERS),
+        ("NOT (v:q > 2390)", [5], NOT_NUMBERS),
+        ("v:q <> 5", [3000], NOT_NUMBERS),
+        ("v:q NOT IN (5, 6)", [3000], NOT_NUMBERS),
+        ("v:q BETWEEN 1 AND 10", [5], NOT_NUMBERS),
+        ("3000 <= v:q", [3000], NOT_NUMBERS),
+        ("v:q IN (5, 'x')", [5, "x"], "1 array at v:q was not compared with a number or string"),
+        ("v:q >= 'a'", ["x"], "1 array and 2 numbers at v:q were not compared with a string"),
+        ("CASE v:q WHEN 'x' THEN true END", ["x"], "1 array and 2 numbers at v:q were not compared with a string"),
+    ],
+)
+def test_values_are_compared_within_the_type_of_the_other_operand(tmp_path, layout, condition, found, warning):
+    source = MIXED
+    if layout != "memory":
+        source = tmp_path / "t.parquet"
+        pv.parquet.write(source, {"v": MIXED}, schema="q bigint" if layout == "shredded" else None)
+    result = pv.sql(f"SELECT v:q FROM t WHERE {condition}", t=source)
+    texts = [str(value) for value in result.to_arrow()["q"].to_pylist()]
+    assert [text if text == "x" else json.loads(text) for text in texts] == found
+    assert len(result.warnings) == 1
+    assert result.warnings[0].startswith(warning)
+
+
+def test_variants_of_two_paths_are_compared_within_their_types():
+    rows = pv.parse_json(['{"a": 1, "b": 2}', '{"a": 1, "b": "2"}', '{"a": "1", "b": "2"}', '{"a": [1], "b": 2}'])
+    row = pv.sql("SELECT list(v:a < v:b) AS less, list(v:a <> v:b) AS other, list(v:a = v:b) AS same FROM t", t=rows)
+    assert row.to_pylist() == [
+        {"less": [True, None, True, None], "other": [True, None, True, None], "same": [False] * 4}
+    ]
+
+
+def test_the_extremes_of_values_of_several_types_give_a_warning():
+    result = pv.sql("SELECT max(v:q) AS m FROM t", t=MIXED)
+    assert "values of several types at v:q (1 array, 2 numbers and 2 strings) were compared" in result.warnings[0]
+    assert pv.sql("SELECT max(v:q::double) AS m FROM t", t=MIXED).warnings == ()

@@ -455,3 +455,23 @@ def test_queries(bound: dict[str, dict[str, Any]], kind: str, part: int) -> None
             if answer != expected:
                 wrong.append((query, answer[:3], expected[:3]))
     assert not wrong, "\n\n".join("\n".join(map(str, item)) for item in wrong)
+
+
+BY_NAME = {"l": pv.parse_json(['{"a": 1}']), "r": pv.parse_json(['{"a": 2, "b": "x", "A": 3}'])}
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT v:a FROM l UNION ALL BY NAME SELECT v:a, v:b FROM r", [(1, None), (2, "x")]),
+        ("SELECT v:a::int a FROM l UNION ALL BY NAME SELECT v:b, v:a::int a FROM r", [(1, None), (2, "x")]),
+        ("SELECT v:a FROM l UNION BY NAME SELECT v:b, v:a FROM r ORDER BY a", [(1, None), (2, "x")]),
+        ("SELECT v:b, v:a FROM r UNION ALL BY NAME SELECT v:a FROM l", [("x", 2), (None, 1)]),
+        ("SELECT v:a FROM l UNION ALL BY NAME SELECT v:A, v:a FROM r", [(1, None), (2, 3)]),
+        ("SELECT v:a AS X FROM l UNION ALL BY NAME SELECT v:a AS x, 1 AS n FROM r", [(1, None), (2, 1)]),
+        ("SELECT a, b FROM (SELECT v:a FROM l UNION ALL BY NAME SELECT v:b, v:a FROM r)", [(1, None), (2, "x")]),
+    ],
+)
+def test_union_by_name_has_the_columns_of_both_sides(query, rows):
+    found = pv.sql(query, **BY_NAME).to_arrow()
+    assert sorted(zip(*(column.to_pylist() for column in found.columns), strict=True), key=str) == sorted(rows, key=str)

@@ -157,3 +157,20 @@ def test_scans_of_one_query_see_one_version_of_a_file(tmp_path, query, changed):
         assert caught.value.reason == "files-changed"
     else:
         list(parts)
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string(), pa.large_string(), pa.binary_view()])
+def test_json_is_parsed_from_text_and_from_bytes(kind):
+    table = pa.table({"p": pa.array(['{"a": "\\u00e9", "b": 1}', "bad", None]).cast(kind)})
+    assert pv.sql("SELECT try_parse_json(p):a::string AS a FROM t", t=table).to_arrow()["a"].to_pylist() == [
+        "é", None, None,
+    ]  # fmt: skip
+    assert pv.sql("SELECT parse_json(p):b AS b FROM t", t=table.slice(0, 1)).to_pylist() == [{"b": "1"}]
+    with pytest.raises(pv.VariantError):
+        pv.sql("SELECT parse_json(p) AS b FROM t", t=table)
+
+
+def test_json_in_the_columns_of_a_subquery_is_parsed_from_bytes():
+    table = pa.table({"p": [b'{"a": 1}']})
+    query = "WITH c AS (SELECT p AS q FROM t) SELECT try_parse_json(q):a::int AS a FROM c"
+    assert pv.sql(query, t=table).to_pylist() == [{"a": 1}]

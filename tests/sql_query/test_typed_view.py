@@ -74,9 +74,9 @@ def test_in_sql(table: Any) -> None:
         (["$.a.id", "$.b.id", "$.id"], ["a_id", "b_id", "id"]),
         (["$.x.a.id", "$.y.a.id"], ["x_a_id", "y_a_id"]),
         (["$.x.a.n", "$.y.b.n", "$.y.b.m"], ["a_n", "m", "b_n"]),
-        (["$.v", "$.a"], ["a", "v_2"]),
+        (["$.v", "$.a"], ["a", "v_1"]),
         (["$.ID", "$.u.id"], ["ID", "u_id"]),
-        (["$['']", "$._"], ["_", "__2"]),
+        (["$['']", "$._"], ["_", "__1"]),
         (["$['a b'].c", "$.d.c"], ["a b_c", "d_c"]),
     ],
 )
@@ -139,3 +139,53 @@ def test_a_table_without_variants() -> None:
     with pytest.raises(VariantError, match="choose one from a, b"):
         pv.typed(two)
     assert pv.typed(two, column="b").column_names == ["y"]
+
+
+def _stored(values, layout, folder):
+    if layout == "memory":
+        return values
+    path = folder / ("t.ndjson" if layout == "json" else "t.parquet")
+    if layout == "json":
+        path.write_text("\n".join(pv.to_json(values).to_pylist()))
+    else:
+        pv.parquet.write(path, {"v": values}, schema="a bigint" if layout == "shredded" else None)
+    return path
+
+
+@pytest.mark.parametrize("layout", ["memory", "json", "unshredded", "shredded"])
+def test_every_field_of_the_first_level_is_a_column(tmp_path, layout):
+    rows = [
+        {"a": number, f"rare{number}": number, "map": {f"k{number}": 1}, "mixed": number % 2 or "x"}
+        for number in range(400)
+    ]
+    source = _stored(pv.VariantArray.from_pylist(rows), layout, tmp_path)
+    names = {"a", "map", "mixed", *(f"rare{number}" for number in range(400))}
+    star = pv.sql("SELECT v.* FROM t", t=source).to_arrow()
+    assert set(star.column_names) == names
+    assert star["rare399"].to_pylist() == [None] * 399 + [399]
+    typed = pv.sql("SELECT * FROM typed(t)", t=source).to_arrow()
+    assert names - {"map"} <= set(typed.column_names)
+    assert any(name in ("map", "k7") for name in typed.column_names)
+    assert typed["rare399"].to_pylist() == [None] * 399 + [399]
+    assert set(pv.typed(source).column_names) == set(typed.column_names)
+
+
+@pytest.mark.parametrize("layout", ["memory", "json", "unshredded", "shredded"])
+def test_keys_that_differ_only_in_case_are_two_columns(tmp_path, layout):
+    source = _stored(pv.parse_json(['{"a": 1, "order": 1, "Order": 5}']), layout, tmp_path)
+    assert pv.sql("SELECT v.* FROM t", t=source).to_pylist() == [{"a": 1, "order": 1, "Order_1": 5}]
+    assert pv.sql('SELECT "order" FROM typed(t)', t=source).to_pylist() == [{"order": 1}]
+    assert pv.sql("SELECT order_1 AS x FROM typed(t)", t=source).to_pylist() == [{"x": 5}]
+    assert pv.typed(source).to_arrow().to_pylist() == [{"a": 1, "order": 1, "Order_1": 5}]
+    assert pv.sql("SELECT * FROM (SELECT v.* FROM t)", t=source).to_pylist() == [{"a": 1, "order": 1, "Order_1": 5}]
+
+
+def test_fields_beyond_the_limit_are_counted_in_a_warning(monkeypatch):
+    monkeypatch.setattr("parquet_variant.sql_query.tables.MOST_COLUMNS", 3)
+    values = pv.parse_json(['{"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}'])
+    line = "v has 5 fields, and 2 of them are not among the columns: select e and others by name, or the whole v"
+    for query in ("SELECT v.* FROM t", "SELECT * FROM typed(t)"):
+        result = pv.sql(query, t=values)
+        assert result.column_names[:3] == ["a", "b", "c"]
+        assert result.warnings == (line,)
+    assert pv.typed(values).warnings == (line,)

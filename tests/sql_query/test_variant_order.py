@@ -145,10 +145,10 @@ def _rows(query: str, table: Any) -> list[Any]:
         ("SELECT count(*) FROM (SELECT DISTINCT v:k FROM t)", [7]),
         ("SELECT v:n::int FROM t WHERE v:k = 1 ORDER BY 1", [1, 2, 10]),
         ("SELECT v:n::int FROM t WHERE v:k = '1'", [3]),
-        ("SELECT v:n::int FROM t WHERE v:k > 1 ORDER BY 1", [3, 7, 8, 9, 11]),
-        ("SELECT v:n::int FROM t WHERE v:k <> 1 ORDER BY 1", [3, 6, 7, 8, 9, 11]),
+        ("SELECT v:n::int FROM t WHERE v:k > 1 ORDER BY 1", []),
+        ("SELECT v:n::int FROM t WHERE v:k <> 1 ORDER BY 1", []),
         ("SELECT v:n::int FROM t WHERE v:k IN (1, 'a') ORDER BY 1", [1, 2, 10, 11]),
-        ("SELECT v:n::int FROM t WHERE v:k NOT IN (1, 'a') ORDER BY 1", [3, 6, 7, 8, 9]),
+        ("SELECT v:n::int FROM t WHERE v:k NOT IN (1, 'a') ORDER BY 1", [3]),
         ("SELECT v:n::int FROM t WHERE v:k BETWEEN '0' AND 'z' ORDER BY 1", [3, 11]),
         ("SELECT v:n::int FROM t WHERE v:k IS NOT DISTINCT FROM NULL ORDER BY 1", [4, 5]),
         ("SELECT v:n::int FROM t WHERE v:k = parse_json('[1]') ORDER BY 1", [7, 8]),
@@ -172,7 +172,7 @@ def _rows(query: str, table: Any) -> list[Any]:
         ("SELECT v:k, count(*) FROM t WHERE v:n::int < 4 GROUP BY GROUPING SETS ((v:k), ()) ORDER BY ALL",
          [("1", 2), ('"1"', 1), (None, 3)]),
         ("SELECT count(*) FROM (SELECT v:k, v:n, count(*) FROM t GROUP BY CUBE (v:k, v:n))", [30]),
-        ("SELECT count(*) FROM t GROUP BY (v:k) HAVING v:k >= parse_json('[1]') ORDER BY (v:k)", [2, 1]),
+        ("SELECT count(*) FROM t GROUP BY (v:k) HAVING v:k >= parse_json('[1]') ORDER BY (v:k)", [2]),
         ("SELECT mode(v:k) FROM t", ["1"]),
         ("SELECT mode() WITHIN GROUP (ORDER BY v:k) FROM t", ["1"]),
         ("SELECT mode(v:k) OVER (PARTITION BY v:n::int > 2) FROM t WHERE v:n::int < 4 ORDER BY 1", ["1", "1", '"1"']),
@@ -197,7 +197,7 @@ def test_mixed_values(mixed: Any, query: str, rows: list[Any]) -> None:
         ("SELECT count(*) FROM t GROUP BY v:k ORDER BY v:k", [4, 4, 4]),
         ("SELECT count(*) FROM t WHERE v:k = 'k1' AND v:n > 3", [3]),
         ("SELECT count(*) FROM t WHERE v:k = 5", [0]),
-        ("SELECT count(*) FROM t WHERE v:k > 5", [12]),
+        ("SELECT count(*) FROM t WHERE v:k > 5", [0]),
         ("SELECT count(*) FROM t WHERE v:n = '5'", [0]),
         ("SELECT count(*) FROM t WHERE v:n = 5.0", [1]),
         ("SELECT count(*) FROM t WHERE v:f = 2.5 OR v:f = 1", [2]),
@@ -239,10 +239,9 @@ def test_moments_of_a_known_type_are_compared_with_variants() -> None:
     moments = [dt.date(2026, 1, 2), dt.datetime(2026, 1, 2), dt.datetime(2026, 1, 2, tzinfo=dt.UTC), "2026-01-02", None]
     values = pv.from_python([{"m": moment, "s": "2026-01-02"} for moment in moments])
     for kind, row in (("date", 0), ("timestamp_ntz", 1), ("timestamp", 2)):
-        rows = pv.sql(f"SELECT v:m = v:s::{kind} AS answer FROM t", t=values).to_arrow()["answer"].to_pylist()
-        assert rows == [number == row for number in range(4)] + [None]
-        rows = pv.sql(f"SELECT v:m < v:s::{kind} AS answer FROM t", t=values).to_arrow()["answer"].to_pylist()
-        assert rows == [order < [0, 2, 1][row] for order in (0, 2, 1)] + [True, None]
+        for op, answer in (("=", True), ("<=", True), ("<", False), ("<>", False)):
+            rows = pv.sql(f"SELECT v:m {op} v:s::{kind} AS answer FROM t", t=values).to_arrow()["answer"].to_pylist()
+            assert rows == [answer if number == row else None for number in range(5)]  # other types are not compared
 
 
 TIMES = [{"s": f"2026-0{month}-02T03:04:05Z", "d": f"2026-0{month}-03"} for month in (1, 2, 3)]

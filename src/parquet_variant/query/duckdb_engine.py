@@ -23,6 +23,7 @@ from parquet_variant.support.fork_safety import in_forked_child
 from parquet_variant.support.lazy_names import optional_libraries
 
 _INSTANCES: dict[tuple[int, int], Any] = {}  # by process id (a forked process cannot use its parent's) and threads
+_WITH_LOCAL_TIMES: set[tuple[int, int]] = set()  # those with the function of `local_times`
 _LOCK = threading.Lock()
 _CONFIG: dict[str, Any] = {
     "enable_external_access": "false",
@@ -61,6 +62,7 @@ def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
     with _instance(duckdb, thread_count(threads)).cursor() as connection:
         if zone != "UTC":
             connection.execute("SET TimeZone = ?", [duckdb_zone(zone)])
+            _register_local_times(duckdb, connection, thread_count(threads))
         yield connection
 
 
@@ -96,6 +98,18 @@ def _instance(duckdb: Any, threads: int) -> Any:
             _INSTANCES[key] = instance
             atexit.register(instance.close)
         return _INSTANCES[key]
+
+
+def _register_local_times(duckdb: Any, connection: Any, threads: int) -> None:
+    """Create the function of `local_times` in the database of this process, unless it exists."""
+    from parquet_variant.query.local_times import EARLIER, earlier_instants
+
+    key = os.getpid(), threads
+    with _LOCK:
+        if key not in _WITH_LOCAL_TIMES:
+            kind = duckdb.sqltype("TIMESTAMPTZ")
+            connection.create_function(EARLIER, earlier_instants, [kind], kind, type="arrow", null_handling="special")
+            _WITH_LOCAL_TIMES.add(key)
 
 
 def aggregate_names() -> frozenset[str]:

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.path import VariantPath
+from parquet_variant.query.local_times import with_earlier_instants
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
@@ -171,7 +172,7 @@ def read_expression(
         predicate = pushdown(condition, reading.columns_of(table), zone)
         if predicate is not None:
             predicates[table] = predicate
-    return SqlExpression(to_sql(condition), reading.columns, predicates)
+    return SqlExpression(to_sql(with_earlier_instants(condition, zone)), reading.columns, predicates)
 
 
 def column_name(term: VariantTerm, column: str) -> str:
@@ -262,7 +263,7 @@ class _Reading:
         name = self.alias(table, column_name(term, column))
         self.columns[table][name] = NeededColumn(column, term.path, term.type)
         self.types[table, name] = term.output
-        return _reference(table, name)
+        return _reference(table, name, term.output)
 
     def ordinary(self, node: exp.Column) -> exp.Expr:
         resolved = self.resolve(node)
@@ -277,7 +278,7 @@ class _Reading:
         alias = self.alias(table, column)
         self.columns[table][alias] = NeededColumn(column)
         self.types[table, alias] = self.tables[table].ordinary[column]
-        reference: exp.Expr = _reference(table, alias)
+        reference: exp.Expr = _reference(table, alias, None if fields else self.types[table, alias])
         for field_name in fields:
             reference = exp.Dot(this=exp.Paren(this=reference), expression=exp.to_identifier(field_name, quoted=True))
         return reference
@@ -321,6 +322,8 @@ def _takes_variant(node: exp.Expr) -> bool:
     return parent is None or isinstance(parent, exp.Is)
 
 
-def _reference(table: str, column: str) -> exp.Column:
+def _reference(table: str, column: str, kind: pa.DataType | None = None) -> exp.Column:
     is_word = column.isidentifier() and column.islower()
-    return exp.Column(this=exp.to_identifier(column, quoted=not is_word), table=exp.to_identifier(table))
+    reference = exp.Column(this=exp.to_identifier(column, quoted=not is_word), table=exp.to_identifier(table))
+    reference.meta["type"] = kind
+    return reference

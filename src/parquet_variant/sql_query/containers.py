@@ -34,6 +34,16 @@ def keys_of_objects(values: VariantArray, *, otherwise_empty: bool) -> pa.ListAr
     return pa.ListArray.from_arrays(from_numpy(offsets.astype(np.int32)), names, mask=from_numpy(~has_keys))
 
 
+def field_names(values: VariantArray) -> set[str]:
+    """Return the names of the fields of all objects.
+
+    >>> import parquet_variant as pv
+    >>> sorted(field_names(pv.parse_json(['{"b": {"x": 1}}', "[1]", None, '{"a": 1, "b": 2}'])))
+    ['a', 'b']
+    """
+    return set(keys_of_objects(values, otherwise_empty=True).values.unique().to_pylist())
+
+
 def sizes_of(values: VariantArray, *kinds: BasicType, otherwise: int | None = None) -> pa.Int64Array:
     """Return the number of children of each array or object; `otherwise` for other values, and null for SQL NULL.
 

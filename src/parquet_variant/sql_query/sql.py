@@ -34,7 +34,7 @@ from parquet_variant.sql_query.output_files import copy_statement, write_result
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting.query import Rewritten, rewrite
 from parquet_variant.sql_query.rewriting.scopes import TableUse, check_distinct, unique_names
-from parquet_variant.sql_query.streams import Stream, register_getters
+from parquet_variant.sql_query.streams import Stream, class_warnings, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 from parquet_variant.support.choices import Errors, SqlEngine
 
@@ -124,7 +124,7 @@ def plan_sql(
     rewritten = rewrite(query, binder, engine=engine, zone=zone, strict=errors == "raise")
     options = ScanOptions(errors, zone, threads, engine == "duckdb", rewritten.only_bounds)
     plans = {use.relation: use.table.scan(use.needed, rewritten.predicate(use), options) for use in rewritten.uses}
-    return SqlQuery(query, rewritten, plans, options)
+    return SqlQuery(query, rewritten, plans, options, list(rewritten.warnings))
 
 
 @dataclass(slots=True)
@@ -148,6 +148,7 @@ class SqlQuery:
         `seconds`: the time after which the query is stopped with `SqlError`, reason ``time-limit``.
         """
         failures: list[Exception] = []
+        classes: dict[str, Counter[str]] = {}
         before = self._states()
         with connect(zone=self.options.zone, threads=self.options.threads) as connection:
             import duckdb
@@ -158,7 +159,7 @@ class SqlQuery:
                     timer.start()
                 for name, plan in self.plans.items():
                     connection.register(name, Stream(plan, failures))
-                register_getters(connection, self.rewritten.getters, self.options, failures)
+                register_getters(connection, self.rewritten.getters, self.options, failures, classes)
                 reader = connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)
                 parts = (pa.table([*batch.columns], schema=batch.schema) for batch in reader)
                 names = unique_names(reader.schema.names)
@@ -169,6 +170,7 @@ class SqlQuery:
                         for seen, column in zip(has_values, part.columns, strict=True)
                     ]
                     yield self._presented(part.rename_columns(names), as_text)
+                self.warnings += class_warnings(self.rewritten.getters, classes)
                 if not all(has_values):
                     self.warnings += self._path_hints()
                 if self._states() != before:

@@ -6,20 +6,27 @@ as text. Leaves the query to `rewriting`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.encoding.cast.forms import with_fields
+from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.batches import Batches, ScanOptions, values_at
 from parquet_variant.sql_query.rewriting.query import Getter
 from parquet_variant.sql_query.variant_functions import FUNCTIONS, VARIANT, column_of
+from parquet_variant.support import arrow_compute as pc
+
+_PLURALS = {"binary": "binary values", "timestamp_ntz": "timestamps without time zone"}
 
 
 class Stream:
@@ -49,8 +56,17 @@ def _without_extension(field: pa.Field) -> pa.Field:
     return pa.field(field.name, with_fields(field.type, _without_extension), field.nullable)
 
 
-def register_getters(connection: Any, getters: list[Getter], options: ScanOptions, failures: list[Exception]) -> None:
-    """Register the functions that the text of a query calls on Variants."""
+def register_getters(
+    connection: Any,
+    getters: list[Getter],
+    options: ScanOptions,
+    failures: list[Exception],
+    classes: dict[str, Counter[str]],
+) -> None:
+    """Register the functions that the text of a query calls on Variants.
+
+    `classes`: receives for each function of sort keys that are compared how many values of each class it read.
+    """
     if not getters:
         return
     import duckdb
@@ -60,7 +76,10 @@ def register_getters(connection: Any, getters: list[Getter], options: ScanOption
             function = FUNCTIONS[getter.function]
             arguments = [duckdb.sqltype(name) for name in function.arguments]
             recorded = _record_failures if len(arguments) == 1 else _recorded_of_two
-            work, result = recorded(function.work, failures), duckdb.sqltype(function.result)
+            of_values = function.work
+            if getter.text:
+                of_values = partial(_compared_keys, getter, classes.setdefault(getter.name, Counter()))
+            work, result = recorded(of_values, failures), duckdb.sqltype(function.result)
         else:
             arguments = [duckdb.sqltype(VARIANT)]
             work = _record_failures(partial(_value_at, getter.term, options), failures)
@@ -94,6 +113,42 @@ def _raise_recorded(failures: list[Exception]) -> Iterator[None]:
     except Exception as error:
         failures.append(error)
         raise
+
+
+def _compared_keys(getter: Getter, counts: Counter[str], argument: Any) -> pa.Array:
+    """Return the sort keys of the values of some classes, and count the values of each class."""
+    keys = FUNCTIONS[getter.function].work(argument)
+    codes = class_codes(keys)
+    for code, number in zip(*np.unique(codes[codes > 0], return_counts=True), strict=True):
+        counts[CLASS_NAMES[int(code)]] += int(number)
+    if not getter.classes:
+        return keys
+    compared = [code for code, name in CLASS_NAMES.items() if name in getter.classes]
+    return pc.if_else(from_numpy(np.isin(codes, compared)), keys, pa.scalar(None, keys.type))
+
+
+def class_warnings(getters: list[Getter], classes: Mapping[str, Counter[str]]) -> list[str]:
+    """Return a warning for each Variant some of whose values could not be compared, or are of several types."""
+    warnings = {}
+    for getter in getters:
+        counts = classes.get(getter.name, Counter())
+        others = {name: number for name, number in counts.items() if number and name not in getter.classes}
+        cast = f"write a cast, such as {getter.text}::{'string' if 'string' in getter.classes else 'double'}"
+        *first, last = (
+            "",
+            *(
+                f"{number:,} {_PLURALS.get(name, f'{name}s') if number > 1 else name}"
+                for name, number in sorted(others.items())
+            ),
+        )
+        shown = f"{', '.join(first[1:])} and {last}" if first[1:] else last
+        if getter.classes and others:
+            was = "was" if sum(others.values()) == 1 else "were"
+            message = f"{shown} at {getter.text} {was} not compared with a {' or '.join(getter.classes)}: {cast}"
+            warnings[getter.text, getter.classes] = message
+        elif len(others) > 1:
+            warnings[getter.text, ()] = f"values of several types at {getter.text} ({shown}) were compared: {cast}"
+    return list(warnings.values())
 
 
 def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
+from parquet_variant.sql_query.containers import field_names
 from parquet_variant.sql_query.kinds import Kind, is_variant, only_variants
 from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, is_vortex, read_csv, refuse_versions
 from parquet_variant.sql_query.values_in_memory import ValuesInMemory
@@ -37,10 +39,32 @@ if TYPE_CHECKING:
     from parquet_variant.tables.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
 
 
+MOST_COLUMNS = 2_000  # The most fields of an object that become columns.
+_SCANNED_ROWS = 200_000  # The rows of files without shredding whose fields are listed.
 _INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are inferred.
 # The most compressed bytes of columns, or of Vortex files, that are read before a query to find the type of a path.
 _INSPECTED_BYTES, _INSPECTED_VORTEX_BYTES = 8 << 20, 64 << 20
 Plan = Callable[[Mapping[str, NeededColumn], Predicate | None, ScanOptions], Batches]
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of the objects at a path."""
+
+    names: tuple[str, ...]
+    unread: int = 0  # The number of keys of which it is not known whether these objects have them.
+
+    def selected(self, text: str) -> tuple[tuple[str, ...], str | None]:
+        """Return the fields that become columns, and a line that says which are missing.
+
+        `text`: the objects, as a query writes them.
+        """
+        missing = len(self.names) - MOST_COLUMNS
+        if missing > 0:
+            line = f"{text} has {len(self.names):,} fields, and {missing:,} of them are not among the columns"
+            return self.names[:MOST_COLUMNS], f"{line}: select {self.names[-1]} and others by name, or the whole {text}"
+        line = f"up to {self.unread:,} fields that only later rows of {text} have are not among the columns"
+        return self.names, f"{line}: select them by name, or the whole {text}" if self.unread else None
 
 
 @dataclass(frozen=True)
@@ -191,12 +215,49 @@ class BoundTable:
 
     def schema_of(self, variant: str) -> ShreddingSchema:
         """Return the shredded paths of all files together, or those inferred from some rows if nothing is shredded."""
+        return self._shredded_schema(variant) or self._inferred_schema(variant)
+
+    def fields_at(self, variant: str, path: VariantPath = VariantPath()) -> Fields:  # noqa: B008 - immutable
+        """Return the fields of the objects at a path of a Variant column: the shredded ones, then all others.
+
+        Values of files are read for it as far as they are few; the keys that only other rows have may be missing.
+        """
+        shredded = self._shredded_schema(variant)
+        node = None if shredded is None else shredded.get(path)
+        names = [key for key, _ in node.fields] if node is not None and node.kind == "object" else []
+        place = self._stored_place(variant, path)
+        assert place is not None
+        found, is_complete = self._other_fields(*place, is_shredded=bool(names))
+        names += sorted(found - set(names), key=lambda key: (key.lower(), key != key.lower(), key))
+        unread = 0 if is_complete else len((self.keys(variant) or frozenset()) - set(names))
+        return Fields(tuple(names), unread)
+
+    def _other_fields(self, name: str, path: VariantPath, *, is_shredded: bool) -> tuple[set[str], bool]:
+        """Return names of fields at a path that are not shredded, and whether these are all."""
+        from parquet_variant.files.parquet.scanning.path_facts import residual_objects
+
+        groups = residual_objects(self.parquet_files(), name, path) if is_shredded else None
+        if groups is not None:
+            sizes = list(accumulate(size for size, _ in groups))
+            read = [values for (_, values), size in zip(groups, sizes, strict=True) if size <= _INSPECTED_VORTEX_BYTES]
+            return {key for values in read for key in field_names(VariantArray(values()))}, len(read) == len(groups)
+        found: set[str] = set()
+        rows = 0
+        plan = self.scan({"v": NeededColumn(name, path)}, None, ScanOptions())
+        for part in plan.batches():
+            found |= {key for chunk in part["v"].chunks for key in field_names(VariantArray(chunk))}
+            rows += len(part)
+            if self.values is None and rows > _SCANNED_ROWS:
+                return found, False
+        return found, True
+
+    def _shredded_schema(self, variant: str) -> ShreddingSchema | None:
         schemas = [
             ShreddingSchema.from_parquet(source.path, variant, filesystem=source.filesystem)
             for source in self.parquet_files()
         ]
         shredded = [schema for schema in schemas if schema.kind != "variant"]
-        return reduce(ShreddingSchema.merge, shredded) if shredded else self._inferred_schema(variant)
+        return reduce(ShreddingSchema.merge, shredded) if shredded else None
 
     def _inferred_schema(self, variant: str) -> ShreddingSchema:
         from parquet_variant.inference.policies.auto import AutoPolicy
@@ -207,7 +268,7 @@ class BoundTable:
         values = (
             VariantArray.from_arrow(rows, "v")[:_INFERRED_ROWS] if rows is not None else VariantArray.from_pylist([])
         )
-        return infer_shredding_schema(values, AutoPolicy(min_row_share=0.0))
+        return infer_shredding_schema(values, AutoPolicy(min_row_share=0.0, max_columns=MOST_COLUMNS))
 
     def kind(self, name: str) -> Kind:
         """Return the Variants in a column."""

@@ -13,12 +13,15 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.interop.arrow_result import ArrowResult
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected
-from parquet_variant.sql_query.batches import ScanOptions
+from parquet_variant.sql_query.batches import ScanOptions, plain_variants
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 
 Names = Literal["short", "path"]
@@ -71,7 +74,8 @@ def typed(
     [{'m': 2}]
     """
     shown = os.fspath(source) if isinstance(source, (str, os.PathLike)) else "the table"
-    return TypedView(typed_table(bind_table(source, shown, version=version, timestamp=timestamp), column, names))
+    table, warning = typed_table(bind_table(source, shown, version=version, timestamp=timestamp), column, names)
+    return TypedView(table, () if warning is None else (warning,))
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class TypedView(ArrowResult):
     """A table of Variants as typed columns, which are read when they are asked for."""
 
     table: BoundTable
+    warnings: tuple[str, ...] = ()  # A line about fields that are not among the columns.
 
     @property
     def column_names(self) -> list[str]:
@@ -88,14 +93,28 @@ class TypedView(ArrowResult):
     @property
     def schema(self) -> pa.Schema:
         """Names and Arrow types of the columns."""
-        return pa.schema([(name, self.table.columns.ordinary[name]) for name in self.table.order])
+        fields = [
+            pa.field(name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
+            if name in self.table.columns.variants
+            else pa.field(name, self.table.columns.ordinary[name])
+            for name in self.table.order
+        ]
+        return pa.schema(fields)
 
     def to_arrow(self) -> pa.Table:
         """Read all columns as a pyarrow table."""
         needed = {name: self.table.needs(name) for name in self.table.order}
         plan = self.table.scan(needed, None, ScanOptions())
         parts = list(plan.batches())
-        return pa.concat_tables(parts).select(self.column_names) if parts else self.schema.empty_table()
+        if not parts:
+            return self.schema.empty_table()
+        columns = [
+            pa.chunked_array([plain_variants(VariantArray(chunk)) for chunk in column.chunks], VARIANT_STORAGE)
+            if is_variant_field(field)
+            else column
+            for field, column in zip(self.schema, pa.concat_tables(parts).select(self.column_names), strict=True)
+        ]
+        return pa.table(columns, schema=self.schema)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -104,8 +123,11 @@ class TypedView(ArrowResult):
         return "\n".join(f"{field.name}: {field.type}" for field in self.schema)
 
 
-def typed_table(table: BoundTable, column: str | None = None, names: Names = "short") -> BoundTable:
-    """Return a bound table with the ordinary columns and the shredded paths of a Variant as its columns."""
+def typed_table(table: BoundTable, column: str | None = None, names: Names = "short") -> tuple[BoundTable, str | None]:
+    """Return a bound table with the ordinary columns, the shredded paths of a Variant and its other fields as columns.
+
+    The second result is a line about fields that are not among the columns, if there are any.
+    """
     check_choice("names", names, ("short", "path"))
     variants = [name for name in table.columns.variants if column in (None, name)]
     if not variants:
@@ -114,18 +136,42 @@ def typed_table(table: BoundTable, column: str | None = None, names: Names = "sh
         raise VariantError(
             f"{table.name} has several Variant columns: choose one from {', '.join(variants)}", reason="no-such-column"
         )
-    selection = typed_paths(table.schema_of(variants[0]), [*table.columns.ordinary, *table.columns.variants], names)
+    fields, warning = table.fields_at(variants[0]).selected(variants[0])
+    schema = table.schema_of(variants[0])
+    taken = [*table.columns.ordinary, *table.columns.variants]
+    others = [
+        (VariantPath((key,)), table.common_type(variants[0], VariantPath((key,))))
+        for key in fields
+        if not _has_typed_paths(schema, key)
+    ]
+    selection = typed_paths(schema, taken, names, others)
     view = table.with_columns({selected.name: selected for selected in selection}, variants[0])
     order = (*table.columns.ordinary, *(selected.name for selected in selection))
-    return replace(view, order=tuple(name for name in order if name in view.columns.ordinary))
+    names_of_paths = {selected.name for selected in selection}
+    shown = [name for name in order if name in view.columns.ordinary or name in names_of_paths]
+    return replace(view, order=tuple(shown)), warning
 
 
-def typed_paths(schema: ShreddingSchema, taken: Sequence[str], names: Names = "short") -> list[Selected]:
+def _has_typed_paths(schema: ShreddingSchema, key: str) -> bool:
+    """Return whether a field of the objects has typed paths."""
+    node = dict(schema.fields).get(key) if schema.kind == "object" else None
+    if node is None or node.kind == "variant":
+        return False
+    return node.kind != "object" or any(_has_typed_paths(node, child) for child, _ in node.fields)
+
+
+def typed_paths(
+    schema: ShreddingSchema,
+    taken: Sequence[str],
+    names: Names = "short",
+    others: Sequence[tuple[VariantPath, pa.DataType | None]] = (),
+) -> list[Selected]:
     """Return the shredded paths of a schema with their names and types; objects by their fields, arrays as a whole.
 
     `taken`: the names of other columns, which no path gets.
+    `others`: further paths, with the type of all their values if there is one.
     """
-    paths: list[tuple[VariantPath, pa.DataType]] = []
+    paths: list[tuple[VariantPath, pa.DataType | None]] = []
 
     def walk(node: ShreddingSchema, path: VariantPath) -> None:
         if node.kind == "object":
@@ -135,18 +181,21 @@ def typed_paths(schema: ShreddingSchema, taken: Sequence[str], names: Names = "s
             paths.append((path, node.to_arrow()))
 
     walk(schema, VariantPath())
+    paths += others
     keys = [[str(segment) for segment in path.segments] or ["value"] for path, _ in paths]
     base_names = ["_".join(path_keys) for path_keys in keys] if names == "path" else _shortest_names(keys, taken)
     used_names = {name.lower() for name in taken}
-    selection = []
-    for base, (path, kind) in zip(base_names, paths, strict=True):
-        name, number = base or "_", 1  # no engine has a column named ""
+    order = sorted(range(len(paths)), key=lambda number: base_names[number] != base_names[number].lower())
+    unique: dict[int, str] = {}
+    for place in order:  # of names that differ only in letter case, one without capitals is not numbered
+        base = base_names[place] or "_"  # no engine has a column named ""
+        name, number = base, 0
         while name.lower() in used_names:  # engines ignore letter case
             number += 1
-            name = f"{base or '_'}_{number}"
+            name = f"{base}_{number}"
         used_names.add(name.lower())
-        selection.append(Selected(name, path, kind))
-    return selection
+        unique[place] = name
+    return [Selected(unique[place], path, kind) for place, (path, kind) in enumerate(paths)]
 
 
 def _shortest_names(keys: Sequence[Sequence[str]], taken: Sequence[str]) -> list[str]:

@@ -63,7 +63,7 @@ def _as_plain_string(texts: pa.Array) -> pa.Array:
 
 
 def _parse_strings(texts: Any, parse: Callable[..., Any]) -> pa.Array:
-    return plain_variants(parse(one_chunk(texts).cast(pa.string())))
+    return plain_variants(parse(one_chunk(texts).cast(pa.binary())))
 
 
 def _group_array(lists: Any) -> pa.Array:
@@ -145,9 +145,9 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "variant_contains": VariantFunction(
         lambda v, needle: contains_each(column_of(v), column_of(needle)), (VARIANT, VARIANT), "BOOLEAN"
     ),
-    "parse_json": VariantFunction(lambda text: _parse_strings(text, parse_json), ("VARCHAR",), VARIANT),
+    "parse_json": VariantFunction(lambda text: _parse_strings(text, parse_json), ("BLOB",), VARIANT),
     "try_parse_json": VariantFunction(
-        lambda text: _parse_strings(text, partial(parse_json, errors="null")), ("VARCHAR",), VARIANT
+        lambda text: _parse_strings(text, partial(parse_json, errors="null")), ("BLOB",), VARIANT
     ),
     "variant_form": VariantFunction(lambda v: plain_variants(equal_forms(column_of(v))), (VARIANT,), VARIANT),
     "sort_key": VariantFunction(lambda v: sort_keys(column_of(v)), (VARIANT,), "BLOB"),

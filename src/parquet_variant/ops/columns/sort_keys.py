@@ -41,6 +41,11 @@ _CLASSES: dict[Any, int] = {
     _T.ARRAY: 0x58,
     _T.OBJECT: 0x60,
 }
+# The class of a value, which is the first byte of its key -> its name.
+CLASS_NAMES = {
+    0x10: "boolean", 0x18: "number", 0x20: "string", 0x28: "binary", 0x30: "date", 0x38: "time", 0x40: "timestamp",
+    0x48: "timestamp_ntz", 0x50: "uuid", 0x58: "array", 0x60: "object",
+}  # fmt: skip
 _STRING_CLASS = bytes([_CLASSES[_T.STRING]])
 _NEXT, _LAST = b"\x01", b"\x00"  # before each element or field, and after all of them
 _NEGATIVE_INFINITY, _NEGATIVE, _ZERO, _POSITIVE, _INFINITY, _NAN = (bytes([byte]) for byte in range(6))
@@ -90,6 +95,17 @@ def sort_keys(values: VariantArray) -> pa.BinaryArray:
         for row, place in zip(rows.tolist(), place_of_row.tolist(), strict=True):
             result[row] = nested_keys[place]
     return pa.array(result, pa.binary())
+
+
+def class_codes(keys: pa.BinaryArray) -> npt.NDArray[np.uint8]:
+    """Return the class of each sort key: a key of `CLASS_NAMES`, and 0 for null.
+
+    >>> import parquet_variant as pv
+    >>> [CLASS_NAMES.get(code) for code in class_codes(sort_keys(pv.parse_json(["1", '"a"', "null", "[]"]))).tolist()]
+    ['number', 'string', None, 'array']
+    """
+    firsts = pc.binary_slice(keys, 0, 1).fill_null(b"\x00").cast(pa.binary())
+    return np.frombuffer(b"".join(firsts.to_pylist()), np.uint8)
 
 
 def _number_keys(values: pa.Array, are_numbers: npt.NDArray[np.bool_]) -> list[bytes | None]:

@@ -14,7 +14,6 @@ from sqlglot import exp
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.sql_query.kinds import Kind, is_variant
-from parquet_variant.sql_query.rewriting.comparisons import key_of
 from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
 
 _EXTREMES = {"min": "arg_min", "max": "arg_max"}
@@ -53,7 +52,8 @@ def _rewrite_extreme(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[
     if not is_variant(kind):
         return None
     number: Any = node.args.get("count")
-    arguments = [value, key_of(values, value), *([] if number is None else [number])]
+    key = values.rewriter.getter(function="sort_key", text=written(argument, values.engine))
+    arguments = [value, exp.Anonymous(this=key, expressions=[value.copy()]), *([] if number is None else [number])]
     extreme = exp.Anonymous(this=_EXTREMES[name], expressions=arguments)
     extreme.meta["written"] = node
     return extreme, VARIANT_STORAGE if number is None else pa.list_(VARIANT_STORAGE)

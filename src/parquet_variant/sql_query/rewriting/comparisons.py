@@ -20,11 +20,14 @@ from parquet_variant.ops.columns.sort_keys import python_sort_key
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
 from parquet_variant.sql_query.kinds import Kind, is_variant
+from parquet_variant.sql_query.rewriting.nested_casts import bound_once
 from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
+_BY_CLASS = (exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)  # NULL for values of different classes
 _OPERANDS = ("this", "expression", "low", "high")
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
+_FEW = 32
 _EXACT_DOUBLES = 2**53
 _MAX_DIGITS = 38  # of a decimal of the engine
 _SQL_TIMES = {"date": "DATE", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIMESTAMPNTZ"}
@@ -73,12 +76,17 @@ def compared(values: ValueRewriter, node: exp.Expr) -> exp.Expr | None:
     elif (time_class := _class_of_times(sides)) is not None:
         replacement = {id(side.node): side.as_time(time_class) for side in sides}
     else:
-        replacement = {id(side.node): side.key() for side in sides}
+        replacement = {id(side.node): side.key(_classes_of_others(sides, side)) for side in sides}
+        if all(side.kind is not None and side.typed is None for side in sides) and isinstance(node, _BY_CLASS):
+            return _within_classes(node, {id(side.node): side.key(()) for side in sides})
     for key in _OPERANDS:
         if isinstance(part := node.args.get(key), exp.Expr):
             node.set(key, replacement[id(part)])
     if node.expressions:
         node.set("expressions", [replacement[id(part)] for part in node.expressions])
+    if isinstance(node, exp.In) and isinstance(node.this, exp.Anonymous) and len(node.expressions) < _FEW:
+        # The engine would write a short list as several comparisons, and count the values of each.
+        return bound_once(node.this, lambda key: exp.In(this=key.copy(), expressions=node.expressions))
     return node
 
 
@@ -158,8 +166,12 @@ class _Side:
         assert self.typed is not None
         return exp.cast(self.value, _SQL_TIMES[time_class]) if isinstance(self.literal, str) else self.typed
 
-    def key(self) -> exp.Expr:
-        """Return the sort key of the operand."""
+    def key(self, classes: tuple[str, ...]) -> exp.Expr:
+        """Return the sort key of the operand; NULL for a Variant of a class that is not one of `classes`."""
+        if self.kind is not None and classes:
+            text = written(self.node, self.values.engine)
+            name = self.values.rewriter.getter(function="sort_key", text=text, classes=classes)
+            return exp.Anonymous(this=name, expressions=[self.value.copy()])
         if self.kind is not None:
             return key_of(self.values, self.value)
         if self.literal is None:
@@ -180,6 +192,26 @@ class _Side:
         raise SqlError(
             f"{text} is compared with a Variant, and its type is not known here: cast the Variant to that type"
         )
+
+
+def _classes_of_others(sides: Sequence[_Side], side: _Side) -> tuple[str, ...]:
+    """Return the classes of the operands that a Variant is compared with; empty if one of them may be of any class."""
+    others = [other for other in sides if other is not side and other.literal is not None]
+    own_types = [other for other in others if other.kind is None] or others
+    classes = {other.typed_class for other in own_types}
+    return () if None in classes else tuple(sorted(name for name in classes if name is not None))
+
+
+def _within_classes(node: exp.Expr, keys: dict[int, exp.Expr]) -> exp.Expr:
+    """Return the comparison of Variants that is NULL where their classes, the first bytes of their keys, differ."""
+    for name in _OPERANDS:
+        if isinstance(part := node.args.get(name), exp.Expr):
+            node.set(name, keys[id(part)])
+    first, *others = (exp.Anonymous(this="hex", expressions=[key.copy()]) for key in keys.values())
+    two = exp.Literal.number(2)
+    starts = [exp.Anonymous(this="left", expressions=[text, two.copy()]) for text in (first, *others)]
+    alike = exp.and_(*(exp.EQ(this=starts[0].copy(), expression=start) for start in starts[1:]))
+    return exp.Paren(this=exp.Case(ifs=[exp.If(this=alike, true=node.copy())]))
 
 
 def _engine_compares_alike(sides: Sequence[_Side]) -> bool:

@@ -62,8 +62,7 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
         return _rewrite_function(values, node, name)
     if name in PARSERS and len(node.expressions) == 1:
         values.children(node, convert=partial(as_text, values))
-        text = exp.cast(node.expressions[0], "TEXT")
-        return values.call(name, text), VARIANT_STORAGE
+        return values.call(name, _json_bytes(node.expressions[0])), VARIANT_STORAGE
     if name in AGGREGATES and len(node.expressions) == 1:
         value, kind = values.expression(node.expressions[0])
         if kind is None:
@@ -73,6 +72,14 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
         rows = exp.Anonymous(this="list", expressions=[value])
         return values.call(name, rows), VARIANT_STORAGE if FUNCTIONS[name].returns_variant else None
     return None
+
+
+def _json_bytes(value: exp.Expr) -> exp.Expr:
+    """Return JSON as bytes: a binary column as it is, since its cast to text would escape quotes."""
+    type_name = exp.Anonymous(this="typeof", expressions=[value.copy()])
+    is_binary = exp.EQ(this=type_name, expression=exp.Literal.string("BLOB"))
+    text = exp.Anonymous(this="encode", expressions=[exp.cast(value, "TEXT")])
+    return exp.Case(ifs=[exp.If(this=is_binary, true=exp.cast(value.copy(), "BLOB"))], default=text)
 
 
 def _rewrite_function(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:

@@ -48,7 +48,8 @@ def in_one_form(values: ValueRewriter, parts: Sequence[exp.Expr]) -> list[exp.Ex
 def as_variant(values: ValueRewriter, value: exp.Expr) -> exp.Expr:
     """Return a rewritten value of the engine as a Variant."""
     as_json = exp.Anonymous(this="to_json", expressions=[value.copy()])
-    variant = values.call("parse_json", exp.cast(as_json, "TEXT"))
+    text = exp.Anonymous(this="encode", expressions=[exp.cast(as_json, "TEXT")])
+    variant = values.call("parse_json", text)
     variant.meta["kind"] = VARIANT_STORAGE
     return variant
 

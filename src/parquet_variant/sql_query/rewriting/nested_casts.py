@@ -71,7 +71,7 @@ def _replace_variants(value: exp.Expr, kind: Kind, target: pa.DataType | None, l
     if pa.types.is_map(kind):
         return _replaced_map(value, kind, target, leaf)
     if pa.types.is_struct(kind):
-        return _bound(value, lambda struct: _replaced_struct(struct, kind, target, leaf))
+        return bound_once(value, lambda struct: _replaced_struct(struct, kind, target, leaf))
     inner = target.value_type if target is not None and pa.types.is_list(target) else None
     return _list_transform(value, lambda element: _replace_variants(element, kind.value_type, inner, leaf))
 
@@ -127,7 +127,7 @@ def _field(value: exp.Expr, name: str) -> exp.Expr:
     return exp.Dot(this=exp.Paren(this=value.copy()), expression=exp.to_identifier(name, quoted=True))
 
 
-def _bound(value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+def bound_once(value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """Return an expression over a value that is computed once, however often `body` names it."""
     if isinstance(value, (exp.Column, exp.Identifier)):
         return body(value)

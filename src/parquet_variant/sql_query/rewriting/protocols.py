@@ -31,12 +31,22 @@ class QueryRewriter(Protocol):
         """Rewrite a query in place, and return its outputs."""
         ...
 
+    def add_warning(self, message: str) -> None:
+        """Record a warning about the result."""
+        ...
+
     def add_unknown(self, message: str) -> None:
         """Record the message for a name that is not a column, in case the engine does not know the name either."""
         ...
 
-    def getter(self, term: VariantTerm | None = None, function: str = "") -> str:
-        """Return the name of the engine's function for a path of a Variant, or for a function over Variants."""
+    def getter(
+        self, term: VariantTerm | None = None, function: str = "", text: str = "", classes: tuple[str, ...] = ()
+    ) -> str:
+        """Return the name of the engine's function for a path of a Variant, or for a function over Variants.
+
+        `text` and `classes`: for sort keys that are compared: the Variant as the user wrote it, and the classes of
+          values that are compared; the other ones are counted.
+        """
         ...
 
 

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.path import VariantPath
+from parquet_variant.query.local_times import with_earlier_instants
 from parquet_variant.query.predicate import And, Predicate, columns_of, joined
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.sql_pushdown import pushdown
@@ -34,7 +35,7 @@ from parquet_variant.sql_query.rewriting.scopes import (
     unique_names,
 )
 from parquet_variant.sql_query.rewriting.select_list import SelectList
-from parquet_variant.sql_query.rewriting.set_operations import by_sort_keys
+from parquet_variant.sql_query.rewriting.set_operations import by_position, by_sort_keys
 from parquet_variant.sql_query.rewriting.syntax import (
     asks_for_bounds,
     explode_by_joins,
@@ -61,6 +62,9 @@ class Getter:
     name: str
     term: VariantTerm | None = None
     function: str = ""
+    # For sort keys that are compared: the Variant's text, and the classes of values that are compared (all if empty).
+    text: str = ""
+    classes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -73,6 +77,7 @@ class Rewritten:
     describes: bool = False  # Whether the query is DESCRIBE.
     # Messages about names that are not columns, used if the engine does not know them either.
     unknown: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # Warnings about the result.
     outputs: Outputs = None  # The columns of the result; None if only the engine knows them.
     only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
 
@@ -107,6 +112,7 @@ class _Rewriter:
     ) -> None:
         self.bind, self.engine, self.zone, self.strict = bind, engine, zone, strict
         self.rewritten = Rewritten()
+        self.getters: dict[str, Getter] = {}
         self.result: exp.Expr | None = None  # The SELECT whose rows are the result.
 
     def rewrite(self, tree: exp.Expr) -> Rewritten:
@@ -131,6 +137,8 @@ class _Rewriter:
         if self.zone == "UTC" and self.engine == "duckdb":
             use_local_instants(inner)
         inner = self._typed_result(inner, self.rewritten.outputs)
+        if self.engine == "duckdb":
+            inner = with_earlier_instants(inner, self.zone)
         self.rewritten.text = prefix + to_sql(inner, self.engine)
         self._drop_unused_columns(inner)
         return self.rewritten
@@ -142,13 +150,13 @@ class _Rewriter:
         names = unique_names([output.name or f"column{number}" for number, output in enumerate(outputs)])
         alias = exp.TableAlias(this=exp.to_identifier("_result"))
         items: list[exp.Expr] = []
-        for name, output in zip(names, outputs, strict=True):
-            item: exp.Expr = exp.column(exp.to_identifier(name, quoted=True), table="_result")
+        for number, (name, output) in enumerate(zip(names, outputs, strict=True)):
+            item: exp.Expr = exp.column(f"_c{number}", table="_result")  # the engine ignores the case of names
             if output.is_variant and output.common is not None:
                 term = VariantTerm(exp.Null(), VariantPath(), type=output.common, cast=True)
                 item = exp.Anonymous(this=self.getter(term), expressions=[item])
             items.append(exp.alias_(item, name, quoted=True))
-        alias.set("columns", [exp.to_identifier(name, quoted=True) for name in names])
+        alias.set("columns", [exp.to_identifier(f"_c{number}") for number in range(len(names))])
         return exp.select(*items).from_(exp.Subquery(this=query, alias=alias))
 
     def _drop_unused_columns(self, tree: exp.Expr) -> None:
@@ -200,6 +208,8 @@ class _Rewriter:
             first = None if outputs is None else [replace(output, common=None, place=None) for output in outputs]
             scope.ctes[recursive.alias.lower()] = rename_outputs(first, recursive.args.get("alias"))
         added = self.query(node.expression, scope)
+        if node.args.get("by_name") and outputs is not None and added is not None:
+            outputs, added = by_position(node, outputs, added)
         variants = [output.name or "?" for output in (*(outputs or ()), *(added or ())) if output.kind is not None]
         compares = variants and (node.args.get("distinct") or not isinstance(node, exp.Union))
         if compares and self._by_keys(node, outputs, added) and recursive is None and outputs is not None:
@@ -429,7 +439,9 @@ class _Rewriter:
         if table is None:
             raise SqlError(f"typed({name}) needs a table that this query binds, such as typed('events/')")
         names: Any = options.get("names", "short")
-        typed = typed_table(table, options.get("column"), names)
+        typed, warning = typed_table(table, options.get("column"), names)
+        if warning is not None:
+            self.add_warning(warning)
         scope.relations.append(self._use(node, typed, node.alias or stem_of_path(name)))
 
     # ---- filters
@@ -472,17 +484,23 @@ class _Rewriter:
         if predicate is not None:
             use.filters.append(predicate)
 
+    def add_warning(self, message: str) -> None:
+        """Record a warning about the result."""
+        self.rewritten.warnings.append(message)
+
     def add_unknown(self, message: str) -> None:
         """Record the message for a name that is not a column, in case the engine does not know the name either."""
         self.rewritten.unknown.append(message)
 
-    def getter(self, term: VariantTerm | None = None, function: str = "") -> str:
+    def getter(
+        self, term: VariantTerm | None = None, function: str = "", text: str = "", classes: tuple[str, ...] = ()
+    ) -> str:
         """Return the name of the engine's function for a path of a Variant, or for a function over Variants."""
-        request = term and replace(term, column=exp.Null())
-        for getter in self.rewritten.getters:  # the same path has the same function, since GROUP BY compares calls
-            existing = getter.term and replace(getter.term, column=exp.Null())
-            if getter.function == function and existing == request:
-                return getter.name
+        request = Getter("", term and replace(term, column=exp.Null()), function, text, classes)
+        for name, existing in self.getters.items():  # the same path has the same function: GROUP BY compares calls
+            if existing == request:
+                return name
         name = f"_variant_function_{next(_NUMBERS)}"  # unique in the process, whose queries share DuckDB's functions
-        self.rewritten.getters.append(Getter(name, term, function))
+        self.getters[name] = request
+        self.rewritten.getters.append(replace(request, name=name))
         return name

@@ -259,6 +259,25 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return unique
 
 
+def numbered_keys(keys: Sequence[str]) -> dict[str, str]:
+    """Return a column name for each key, so that no two differ only in letter case; one without capitals keeps its own.
+
+    >>> numbered_keys(["Order", "order", "id"])
+    {'Order': 'Order_1', 'order': 'order', 'id': 'id'}
+    """
+    taken: set[str] = {key.lower() for key in keys}
+    used: set[str] = set()
+    names: dict[str, str] = {}
+    for key in sorted(keys, key=lambda key: key != key.lower()):
+        name, number = key, 0
+        while name.lower() in used or (number and name.lower() in taken):
+            number += 1
+            name = f"{key}_{number}"
+        used.add(name.lower())
+        names[key] = name
+    return {key: names[key] for key in keys}
+
+
 def _resolve_in(relation: Relation, parts: tuple[str, ...]) -> ResolvedColumn | None:
     """Resolve ``column.field.…`` in one relation: each dot is a field access, and never part of a name."""
     nested = relation.find_nested(parts)

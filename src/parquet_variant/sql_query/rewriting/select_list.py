@@ -21,7 +21,13 @@ from parquet_variant.query.sql_terms import read_term
 from parquet_variant.sql_query.kinds import Kind, is_variant
 from parquet_variant.sql_query.rewriting.comparisons import comparable, key_of
 from parquet_variant.sql_query.rewriting.protocols import QueryRewriter
-from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Scope, check_distinct, unique_names
+from parquet_variant.sql_query.rewriting.scopes import (
+    OutputColumn,
+    Scope,
+    check_distinct,
+    numbered_keys,
+    unique_names,
+)
 from parquet_variant.sql_query.rewriting.values import ExpressionRewriter
 
 _GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -285,16 +291,24 @@ class SelectList(ExpressionRewriter):
         if hit is None or use is None:
             raise SqlError(f"{text} needs a Variant column of a table in FROM: list the fields instead")
         above = exp.JSONExtract(this=item.this, expression=exp.JSONPath(expressions=steps), variant_extract=True)
-        node = use.table.schema_of(hit.column.name or "").get(VariantPath(steps_of(above)))
-        if node is None or node.kind != "object" or not node.fields:
+        fields = use.table.fields_at(hit.column.name or "", VariantPath(steps_of(above)))
+        if not fields.names:
             raise SqlError(f"{text}: no object with fields is known at this path; list the fields instead")
-        return [
+        keys, warning = fields.selected(text.removesuffix(".*"))
+        if warning is not None:
+            self.rewriter.add_warning(warning)
+        paths = [
             exp.JSONExtract(
                 this=item.this.copy(),
                 expression=exp.JSONPath(expressions=[*(step.copy() for step in steps), exp.JSONPathKey(this=key)]),
                 variant_extract=True,
             )
-            for key, _ in node.fields
+            for key in keys
+        ]
+        names = numbered_keys(keys)
+        return [
+            path if names[key] == key or not key else exp.alias_(path, names[key], quoted=True)
+            for key, path in zip(keys, paths, strict=True)
         ]
 
     def _star(self, item: exp.Expr) -> list[OutputColumn] | bool | None:

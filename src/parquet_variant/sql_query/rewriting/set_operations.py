@@ -7,13 +7,65 @@ Owns the query in place of a set operation. Leaves rewriting its two sides, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from parquet_variant.sql_query.rewriting.scopes import OutputColumn, unique_names
 
+_VARIANT = exp.DataType.build("STRUCT(metadata BLOB, value BLOB)", dialect="duckdb")
 _NUMBER = "_number"
 _CLAUSES = ("with_", "order", "limit", "offset")
+
+
+def by_position(
+    node: exp.SetOperation, left: Sequence[OutputColumn], right: Sequence[OutputColumn]
+) -> tuple[list[OutputColumn], list[OutputColumn]]:
+    """Rewrite a set operation BY NAME as one by position, and return the outputs of both sides.
+
+    A column that a side lacks is NULL there. Names that differ only in letter case are one, unless both exist.
+    """
+    pairs = _pairs([output.name or "" for output in left], [output.name or "" for output in right])
+    columns = [(a is None and right[b or 0]) or left[a or 0] for a, b in pairs]
+    names = unique_names([column.name or "" for column in columns])
+
+    def side(query: exp.Expr, places: Sequence[int | None], width: int) -> exp.Select:
+        items: list[exp.Expr] = []
+        for place, name, column in zip(places, names, columns, strict=True):
+            item: exp.Expr = exp.Null() if column.kind is None else exp.cast(exp.Null(), _VARIANT)
+            if place is not None:
+                item = exp.column(f"_c{place}", table="_side")
+            items.append(exp.alias_(item, name, quoted=True))
+        alias = exp.TableAlias(
+            this=exp.to_identifier("_side"), columns=[exp.to_identifier(f"_c{number}") for number in range(width)]
+        )
+        return exp.select(*items).from_(exp.Subquery(this=query, alias=alias))
+
+    node.set("this", side(node.this, [a for a, _ in pairs], len(left)))
+    node.set("expression", side(node.expression, [b for _, b in pairs], len(right)))
+    node.set("by_name", None)
+    named = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
+    first, second = (
+        [column if place is None else outputs[place] for place, column in zip(places, named, strict=True)]
+        for outputs, places in ((left, [a for a, _ in pairs]), (right, [b for _, b in pairs]))
+    )
+    return [replace(output, name=name) for output, name in zip(first, names, strict=True)], second
+
+
+def _pairs(left: Sequence[str], right: Sequence[str]) -> list[tuple[int | None, int | None]]:
+    """Return the positions of the columns of both sides that have one name, and those of the other columns.
+
+    >>> _pairs(["a", "b"], ["A", "a", "c"])
+    [(0, 1), (1, None), (None, 0), (None, 2)]
+    """
+    free = dict(enumerate(right))
+    pairs: list[tuple[int | None, int | None]] = []
+    for place, name in enumerate(left):
+        exact = [number for number, other in free.items() if other == name]
+        alike = exact or [number for number, other in free.items() if other.lower() == name.lower()]
+        pairs.append((place, alike[0] if alike else None))
+        free.pop(alike[0] if alike else -1, None)
+    return pairs + [(None, number) for number in free]
 
 
 def by_sort_keys(

@@ -434,7 +434,8 @@ class ExpressionRewriter(PathTypes):
         use.needed[name] = use.table.needs(name)
         if self.in_having and self._alias(node) is not None:
             return node  # an output's name, unless the column is grouped by: the engine knows
-        reference = _reference(hit.relation, name, use, written=node)
+        kind = None if hit.fields else use.table.columns.ordinary.get(name)
+        reference = _reference(hit.relation, name, use, written=node, type=kind)
         check_fields(use.table.columns.ordinary.get(name), name, hit.fields)
         for part in hit.fields:
             reference = exp.Dot(this=exp.Paren(this=reference), expression=exp.to_identifier(part, quoted=True))

@@ -192,7 +192,7 @@ def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -
                 is_nanosecond = bool(getattr(value, "nanosecond", 0))
                 literal = pa.array([value], pa.timestamp("ns", inferred.tz) if is_nanosecond else inferred)
                 if inferred.tz is None and kind.tz is not None:
-                    literal = pc.assume_timezone(literal, zone)
+                    literal = _instants(literal, zone)
                 return align_column(literal, field.type, by_logical_name, unchanged, place, exact=True)[0]
             return pa.scalar(value, kind)
         check_known(value.type, field.type, by_given_name, place)
@@ -212,7 +212,16 @@ def _in_zone_of(value: Any, target: pa.DataType, zone: str) -> Any:
     if not (pa.types.is_timestamp(value.type) and pa.types.is_timestamp(target)):
         return value
     if value.type.tz is None and target.tz is not None:
-        return pc.assume_timezone(value, zone)
+        return _instants(value, zone)
     if value.type.tz is not None and target.tz is None:
         return pc.local_timestamp(value.cast(pa.timestamp(value.type.unit, zone)))
     return value
+
+
+def _instants(local: Any, zone: str) -> pa.Array:
+    """Return local times as instants, as casts of Variants do: the earlier one of two, and after a gap."""
+    from parquet_variant.ops.variant_get import variant_get
+
+    unit = "ns" if local.type.unit == "ns" else "us"
+    kind = pa.timestamp(unit, "UTC")
+    return variant_get(cast_to_variant(local.cast(pa.timestamp(unit))), "$", kind, zone=zone)

@@ -6,7 +6,8 @@ statistics prove about one row group to `path_statistics`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -102,6 +103,39 @@ def _is_empty(file: OpenFile, residual: SchemaNode, variant_nulls: bool = False)
     )
 
 
+def residual_objects(
+    sources: Iterable[ParquetSource], column: str, path: VariantPath
+) -> list[tuple[int, Callable[[], pa.StructArray]]] | None:
+    """Return the row groups that may have fields of objects at a shredded path outside of the typed columns.
+
+    Each is the compressed size of the residual values, and a function that reads them as unshredded Variants. None if
+    a file does not shred the path as an object.
+    """
+    groups: list[tuple[int, Callable[[], pa.StructArray]]] = []
+    for source in sources:
+        with open_file(source) as file:
+            columns = columns_of_path(choose_column(file.schema, column, file.name), path, None)
+            typed, value = columns.group.child("typed_value"), columns.group.child("value")
+            if not columns.reached or columns.repeated or columns.metadata is None or typed is None:
+                return None
+            for number in range(file.metadata.num_row_groups if value is not None else 0):
+                assert value is not None
+                assert value.leaf is not None
+                chunk = file.metadata.row_group(number).column(value.leaf)
+                if not only_nulls(leaf_statistics(chunk, value), variant_nulls=True):
+                    read = partial(_residual_values, source, number, columns.metadata, value)
+                    groups.append((chunk.total_compressed_size, read))
+    return groups
+
+
+def _residual_values(source: ParquetSource, number: int, metadata: SchemaNode, value: SchemaNode) -> pa.StructArray:
+    with open_file(source) as file:
+        leaves = [node.leaf for node in (metadata, value) if node.leaf is not None]
+        parts = [_flat_leaf(file.read_leaves([number], [leaf])) for leaf in leaves]
+    storage = [part.cast(pa.binary()) for part in parts]
+    return pa.StructArray.from_arrays(storage, ["metadata", "value"], mask=parts[1].is_null())
+
+
 def keys_of_files(sources: Sequence[ParquetSource], column: str | None) -> frozenset[str]:
     """Return every key of the objects in a Variant column, from shredded columns and metadata dictionaries."""
     keys: set[str] = set()
@@ -122,9 +156,14 @@ def keys_of_files(sources: Sequence[ParquetSource], column: str | None) -> froze
     return frozenset(keys)
 
 
-def _distinct(table: pa.Table) -> set[bytes]:
+def _flat_leaf(table: pa.Table) -> pa.Array:
     column = one_chunk(table.column(0))
     while pa.types.is_struct(column.type):
         column = column.flatten()[0]
+    return column
+
+
+def _distinct(table: pa.Table) -> set[bytes]:
+    column = _flat_leaf(table)
     values = column.dictionary if pa.types.is_dictionary(column.type) else column.unique()
     return {bytes(value) for value in values.to_pylist() if value is not None}
