@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import TableError, VariantError, check_mapping
+from parquet_variant.errors import TableError, check_mapping
 from parquet_variant.io.filesystems import path_text, refuse_no_path, write_errors
 from parquet_variant.io.temporaries import temporary_beside
 from parquet_variant.support.fork_safety import cached_property
@@ -169,9 +169,8 @@ class LocalStorage(Storage):
             except FileExistsError:
                 return False
             except OSError:
-                if (
-                    temporary.stat().st_nlink == 1
-                ):  # Otherwise the link exists and only the answer was lost, which happens on network disks.
+                # A second link means that only the answer was lost, which happens on network disks.
+                if _links(self, temporary) == 1:
                     raise
             finally:
                 with suppress(OSError):  # Vacuum removes leftovers.
@@ -295,13 +294,18 @@ class ObjectStorage(Storage):
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Storage.put_if_absent`."""
-        from obstore.exceptions import AlreadyExistsError
+        from obstore.exceptions import AlreadyExistsError, PermissionDeniedError, UnauthenticatedError
 
         with _errors(self, "unknown-outcome", f"it is unknown if {path} was committed: check the history"):
             try:
                 obstore_library().put(self._store, path, data, mode="create", use_multipart=False)
             except AlreadyExistsError:
                 return False
+            except (FileNotFoundError, PermissionDeniedError, UnauthenticatedError) as error:
+                # The store has refused the request.
+                raise TableError(
+                    f"{path} cannot be written: {str(error).splitlines()[0]}", reason="cannot-write", file=self.uri
+                ) from None
         return True
 
     @contextmanager
@@ -409,11 +413,6 @@ def _errors(storage: Storage, reason: str, problem: str) -> Iterator[None]:
         raise TableError(f"{problem}: {line}", reason=reason, file=storage.uri) from None
 
 
-def is_uncommitted(error: VariantError) -> bool:
-    """Return whether a commit that failed with this error has certainly not happened, so that its files may go."""
-    return error.reason != "unknown-outcome"
-
-
 def local_path(uri: str) -> Path:
     """Return the absolute path of a local table, given as a path or ``file:`` URL."""
     return Path(unquote(urlparse(uri).path) if uri.startswith("file:") else uri).absolute()
@@ -451,6 +450,15 @@ def open_storage(
     if len(scheme) < _MIN_SCHEME or scheme == "file":
         return LocalStorage(text, options, allow_outside=allow_outside)
     return ObjectStorage(text, options, allow_outside=allow_outside)
+
+
+def _links(storage: Storage, path: Path) -> int:
+    try:
+        return path.stat().st_nlink
+    except OSError as error:
+        raise TableError(
+            f"it is unknown if a file was committed: {error}", reason="unknown-outcome", file=storage.uri
+        ) from None
 
 
 def _sync_directory(path: Path) -> None:

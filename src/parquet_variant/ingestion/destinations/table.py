@@ -23,7 +23,7 @@ from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.staging import Staging
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.tables.storage import is_uncommitted
+from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.write_plan import TableWritePlan
 
 

@@ -24,7 +24,7 @@ from parquet_variant.spark.datasource.partitioning import Partitioning
 from parquet_variant.spark.frames import Frame
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
-from parquet_variant.tables.storage import is_uncommitted
+from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.write_plan import TableWritePlan
 
 # Messages of tasks; None for a task that failed.

@@ -63,6 +63,7 @@ class TableChange(Generic[File]):
     added: Sequence[File] = ()  # New files that replace no other file.
     change_data: Sequence[Any] = ()
     rows_inserted: int = 0  # Rows of `added`.
+    source_rows: int = 0  # Of a merge.
     parameters: Mapping[str, Any] = field(default_factory=dict)  # Recorded in the history.
     identities: Any = None  # The `IdentitySource` that numbered the new rows.
     hints: Sequence[str] = ()  # Paths of the condition that no row has, if no row matched.
@@ -313,14 +314,10 @@ class ChangeableTable(ABC, Generic[File]):
 
     @abstractmethod
     def commit(self, operation: str, change: TableChange[File]) -> int:
-        """Commit a change and return the new version.
+        """Commit a change and return the new version; without a commit, remove the files that it has written.
 
         Raises `TableError`: reason ``"conflict"`` if another commit changed what the change relies on.
         """
-
-    @abstractmethod
-    def discard(self, change: TableChange[File]) -> None:
-        """Remove the files that a change has written and that no commit will name."""
 
     @abstractmethod
     def reload(self) -> ChangeableTable[File]:

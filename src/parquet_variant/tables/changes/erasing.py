@@ -5,7 +5,8 @@ Owns the report and the steps that read and write data files. Removing history a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import TableError
+from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.io.engine import Engine
 from parquet_variant.ops.value_edits import variant_normalize
@@ -153,6 +154,25 @@ def erase_rows(
     `table`: a table whose plans read rows by `with_own_keys`, write no deletion vectors and copy no pages.
     """
     return run_change(table, "DELETE", partial(_plan_erasure, where, zone, engine, options))
+
+
+@contextmanager
+def unfinished_erasure(table: str) -> Iterator[None]:
+    """Say that the rows of the newest version are erased, if a later step of the erasure fails.
+
+    Raises `TableError`: reason ``"not-erased"``; ``"conflict"`` if another writer committed meanwhile.
+    """
+    try:
+        yield
+    except (VariantError, OSError) as error:
+        if isinstance(error, VariantError) and error.reason in ("conflict", "not-erased"):
+            raise
+        raise TableError(
+            f"the newest version has no matching row, but older versions and files are not removed yet: {error}; erase "
+            "again to finish",
+            reason="not-erased",
+            file=table,
+        ) from error
 
 
 def _plan_erasure(

@@ -144,11 +144,12 @@ def run_merge(request: MergeRequest) -> ChangeResult:
             opened,
             done,
             lambda files: len(_candidates(table, merge, files)) > 0,
-            changes.write.write_files(inserts) if len(inserts) else [],
-            changes.write_changes(changes.write, {"insert": inserts}) if changes.records_changes else [],
-            len(inserts),
-            {"predicate": request.condition, "clauses": clauses},
-            identities,
+            added=changes.write.write_files(inserts) if len(inserts) else [],
+            change_data=changes.write_changes(changes.write, {"insert": inserts}) if changes.records_changes else [],
+            rows_inserted=len(inserts),
+            source_rows=len(request.source),
+            parameters={"predicate": request.condition, "clauses": clauses},
+            identities=identities,
         )
 
     return run_change(request.target, "MERGE", plan)

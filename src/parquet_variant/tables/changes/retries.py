@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from parquet_variant.errors import TableError, VariantError
 from parquet_variant.tables.changes.change_plan import ChangeableTable, TableChange
-from parquet_variant.tables.storage import is_uncommitted
+from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.write_plan import File
-
-_RETRIES = 20
 
 
 @dataclass(frozen=True)
@@ -53,35 +50,21 @@ class ChangeResult:
 def run_change(
     table: ChangeableTable[File], operation: str, plan: Callable[[ChangeableTable[File]], TableChange[File]]
 ) -> ChangeResult:
-    """Plan a change and commit it; on a conflict, remove its files and plan it again on the newest version.
+    """Plan a change and commit it; on a conflict, plan it again on the newest version.
 
     Raises `TableError`: ``"append-only"``; ``"too-many-retries"``; and as `plan`.
     """
-    conflict = ""
-    for _ in range(_RETRIES):
-        if table.is_applied():
-            return ChangeResult(table.version, files_total=len(table.files), committed=False)
-        change = plan(table)
-        result = _result(table, change)
-        if not change.changed and not change.added and not table.has_transaction:
+
+    def run(current: ChangeableTable[File]) -> ChangeResult:
+        if current.is_applied():
+            return ChangeResult(current.version, files_total=len(current.files), committed=False)
+        change = plan(current)
+        result = _result(current, change)
+        if not change.changed and not change.added and not current.has_transaction:
             return result
-        try:
-            version = table.commit(operation, change)
-        except VariantError as error:
-            if is_uncommitted(error):
-                table.discard(change)
-            if error.reason != "conflict":
-                raise
-            conflict = error.message
-            table = table.reload()
-            continue
-        return replace(result, version=version)
-    raise TableError(
-        f"{_RETRIES} other commits changed the same rows first: try again when fewer writers are active "
-        f"(last conflict: {conflict})",
-        reason="too-many-retries",
-        file=table.uri,
-    )
+        return replace(result, version=current.commit(operation, change))
+
+    return planned_again(run, table, lambda current: current.reload(), table.uri)
 
 
 def _result(table: ChangeableTable[File], change: TableChange[File]) -> ChangeResult:

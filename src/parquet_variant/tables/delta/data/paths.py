@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import posixpath
 import uuid
+from collections.abc import Iterable
 from urllib.parse import unquote, urlparse
 
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.tables.delta import z85
-from parquet_variant.tables.delta.protocol.actions import DeletionVector
+from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector
 from parquet_variant.tables.storage import LocalStorage, Storage, outside
 
 _UUID_CHARACTERS = 20
@@ -60,6 +61,11 @@ def _local(storage: LocalStorage, decoded: str, path: str) -> str:
     if not storage.allow_outside:
         raise outside(storage, path)
     return full
+
+
+def paths_of_adds(storage: Storage, adds: Iterable[Add]) -> list[str]:
+    """Return the paths in the storage of new files; see `relative_path`."""
+    return [relative_path(storage, add.path) for add in adds]
 
 
 def vector_path(storage: Storage, vector: DeletionVector) -> str | None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import TableError, VariantError
+from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
@@ -35,11 +35,10 @@ from parquet_variant.tables.changes.change_plan import (
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta.data.deletion_vector import write_vector
 from parquet_variant.tables.delta.data.paths import relative_path, vector_path
-from parquet_variant.tables.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Txn, now_millis
+from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, Txn, now_millis
 from parquet_variant.tables.delta.protocol.column_metadata import check_change_data_names
 from parquet_variant.tables.delta.protocol.features import check_writable, enabled, has_feature
 from parquet_variant.tables.delta.reading.pruning import column_bounds, prune_files
@@ -320,12 +319,12 @@ class DeltaTable(ChangeableTable[Add]):
 
     def commit(self, operation: str, change: TableChange[Add]) -> int:
         """See `ChangeableTable.commit`."""
-        done = commit(self.current.storage, self._transaction(operation, change))
+        transaction = self._transaction(operation, change)
+        done = commit(self.current.storage, transaction, written=self._written(transaction))
         if not done.committed:
             raise TableError(
                 f"another writer has committed the transaction {self.txn} first", reason="conflict", file=self.uri
             )
-        checkpoint_if_due(self.current, done.version)
         return done.version
 
     def reload(self) -> DeltaTable:
@@ -349,18 +348,23 @@ class DeltaTable(ChangeableTable[Add]):
             read_paths=frozenset(change.opened["path"].to_pylist()),
             txn=None if self.txn is None else Txn(*self.txn, now_millis()),
             current=self.current,
+            rows={
+                "deleted": sum(file.rows_deleted for file in changed),
+                "updated": sum(file.rows_updated for file in changed),
+                "copied": sum(file.rows_copied for file in changed),
+                "inserted": change.rows_inserted,
+                "source": change.source_rows,
+            },
         )
 
-    def discard(self, change: TableChange[Add]) -> None:
-        """Remove the files of a change that no commit will name; files that only got a deletion vector are kept."""
-        storage, old = self.current.storage, set(change.opened["path"].to_pylist())
-        changed = change.changed
-        adds = [add for file in changed for add in file.added] + list(change.added)
-        change_data = [cdc for file in changed for cdc in file.change_data] + list(change.change_data)
-        with suppress(OSError, VariantError):
-            for path in [add.path for add in adds if add.path not in old] + [cdc.path for cdc in change_data]:
-                storage.delete(relative_path(storage, path))
-            for add in adds:
-                vector = None if add.deletion_vector is None else vector_path(storage, add.deletion_vector)
-                if vector is not None and add.path in old:
-                    storage.delete(vector)
+    def _written(self, transaction: Transaction) -> list[str]:
+        """Return the files of a change; of files that only got a deletion vector, the vector."""
+        storage, old = self.current.storage, {remove.path for remove in transaction.removes}
+        new = [add.path for add in transaction.adds if add.path not in old]
+        new += [action.path for action in transaction.other_actions if isinstance(action, Cdc)]
+        written = [relative_path(storage, path) for path in new]
+        for add in transaction.adds:
+            if add.path in old and add.deletion_vector is not None:
+                vector = vector_path(storage, add.deletion_vector)
+                written += [] if vector is None else [vector]
+        return written

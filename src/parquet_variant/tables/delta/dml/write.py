@@ -12,7 +12,8 @@ from typing import Any
 from parquet_variant.errors import DeltaError
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.tables.delta.log.commit import CommitResult, removed_unless_committed
+from parquet_variant.tables.delta.data.paths import paths_of_adds
+from parquet_variant.tables.delta.log.commit import CommitResult
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.writing.create import commit_new, existing_table, planned_table
 from parquet_variant.tables.delta.writing.write import append, overwrite, plan
@@ -103,5 +104,4 @@ def write(
 def _create_with_rows(planned: Snapshot, data: Any, mode: Mode, options: dict[str, Any]) -> CommitResult:
     txn = options.pop("txn", None)
     adds = plan(planned, **options).write_files(data)
-    with removed_unless_committed(planned.storage, adds):
-        return commit_new(planned, adds, mode, txn)
+    return commit_new(planned, adds, mode, txn, written=paths_of_adds(planned.storage, adds))

@@ -17,14 +17,13 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.delta.data.file_partitions import partition_column
 from parquet_variant.tables.delta.log.cleanup import clean_log
 from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.tables.delta.log.segment import LAST_CHECKPOINT, LOG
-from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, snapshot, writable_snapshot
+from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.actions import Metadata, Txn, now_millis
 from parquet_variant.tables.delta.protocol.features import supports
 from parquet_variant.tables.delta.protocol.table_properties import duration_millis
@@ -173,8 +172,8 @@ def checkpoint_if_due(current: Snapshot, version: int) -> None:
     except ValueError:
         interval = _DEFAULT_INTERVAL
     if interval > 0 and version > 0 and version % interval == 0:
-        with suppress(OSError, VariantError, pa.ArrowException):
-            checkpoint(snapshot(current.storage.uri, version=version, storage_options=current.storage.options))
+        with suppress(Exception):
+            write_checkpoint(load_snapshot(current.storage, version))
             clean_log(current.storage, current.metadata.configuration)
 
 

@@ -19,8 +19,7 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -29,7 +28,8 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.delta.data.paths import relative_path
+from parquet_variant.tables.commits import CommitSteps, best_effort, commit_steps
+from parquet_variant.tables.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.tables.delta.log.file_actions import split_commits
 from parquet_variant.tables.delta.log.segment import commit_path, later_versions
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
@@ -37,6 +37,7 @@ from parquet_variant.tables.delta.log.watermarks import CommitWatermarks
 from parquet_variant.tables.delta.protocol.actions import (
     Action,
     Add,
+    Cdc,
     CommitInfo,
     DomainMetadata,
     Metadata,
@@ -47,11 +48,11 @@ from parquet_variant.tables.delta.protocol.actions import (
     to_lines,
 )
 from parquet_variant.tables.delta.protocol.features import partition_names
-from parquet_variant.tables.storage import Storage, is_uncommitted
+from parquet_variant.tables.storage import Storage
 
 _ENGINE = "parquet-variant"
 _RETRIES = 1000
-_MAX_WAIT_SECONDS = 0.5
+_MAX_WAIT_SECONDS = 0.1
 
 # Return the transaction planned again on a newer snapshot.
 Rebase: TypeAlias = "Callable[[Snapshot], Transaction]"
@@ -94,6 +95,7 @@ class Transaction:
     # The inspected files, by path in the log: their removal is a conflict.
     read_paths: frozenset[str] = frozenset()
     current: Snapshot | None = None  # The snapshot that it was planned on; None for the first commit.
+    rows: Mapping[str, int] = field(default_factory=dict)  # Numbers of rows, for the metrics of the history.
 
     @property
     def read_version(self) -> int | None:
@@ -106,86 +108,147 @@ class Transaction:
         return not self.removes and self.protocol is None and self.metadata is None
 
 
-@contextmanager
-def removed_unless_committed(storage: Storage, adds: Iterable[Add]) -> Iterator[None]:
-    """Remove files that were written for a commit if the commit has certainly failed."""
-    try:
-        yield
-    except VariantError as error:
-        if is_uncommitted(error):
-            with suppress(OSError, VariantError):
-                for add in adds:
-                    storage.delete(relative_path(storage, add.path))
-        raise
-
-
 def commit(
-    storage: Storage, transaction: Transaction, *, rebase: Rebase | None = None, retries: int = _RETRIES
+    storage: Storage,
+    transaction: Transaction | Callable[[], Transaction],
+    *,
+    rebase: Rebase | None = None,
+    written: Sequence[str] = (),
+    retries: int = _RETRIES,
 ) -> CommitResult:
     """Commit a transaction at the first free version after the one that it was planned on.
 
-    `transaction`: the content; its data files exist already.
+    A checkpoint is written if one is due.
+
+    `transaction`: the content, or a function that returns it; its data files exist already.
     `rebase`: called with the newest snapshot on a conflict that planning again can resolve; without it, a conflict
       raises an error.
+    `written`: paths of files in the storage that only this transaction names; they are removed if it was certainly not
+      committed.
     `retries`: the maximum number of lost races.
     Raises `DeltaError`: reason ``"exists"`` if the table to create exists; ``"conflict"`` if another commit changed
     what the transaction relies on; ``"too-many-retries"``. In these cases nothing was committed.
+    ``"unknown-outcome"`` if it may have been committed.
     """
-    identity = uuid.uuid4().hex
-    version = 0 if transaction.read_version is None else transaction.read_version + 1
-    if transaction.txn is not None and transaction.read_version is not None:
-        newest = load_snapshot(storage, files=False)
-        if _is_recorded(transaction.txn, newest.txns.get(transaction.txn.app_id)):
-            return CommitResult(newest.version, committed=False)
-    later = later_versions(storage, version - 1)
-    if later and later[0] != version:
-        # A cleanup removed the commit file: its name is free, but the version was taken.
-        if transaction.read_version is None:
-            raise _exists(storage)
-        raise DeltaError(
-            f"the log no longer holds version {version}: read the table again", reason="conflict", file=storage.uri
-        )
-    taken, lost_races = set(later), 0
-    watermarks = CommitWatermarks.of(storage, transaction)
-    while lost_races < retries:
-        if version not in taken:
-            lines = to_lines(_actions(transaction, identity, version, watermarks))
-            if storage.put_if_absent(commit_path(version), lines):
-                return CommitResult(version, committed=True)
-            lost_races += 1
-        winner = storage.read(commit_path(version))
-        if identity.encode() in winner:
-            # The put succeeded, but its answer was lost.
-            return CommitResult(version, committed=True)
-        if transaction.read_version is None:
-            raise _exists(storage)
+
+    def discard() -> None:
+        for path in written:
+            storage.delete(path)
+
+    with commit_steps(storage.uri, discard) as steps:
+        content = transaction if isinstance(transaction, Transaction) else transaction()
+        result = _Attempts(storage, content, steps).run(rebase, retries)
+    if not result.committed:
+        best_effort(discard)
+    elif content.current is not None:
+        checkpoint_if_due(content.current, result.version)
+    return result
+
+
+class _Attempts:
+    """The attempts to commit a transaction: other commits are checked, and the next version is put."""
+
+    def __init__(self, storage: Storage, transaction: Transaction, steps: CommitSteps) -> None:
+        self.storage, self.steps, self.identity = storage, steps, uuid.uuid4().hex
+        self._plan(transaction)
+
+    def _plan(self, transaction: Transaction) -> None:
         current = transaction.current
-        other = _OtherCommit(winner, [] if current is None else partition_names(current.protocol, current.metadata))
-        watermarks = watermarks.after(other.actions)
-        if transaction.txn is not None and _is_recorded(transaction.txn, other.txns.get(transaction.txn.app_id)):
-            return CommitResult(version, committed=False)
-        conflict = _conflict(transaction, other)
-        if conflict is None:
-            version += 1
-        elif rebase is not None:
-            transaction = rebase(load_snapshot(storage))
-            watermarks = CommitWatermarks.of(storage, transaction)
-            version = (transaction.read_version or 0) + 1
-        else:
+        self.transaction = transaction
+        self.version = 0 if current is None else current.version + 1
+        self.watermarks = CommitWatermarks.of(self.storage, transaction)
+        self.partition_names = () if current is None else partition_names(current.protocol, current.metadata)
+
+    def run(self, rebase: Rebase | None, retries: int) -> CommitResult:
+        """Return the result of the first attempt that succeeds."""
+        if self._is_recorded_already():
+            return CommitResult(load_snapshot(self.storage, files=False).version, committed=False)
+        for lost_races in range(retries):
+            if lost_races > 1:
+                # Writers that lost the same race should not retry at the same moment.
+                time.sleep(random.uniform(0, min(_MAX_WAIT_SECONDS, 0.002 * 2**lost_races)))
+            result = self._after_other_commits(rebase)
+            if result is not None:
+                return result
+            if self.steps.swap(self._put):
+                return CommitResult(self.version, committed=True)
+        raise DeltaError(
+            f"{retries} other commits came first: try again when fewer writers are active",
+            reason="too-many-retries",
+            file=self.storage.uri,
+        )
+
+    def _is_recorded_already(self) -> bool:
+        transaction = self.transaction
+        if transaction.txn is None or transaction.current is None:
+            return False
+        newest = load_snapshot(self.storage, files=False)
+        return _is_recorded(transaction.txn, newest.txns.get(transaction.txn.app_id))
+
+    def _after_other_commits(self, rebase: Rebase | None) -> CommitResult | None:
+        """Check all versions that other writers committed, and move behind them.
+
+        Return a result if one of them has recorded the application's version.
+        """
+        versions = later_versions(self.storage, self.version - 1)
+        if versions and self.transaction.current is None:
+            if rebase is None:
+                raise table_exists(self.storage)
+            return self._plan_again(rebase)
+        for version in versions:
+            if version != self.version:
+                # A cleanup removed the commit file: its name is free, but the version was taken.
+                raise self._no_longer_logged()
+            try:
+                other = _OtherCommit(self.storage.read(commit_path(version)), self.partition_names)
+            except FileNotFoundError:
+                raise self._no_longer_logged() from None
+            txn = self.transaction.txn
+            if txn is not None and _is_recorded(txn, other.txns.get(txn.app_id)):
+                return CommitResult(version, committed=False)
+            conflict = _conflict(self.transaction, other)
+            if conflict is not None and rebase is None:
+                raise DeltaError(
+                    f"version {version} {conflict}: read the table again and retry",
+                    reason="conflict",
+                    file=self.storage.uri,
+                )
+            if conflict is not None and rebase is not None:
+                return self._plan_again(rebase)
+            self.watermarks = self.watermarks.after(other.actions)
+            self.version += 1
+        return None
+
+    def _plan_again(self, rebase: Rebase) -> CommitResult | None:
+        self._plan(rebase(load_snapshot(self.storage)))
+        return CommitResult(self.version - 1, committed=False) if self._is_recorded_already() else None
+
+    def _put(self) -> bool:
+        """Put the next version; return False if another writer did."""
+        path = commit_path(self.version)
+        lines = to_lines(_actions(self.transaction, self.identity, self.version, self.watermarks))
+        if self.storage.put_if_absent(path, lines):
+            return True
+        try:
+            # The put may have succeeded although an object store's first answer was lost.
+            return self.identity.encode() in self.storage.read(path)
+        except (OSError, VariantError) as error:
             raise DeltaError(
-                f"version {version} {conflict}: read the table again and retry", reason="conflict", file=storage.uri
-            )
-        if lost_races > 1:
-            # Writers that lost the same race should not retry at the same moment.
-            time.sleep(random.uniform(0, min(_MAX_WAIT_SECONDS, 0.002 * 2 ** min(lost_races, 8))))
-    raise DeltaError(
-        f"{retries} other commits came first: try again when fewer writers are active",
-        reason="too-many-retries",
-        file=storage.uri,
-    )
+                f"it is unknown if {path} was committed ({error}): check the history",
+                reason="unknown-outcome",
+                file=self.storage.uri,
+            ) from None
+
+    def _no_longer_logged(self) -> DeltaError:
+        return DeltaError(
+            f"the log no longer holds version {self.version}: read the table again",
+            reason="conflict",
+            file=self.storage.uri,
+        )
 
 
-def _exists(storage: Storage) -> DeltaError:
+def table_exists(storage: Storage) -> DeltaError:
+    """Return the error for a table to create that exists."""
     return DeltaError(
         f"{storage.uri} is a Delta table already: append to it, or choose another path",
         reason="exists",
@@ -260,15 +323,42 @@ def _actions(transaction: Transaction, identity: str, version: int, watermarks: 
 
 
 def _metrics(transaction: Transaction) -> dict[str, str]:
-    metrics = {
-        "numFiles": len(transaction.adds),
-        "numRemovedFiles": len(transaction.removes),
-        "numOutputBytes": sum(add.size for add in transaction.adds),
-    }
-    rows = [add.num_records for add in transaction.adds]
-    if None not in rows:
-        metrics["numOutputRows"] = sum(count or 0 for count in rows)
-    return {name: str(value) for name, value in metrics.items()}
+    """Return the metrics of a commit by the names that delta-spark gives them."""
+    kept = {add.path for add in transaction.adds} & {remove.path for remove in transaction.removes}
+    added = [add.size for add in transaction.adds if add.path not in kept]
+    removed = [remove.size or 0 for remove in transaction.removes if remove.path not in kept]
+    rows, operation = transaction.rows, transaction.operation
+    vectors = {"Added": 0, "Removed": sum(remove.deletion_vector is not None for remove in transaction.removes)}
+    vectors["Added"] = sum(add.deletion_vector is not None for add in transaction.adds)
+    changes = sum(isinstance(action, Cdc) for action in transaction.other_actions)
+    if operation == "RESTORE" and transaction.current is not None:
+        sizes = transaction.current.files["size"].to_pylist()
+        metrics = {
+            "numRestoredFiles": len(transaction.adds),
+            "restoredFilesSize": sum(add.size for add in transaction.adds),
+            "numRemovedFiles": len(transaction.removes),
+            "removedFilesSize": sum(remove.size or 0 for remove in transaction.removes),
+        }
+        metrics["numOfFilesAfterRestore"] = len(sizes) + metrics["numRestoredFiles"] - metrics["numRemovedFiles"]
+        metrics["tableSizeAfterRestore"] = sum(sizes) + metrics["restoredFilesSize"] - metrics["removedFilesSize"]
+    elif operation == "MERGE":
+        metrics = {f"numTargetRows{name.title()}": count for name, count in rows.items() if name != "source"}
+        metrics |= {"numSourceRows": rows.get("source", 0), "numTargetChangeFilesAdded": changes}
+        metrics["numOutputRows"] = sum(rows.get(name, 0) for name in ("inserted", "updated", "copied"))
+        metrics |= {"numTargetFilesAdded": len(added), "numTargetBytesAdded": sum(added)}
+        metrics |= {"numTargetFilesRemoved": len(removed), "numTargetBytesRemoved": sum(removed)}
+        metrics |= {f"numTargetDeletionVectors{name}": count for name, count in vectors.items()}
+    elif operation in ("DELETE", "UPDATE", "OPTIMIZE"):
+        metrics = {f"num{name.title()}Rows": count for name, count in rows.items() if count}
+        metrics |= {"numAddedFiles": len(added), "numAddedBytes": sum(added), "numAddedChangeFiles": changes}
+        metrics |= {"numRemovedFiles": len(removed), "numRemovedBytes": sum(removed)}
+        metrics |= {f"numDeletionVectors{name}": count for name, count in vectors.items()}
+    else:
+        counts = [add.num_records for add in transaction.adds]
+        metrics = {"numFiles": len(added), "numOutputBytes": sum(added)}
+        metrics |= {"numRemovedFiles": len(removed), "numRemovedBytes": sum(removed)} if removed else {}
+        metrics |= {} if None in counts else {"numOutputRows": sum(count or 0 for count in counts)}
+    return {name: str(count) for name, count in metrics.items()}
 
 
 def _text(value: Any) -> str:

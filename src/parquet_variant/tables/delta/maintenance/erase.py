@@ -24,6 +24,7 @@ from parquet_variant.tables.changes.erasing import (
     count_erasure,
     erase_rows,
     refuse_misspelled_condition,
+    unfinished_erasure,
     verify_erasure,
     with_own_keys,
 )
@@ -116,25 +117,26 @@ def erase(
     done = erase_rows(_ErasingTable(current), where, zone, workers, options)
     if not force:
         refuse_misspelled_condition(_ErasingTable(current), where, zone, done.rows_deleted)
-    # A commit of its own, so that the log can begin with a commit that names no file.
-    erased = load_snapshot(current.storage)
-    start = commit(current.storage, Transaction("ERASE", {"numErasedRows": done.rows_deleted}, current=erased))
-    newest = load_snapshot(current.storage)
-    if newest.version != start.version:
-        raise DeltaError(
-            f"version {newest.version} was committed by another writer meanwhile: erase again",
-            reason="conflict",
-            file=uri,
-        )
-    # Data files go first, while tombstones name them: otherwise a killed erasure would leave files without a commit.
-    removed = files_to_remove(newest, now_millis() + 1, tombstones=False)
-    remove_files(newest, removed)
-    write_checkpoint(newest, tombstones=False)
-    log_files = _remove_log(newest)
-    newest.storage.remove_empty_directories()
-    newest = load_snapshot(newest.storage)
-    verified = verify_erasure(_ErasingTable(newest), where, zone, workers, options)
-    _check_storage(newest)
+    with unfinished_erasure(uri):
+        # A commit of its own, so that the log can begin with a commit that names no file.
+        erased = load_snapshot(current.storage)
+        start = commit(current.storage, Transaction("ERASE", {"numErasedRows": done.rows_deleted}, current=erased))
+        newest = load_snapshot(current.storage)
+        if newest.version != start.version:
+            raise DeltaError(
+                f"version {newest.version} was committed by another writer meanwhile: erase again",
+                reason="conflict",
+                file=uri,
+            )
+        # Data files go first, while tombstones name them: otherwise a killed erasure would leave files without a commit.
+        removed = files_to_remove(newest, now_millis() + 1, tombstones=False)
+        remove_files(newest, removed)
+        write_checkpoint(newest, tombstones=False)
+        log_files = _remove_log(newest)
+        newest.storage.remove_empty_directories()
+        newest = load_snapshot(newest.storage)
+        verified = verify_erasure(_ErasingTable(newest), where, zone, workers, options)
+        _check_storage(newest)
     return EraseReport(
         uri,
         False,

@@ -22,7 +22,8 @@ from parquet_variant.io.engine import Engine, Progress, ThreadEngine, engine_or_
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.columns import align_table, by_name
 from parquet_variant.tables.delta.data.file_partitions import partition_keys
-from parquet_variant.tables.delta.log.commit import Transaction, commit, removed_unless_committed
+from parquet_variant.tables.delta.data.paths import paths_of_adds
+from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, writable_snapshot
 from parquet_variant.tables.delta.maintenance.properties import with_properties, without_feature
@@ -241,8 +242,7 @@ def _rewrite(
     done = engine.run("optimize", partial(_write_pack, current.without_files(), write), packs)
     adds = [add for part in done for add in part]
     transaction = replace(base, parameters=parameters, adds=adds, removes=removes, current=current)
-    with removed_unless_committed(current.storage, adds):
-        result = commit(current.storage, transaction)
+    result = commit(current.storage, transaction, written=paths_of_adds(current.storage, adds))
     return OptimizeResult(
         result.version,
         len(removes),

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError, check_mapping, strings_of
 from parquet_variant.support.choices import Mode
-from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
+from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, table_exists
 from parquet_variant.tables.delta.log.file_actions import no_files
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Txn, now_millis
@@ -33,7 +33,7 @@ from parquet_variant.tables.delta.protocol.table_properties import (
     with_tracking_columns,
 )
 from parquet_variant.tables.delta.writing.plan_marks import warn_of_nulls
-from parquet_variant.tables.delta.writing.write import commit_files
+from parquet_variant.tables.delta.writing.write import rows_transaction
 from parquet_variant.tables.schema import StructType, check_schema, variant_paths
 from parquet_variant.tables.storage import Storage, open_storage
 
@@ -136,26 +136,30 @@ def _creation(planned: Snapshot, operation: str) -> Transaction:
 
 
 def commit_new(
-    planned: Snapshot, adds: Sequence[Add], mode: Mode = "error", txn: tuple[str, int] | None = None
+    planned: Snapshot,
+    adds: Sequence[Add],
+    mode: Mode = "error",
+    txn: tuple[str, int] | None = None,
+    *,
+    written: Sequence[str] = (),
 ) -> CommitResult:
     """Create a planned table with its first files in one commit, so that no reader sees it without them.
 
     If another writer created the same table meanwhile, modes ``"append"`` and ``"overwrite"`` commit to that table.
-    Raises `DeltaError`: reason ``"exists"``; the caller then removes the files.
+    Raises `DeltaError`: reason ``"exists"``; files that are not in `written` (see `commit`) are left for the caller.
     """
     warn_of_nulls(planned, adds)
     application = None if txn is None else Txn(txn[0], txn[1], now_millis())
     transaction = replace(_creation(planned, "CREATE TABLE AS SELECT"), adds=adds, txn=application)
-    try:
-        return commit(planned.storage, transaction)
-    except TableError as error:
-        if error.reason != "exists" or mode not in ("append", "overwrite"):
-            raise
-        other = load_snapshot(planned.storage)
-        same = replace(other.metadata, id=planned.metadata.id, created_time=planned.metadata.created_time)
+
+    def rebase(newest: Snapshot) -> Transaction:
+        same = replace(newest.metadata, id=planned.metadata.id, created_time=planned.metadata.created_time)
         if same != planned.metadata:
-            raise
-        return commit_files(other, adds, mode=mode, txn=txn)
+            raise table_exists(planned.storage)
+        return rows_transaction(newest, adds, mode, txn)
+
+    is_open = mode in ("append", "overwrite")
+    return commit(planned.storage, transaction, rebase=rebase if is_open else None, written=written)
 
 
 def existing_table(storage: Storage) -> Snapshot | None:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from parquet_variant.errors import DeltaError, TableError, check_choice
-from parquet_variant.tables.delta.log.checkpoint import checkpoint_if_due
-from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, removed_unless_committed
+from parquet_variant.errors import DeltaError, check_choice
+from parquet_variant.tables.commits import planned_again
+from parquet_variant.tables.delta.data.paths import paths_of_adds
+from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Txn, now_millis
 from parquet_variant.tables.delta.protocol.schema_merging import merged_metadata
@@ -22,8 +23,6 @@ from parquet_variant.tables.delta.writing.plan_marks import check_planned, with_
 from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, schemas_by_column
 from parquet_variant.tables.schema import from_arrow_schema
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
-
-_IDENTITY_RETRIES = 20
 
 
 def append(
@@ -95,11 +94,13 @@ def append(
         if metadata != current.metadata:
             merged = replace(current, metadata=metadata, protocol=protocol)
             adds = plan(merged, **plan_options).write_files(data)
-            with removed_unless_committed(current.storage, adds):
-                transaction = replace(_transaction(current, adds, "append", txn), metadata=metadata)
-                if protocol != current.protocol:
-                    transaction = replace(transaction, protocol=protocol)
-                return _with_checkpoint(current, commit(current.storage, transaction))
+            transaction = replace(
+                rows_transaction(merged, adds, "append", txn),
+                metadata=metadata,
+                protocol=protocol if protocol != current.protocol else None,
+                current=current,
+            )
+            return commit(current.storage, transaction, written=paths_of_adds(current.storage, adds))
     return _put_rows(current, data, "append", txn, plan_options)
 
 
@@ -229,13 +230,25 @@ def commit_files(
             "plan(table).write, or pass the snapshot for which they were written as table=",
             reason="unplanned-files",
         )
-    check_planned(current, files)
+    return commit_adds(current, files, mode, txn, operation)
+
+
+def commit_adds(
+    current: Snapshot,
+    files: Sequence[Add],
+    mode: str,
+    txn: tuple[str, int] | None,
+    operation: str = "WRITE",
+    *,
+    written: Sequence[str] = (),
+) -> CommitResult:
+    """Commit files that were planned for a version of the table; `written`: see `commit`."""
 
     def transaction(newest: Snapshot) -> Transaction:
-        return replace(_transaction(newest, files, mode, txn), operation=operation)
+        return replace(rows_transaction(newest, files, mode, txn), operation=operation)
 
     if mode == "append":
-        return _with_checkpoint(current, commit(current.storage, transaction(current)))
+        return commit(current.storage, lambda: transaction(current), written=written)
 
     def rebase(newest: Snapshot) -> Transaction:
         if newest.metadata != current.metadata or newest.protocol != current.protocol:
@@ -244,12 +257,15 @@ def commit_files(
             )
         return transaction(newest)
 
-    newest = load_snapshot(current.storage)
-    return _with_checkpoint(current, commit(current.storage, rebase(newest), rebase=rebase))
+    return commit(current.storage, lambda: rebase(load_snapshot(current.storage)), rebase=rebase, written=written)
 
 
-def _transaction(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int] | None) -> Transaction:
-    """Return the transaction that adds files to the table's files, or replaces these by them."""
+def rows_transaction(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int] | None) -> Transaction:
+    """Return the transaction that adds files to the table's files, or replaces these by them.
+
+    Raises `DeltaError` as `check_planned`.
+    """
+    check_planned(current, adds)
     return Transaction(
         "WRITE",
         {"mode": mode.title(), "partitionBy": list(current.partition_columns)},
@@ -271,8 +287,7 @@ def _put_rows(
     if has_identity(current):
         return _put_with_identity(current, data, mode, txn, options)
     adds = plan(current, **options).write_files(data)
-    with removed_unless_committed(current.storage, adds):
-        return commit_files(current, adds, mode=mode, txn=txn)
+    return commit_adds(current, adds, mode, txn, written=paths_of_adds(current.storage, adds))
 
 
 def _put_with_identity(
@@ -280,31 +295,15 @@ def _put_with_identity(
 ) -> CommitResult:
     """Add or replace rows with values of identity columns, which are planned again if another commit took them."""
     tables = all_rows(data)
-    conflict = ""
-    for _ in range(_IDENTITY_RETRIES):
+
+    def put(current: Snapshot) -> CommitResult:
         identity = IdentityValues(current)
         made = replace(plan(current, rewriting=True, **options), derives_partitions=True)
         adds = made.write_files(identity.of(tables))
-        try:
-            with removed_unless_committed(current.storage, adds):
-                check_planned(current, adds)
-                transaction = replace(_transaction(current, adds, mode, txn), metadata=identity.metadata)
-                result = commit(current.storage, transaction)
-        except TableError as error:
-            if error.reason != "conflict":
-                raise
-            conflict, current = error.message, load_snapshot(current.storage)
-            continue
-        return _with_checkpoint(current, result)
-    raise DeltaError(
-        f"{_IDENTITY_RETRIES} other commits took the values of identity columns first: try again when fewer writers "
-        f"are active (last conflict: {conflict})",
-        reason="too-many-retries",
-        file=current.storage.uri,
-    )
 
+        def transaction() -> Transaction:
+            return replace(rows_transaction(current, adds, mode, txn), metadata=identity.metadata)
 
-def _with_checkpoint(current: Snapshot, result: CommitResult) -> CommitResult:
-    if result.committed:
-        checkpoint_if_due(current, result.version)
-    return result
+        return commit(current.storage, transaction, written=paths_of_adds(current.storage, adds))
+
+    return planned_again(put, current, lambda old: load_snapshot(old.storage), current.storage.uri)

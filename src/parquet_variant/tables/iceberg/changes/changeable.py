@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import Predicate
@@ -261,7 +260,7 @@ class IcebergTable(ChangeableTable[TableFile]):
     def commit(self, operation: str, change: TableChange[TableFile]) -> int:
         """See `ChangeableTable.commit`."""
         try:
-            self.current = commit_snapshot(self.current, self._snapshot_change(change))
+            self.current = commit_snapshot(self.current, self._snapshot_change(change), _written(change))
         except IcebergError as error:
             if error.reason != "batch-committed":
                 raise
@@ -298,18 +297,17 @@ class IcebergTable(ChangeableTable[TableFile]):
             batch=self.batch,
         )
 
-    def discard(self, change: TableChange[TableFile]) -> None:
-        """See `ChangeableTable.discard`."""
-        written = [*change.added, *(file for changed in change.changed for file in changed.added)]
-        locations = [file.new_vector.path if file.new_vector is not None else file.path for file in written]
-        with suppress(TableError, OSError):
-            self.current.table.files.delete(locations)
-
     def reload(self) -> IcebergTable:
         """See `ChangeableTable.reload`."""
         return IcebergTable(
             newest_snapshot(self.current.table.refreshed(), self.current.branch), self.operation, self.batch
         )
+
+
+def _written(change: TableChange[TableFile]) -> list[str]:
+    """Return the locations of the files that a change has written; of files that got a deletion vector, the vector."""
+    files = [*change.added, *(file for changed in change.changed for file in changed.added)]
+    return [file.new_vector.path if file.new_vector is not None else file.path for file in files]
 
 
 def needed_columns(current: Snapshot, columns: NeededColumns, variant: str | None, zone: str) -> IcebergScan:

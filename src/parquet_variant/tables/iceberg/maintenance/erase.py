@@ -26,6 +26,7 @@ from parquet_variant.tables.changes.erasing import (
     count_erasure,
     erase_rows,
     refuse_misspelled_condition,
+    unfinished_erasure,
     verify_erasure,
     with_own_keys,
 )
@@ -131,15 +132,16 @@ def erase(
     done = erase_rows(erasing, where, zone, workers, options)
     if not force:
         refuse_misspelled_condition(_ErasingTable(current, "delete"), where, zone, done.rows_deleted)
-    rewritten = newest_snapshot(erasing.current.table.refreshed())
-    # Entries of removed files have bounds, which are values.
-    change = SnapshotChange("replace", removed_deletes=_unapplied_deletes(rewritten), rewrites_manifests=True)
-    cleaned = commit_snapshot(rewritten, change)
-    before = cleaned.table
-    after = change_metadata(cleaned, lambda metadata: _without_history(metadata, cleaned))
-    data_files, metadata_files = _remove_files(before, after)
-    newest = newest_snapshot(after)
-    verified = verify_erasure(_ErasingTable(newest, "delete"), where, zone, workers, options)
+    with unfinished_erasure(name):
+        rewritten = newest_snapshot(erasing.current.table.refreshed())
+        # Entries of removed files have bounds, which are values.
+        change = SnapshotChange("replace", removed_deletes=_unapplied_deletes(rewritten), rewrites_manifests=True)
+        cleaned = commit_snapshot(rewritten, change)
+        before = cleaned.table
+        after = change_metadata(cleaned, lambda metadata: _without_history(metadata, cleaned))
+        data_files, metadata_files = _remove_files(before, after)
+        newest = newest_snapshot(after)
+        verified = verify_erasure(_ErasingTable(newest, "delete"), where, zone, workers, options)
     return EraseReport(
         name,
         False,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from parquet_variant.errors import IcebergError
+from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_metadata
@@ -133,7 +133,15 @@ def expire_snapshots(
     gone = [before[0].snapshots[number] for number in expired]
     unneeded = files_of(after, gone, before[0]) - files_of(after, after.metadata.snapshots.values(), after.metadata)
     if not dry_run:
-        after.files.delete(sorted(unneeded))
+        try:
+            after.files.delete(sorted(unneeded))
+        except VariantError as error:
+            raise IcebergError(
+                f"{len(expired)} snapshots are expired, but their files cannot be deleted: {error.message}; "
+                "remove_orphan_files deletes them",
+                reason=error.reason,
+                file=error.file,
+            ) from error
     return ExpireResult(expired, len(unneeded), tuple(sorted(unneeded)))
 
 

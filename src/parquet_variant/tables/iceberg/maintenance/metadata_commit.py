@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from parquet_variant.errors import IcebergError
+from parquet_variant.errors import IcebergError, VariantError
+from parquet_variant.tables.commits import CommitSteps
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
@@ -38,8 +40,8 @@ def change_metadata(
         if change is None:
             return loaded
         try:
-            return loaded.commit(change)
-        except IcebergError as error:
+            return CommitSteps(loaded.name).swap(partial(loaded.commit, change))
+        except VariantError as error:
             if error.reason != "conflict":
                 raise
             message = error.message

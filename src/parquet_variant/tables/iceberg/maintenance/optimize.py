@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.operations.optimize import pack_files
 from parquet_variant.inference.drift import DriftReport
 from parquet_variant.inference.profile import Profile
@@ -31,7 +30,6 @@ from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike,
 from parquet_variant.tables.iceberg.reading.table_files import TableFile
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
-from parquet_variant.tables.iceberg.writing.write import removed_on_failure
 from parquet_variant.tables.iceberg.writing.write_plan import plan_write, with_lineage
 from parquet_variant.tables.row_input import SchemaOption, schemas_by_column
 from parquet_variant.tables.rules import Rules
@@ -153,21 +151,16 @@ def optimize(
     work = partial(_rewrite, change, reshred or policy is not None, policy)
     added = [file for done in runner.run("optimize", work, packs) for file in done]
     removed = [file for pack in packs for file in pack]
-    with removed_on_failure(current, added):
-        try:
-            done = commit_snapshot(
-                current,
-                SnapshotChange(
-                    "replace",
-                    added=tuple(file.file for file in added if file.file.record_count),
-                    removed=tuple(file.entry for file in removed),
-                    touched=tuple(file.entry for file in removed),
-                ),
-            )
-        except IcebergError as error:
-            if error.reason == "conflict":
-                raise IcebergError(f"{error.message}: optimize again", reason="conflict", file=error.file) from None
-            raise
+    done = commit_snapshot(
+        current,
+        SnapshotChange(
+            "replace",
+            added=tuple(file.file for file in added if file.file.record_count),
+            removed=tuple(file.entry for file in removed),
+            touched=tuple(file.entry for file in removed),
+        ),
+        [file.path for file in added],
+    )
     return OptimizeResult(
         done.snapshot_id, len(removed), len(added), sum(f.size for f in removed), sum(f.size for f in added), drift
     )

@@ -9,9 +9,12 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from contextlib import suppress
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
-from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.errors import IcebergError, VariantError
+from parquet_variant.tables.commits import CommitSteps, best_effort, commit_steps
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.metadata.manifest_lists import write_manifest_list
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata, now_ms
@@ -47,47 +50,25 @@ def check_writable(metadata: TableMetadata) -> None:
         )
 
 
-def commit_snapshot(base: Snapshot, change: SnapshotChange) -> Snapshot:
+def commit_snapshot(base: Snapshot, change: SnapshotChange, written: Sequence[str] = ()) -> Snapshot:
     """Commit a change that was planned on a snapshot, and return the new snapshot.
 
     Other commits in between are allowed where they do not matter to the change.
-    Raises `IcebergError`: reason ``"conflict"``, ``"too-many-retries"``, ``"unknown-outcome"`` or
-    ``"unsupported-version"``.
+
+    `written`: locations of files that only this change names; they are removed if it was certainly not committed.
+    Raises `IcebergError`: reason ``"conflict"``, ``"batch-committed"``, ``"too-many-retries"``,
+    ``"unknown-outcome"`` or ``"unsupported-version"``.
     """
     check_writable(base.metadata)
     attempts = _Attempts(base, change)
-    deadline = time.monotonic() + retry_setting(base.metadata, _TIMEOUT) / 1000
-    retries = retry_setting(base.metadata, _RETRIES)
-    table = base.table
-    for attempt in range(retries + 1):
-        try:
-            prepared = attempts.prepare(table, attempt)
-        except BaseException:  # Other commits matter to the change, or a file cannot be read or written.
-            attempts.clean_up()
-            raise
-        try:
-            return attempts.swap(table, prepared)
-        except IcebergError as error:
-            if error.reason == "unknown-outcome":
-                done = attempts.landed(base)
-                if done is not None:
-                    return done
-                raise
-            if error.reason != "conflict" or not base.table.exists:
-                attempts.clean_up()
-                raise
-            last = error
-        if attempt == retries or time.monotonic() > deadline:
-            break
-        wait_before_retry(base.metadata, attempt)
-        table = base.table.refreshed()
-    attempts.clean_up()
-    raise IcebergError(
-        f"{retries + 1} attempts to commit found other commits first: try again when fewer writers are active "
-        f"(the last: {last.message})",
-        reason="too-many-retries",
-        file=base.table.name,
-    )
+
+    def discard() -> None:
+        base.table.files.delete([*written, *attempts.lists, *attempts.writer.locations])
+
+    with commit_steps(base.table.name, discard) as steps:
+        done = attempts.run(steps)
+    best_effort(attempts.remove_unused)
+    return newest_snapshot(done, base.branch)
 
 
 def retry_setting(metadata: TableMetadata, name: str) -> int:
@@ -125,8 +106,33 @@ class _Attempts:
         metadata = apply_change(base.metadata, change_of(*change.updates), None) if change.updates else base.metadata
         self.writer = ManifestWriter(base.table, metadata, self.snapshot_id, self.unique)
         self.lists: list[str] = []
+        self.manifests = NextManifests()
 
-    def prepare(self, table: LoadedTable, attempt: int) -> tuple[TableChange, NextManifests]:
+    def run(self, steps: CommitSteps) -> LoadedTable:
+        """Return the table after the first attempt that succeeds."""
+        base = self.base
+        deadline = time.monotonic() + retry_setting(base.metadata, _TIMEOUT) / 1000
+        retries, table = retry_setting(base.metadata, _RETRIES), base.table
+        for attempt in range(retries + 1):
+            change = self._prepare(table, attempt)
+            try:
+                return steps.swap(partial(table.commit, change), self._landed)
+            except VariantError as error:
+                if error.reason != "conflict" or not base.table.exists:
+                    raise
+                last = error
+            if attempt == retries or time.monotonic() > deadline:
+                break
+            wait_before_retry(base.metadata, attempt)
+            table = base.table.refreshed()
+        raise IcebergError(
+            f"{retries + 1} attempts to commit found other commits first: try again when fewer writers are active "
+            f"(the last: {last.message})",
+            reason="too-many-retries",
+            file=base.table.name,
+        )
+
+    def _prepare(self, table: LoadedTable, attempt: int) -> TableChange:
         """Write the manifests and the manifest list of an attempt on top of the newest metadata.
 
         Raises `IcebergError`: reason ``"conflict"`` if other commits matter to the change.
@@ -135,10 +141,10 @@ class _Attempts:
         parent = self._parent(table)
         if has_batch(parent, change.batch):
             raise IcebergError("the batch was committed before", reason="batch-committed", file=table.name)
-        manifests = next_manifests(self.base, parent, change, self.writer)
+        self.manifests = next_manifests(self.base, parent, change, self.writer)
         sequence, first_row_id = metadata.last_sequence_number + 1, metadata.next_row_id
         parent_id = None if change.is_replacement else parent.snapshot_id
-        written = write_manifest_list(manifests.files, self.snapshot_id, parent_id, sequence, first_row_id)
+        written = write_manifest_list(self.manifests.files, self.snapshot_id, parent_id, sequence, first_row_id)
         location = f"{table.metadata_directory()}/snap-{self.snapshot_id}-{attempt}-{self.unique}.avro"
         self.lists.append(location)
         table.files.write(location, written.data)
@@ -148,22 +154,15 @@ class _Attempts:
             "sequence-number": sequence,
             "timestamp-ms": max(now_ms(), metadata.document["last-updated-ms"]),
             "manifest-list": location,
-            "summary": summary_of(parent, change, manifests.removed),
+            "summary": summary_of(parent, change, self.manifests.removed),
             "first-row-id": first_row_id,
             "added-rows": written.assigned_rows,
         }
-        return self._table_change(table, snapshot), manifests
+        return self._table_change(table, snapshot)
 
-    def swap(self, table: LoadedTable, prepared: tuple[TableChange, NextManifests]) -> Snapshot:
-        """Commit an attempt, and delete what earlier ones wrote.
-
-        Raises `IcebergError`: reason ``"conflict"`` if another commit came first; ``"unknown-outcome"``.
-        """
-        change, manifests = prepared
-        done = table.commit(change)
-        with suppress(TableError):
-            table.files.delete([*self.lists[:-1], *self.writer.unused(manifests.files)])
-        return newest_snapshot(done, self.base.branch)
+    def remove_unused(self) -> None:
+        """Delete the manifests and lists of attempts that did not succeed."""
+        self.base.table.files.delete([*self.lists[:-1], *self.writer.unused(self.manifests.files)])
 
     def _parent(self, table: LoadedTable) -> Snapshot:
         branch = self.base.branch
@@ -188,20 +187,18 @@ class _Attempts:
         added = [u["schema"]["schema-id"] for u in self.change.updates if u["action"] == "add-schema"]
         return {**snapshot, "schema-id": added[-1] if added else table.metadata.schema.id}
 
-    def landed(self, base: Snapshot) -> Snapshot | None:
-        """Return the snapshot that an attempt made whose answer got lost; None if it did not succeed."""
+    def _landed(self) -> LoadedTable | None:
+        """Return the table if one of the attempts was committed although its answer got lost or a later step failed."""
+        table = self.base.table
         try:
-            table = base.table.refreshed()
-        except TableError:
+            newest = table.catalog.load(table.identifier)
+        except IcebergError as error:
+            if error.reason == "no-such-table":
+                return None
+            raise
+        if self.snapshot_id not in newest.metadata.snapshots:
             return None
-        if self.snapshot_id not in table.metadata.snapshots:
-            return None
-        return newest_snapshot(table, base.branch)
-
-    def clean_up(self) -> None:
-        """Delete what the attempts wrote; a manifest that no snapshot lists is not part of the table."""
-        with suppress(TableError):
-            self.base.table.files.delete([*self.lists, *self.writer.locations])
+        return replace(newest, allow_outside=table.allow_outside)
 
 
 def _move_reference(reference: Reference, snapshot_id: int) -> Reference:

@@ -7,8 +7,7 @@ Owns these operations. Files are written by `write_plan`, the definition of new 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -16,7 +15,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import IcebergError, TableError, check_choice
+from parquet_variant.errors import IcebergError, check_choice
 from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.tables.file_metrics import column_at
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
@@ -298,8 +297,8 @@ def commit_files(
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
     added = tuple(file.file for file in files if file.file.record_count)
-    _warn_of_nulls(base.metadata.spec, added)
-    return _committed(base, SnapshotChange(mode, added=added, removes_all=mode == "overwrite", batch=batch))
+    change = SnapshotChange(mode, added=added, removes_all=mode == "overwrite", batch=batch)
+    return _committed(base, change, base.metadata.spec)
 
 
 def plan(
@@ -395,18 +394,16 @@ def _base_snapshot(
 def _write_and_commit(base: Snapshot, files_plan: IcebergWritePlan, data: Any, change: SnapshotChange) -> CommitResult:
     files = [file for file in files_plan.write_files(data) if file.file.record_count]
     added = tuple(file.file for file in files)
-    with removed_on_failure(base, files):
-        _warn_of_nulls(files_plan.spec, added)
-        done = _committed(base, replace(change, added=added))
-    if not done.committed:
-        base.table.files.delete([file.path for file in files])
-    return done
+    return _committed(base, replace(change, added=added), files_plan.spec, [file.path for file in files])
 
 
-def _committed(base: Snapshot, change: SnapshotChange) -> CommitResult:
-    """Commit a change, unless another writer commits the same batch meanwhile."""
+def _committed(
+    base: Snapshot, change: SnapshotChange, spec: PartitionSpec, written: Sequence[str] = ()
+) -> CommitResult:
+    """Commit a change, unless another writer commits the same batch meanwhile; `written`: see `commit_snapshot`."""
+    _warn_of_nulls(spec, change.added)
     try:
-        return CommitResult(commit_snapshot(base, change).snapshot_id)
+        return CommitResult(commit_snapshot(base, change, written).snapshot_id)
     except IcebergError as error:
         if error.reason != "batch-committed":
             raise
@@ -418,16 +415,3 @@ def _warn_of_nulls(spec: PartitionSpec, files: Sequence[DataFile]) -> None:
     fields = enumerate(spec.fields)
     values = {f.name: [file.partition[n] for file in files] for n, f in fields if f.transform.name != "void"}
     warn_of_null_partitions(values, sum(file.record_count for file in files))
-
-
-@contextmanager
-def removed_on_failure(base: Snapshot, files: Sequence[TableFile]) -> Iterator[None]:
-    """Remove files if the commit that names them fails; they are kept if nobody knows whether it did."""
-    try:
-        yield
-    except IcebergError as error:
-        if error.reason != "unknown-outcome":
-            vectors = [file.new_vector.path for file in files if file.new_vector is not None]
-            with suppress(TableError):
-                base.table.files.delete([*(file.path for file in files if file.entry.snapshot_id is None), *vectors])
-        raise

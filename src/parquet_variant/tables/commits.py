@@ -1,0 +1,112 @@
+"""The steps of a commit, for every format and catalog: what is undone before it, and what never is after it.
+
+Owns the rule that files which a committed version may name are not removed, and that steps after a commit do not fail
+it. Leaves the swap of a version, and what is written before it, to the formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+from parquet_variant.errors import TableError, VariantError
+
+_Base = TypeVar("_Base")
+_Result = TypeVar("_Result")
+_RETRIES = 20
+UNKNOWN_OUTCOME = "unknown-outcome"
+
+
+def is_uncommitted(error: BaseException) -> bool:
+    """Return whether a commit that failed with this error has certainly not happened, so that its files may go."""
+    return isinstance(error, VariantError) and error.reason != UNKNOWN_OUTCOME
+
+
+def best_effort(step: Callable[[], object]) -> None:
+    """Run a step that must not fail what is done already, such as removing files that nothing names."""
+    with suppress(Exception):
+        step()
+
+
+class CommitSteps:
+    """The state of one commit: whether a version may name its files."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self.may_have_happened = False
+
+    def swap(self, step: Callable[[], _Result], landed: Callable[[], _Result | None] | None = None) -> _Result:
+        """Run the step that makes the commit visible; after it has succeeded, nothing is undone.
+
+        `step`: its result is false if another commit came first, so that this one has certainly not happened.
+        `landed`: called if the step failed; returns its result if the commit is visible nevertheless, else None.
+        Raises `TableError`: reason ``"unknown-outcome"`` if the error does not say what happened; and as the step.
+        """
+        self.may_have_happened = True
+        try:
+            result = step()
+        except VariantError as error:
+            found = None if landed is None else self._known(landed, error)
+            if found is not None:
+                return found
+            self.may_have_happened = not is_uncommitted(error)
+            raise
+        except Exception as error:
+            raise self._unknown(error) from error
+        self.may_have_happened = bool(result)
+        return result
+
+    def _known(self, landed: Callable[[], _Result | None], error: VariantError) -> _Result | None:
+        try:
+            return landed()
+        except Exception:
+            raise self._unknown(error) from error
+
+    def _unknown(self, error: Exception) -> TableError:
+        line = error.message if isinstance(error, VariantError) else f"{type(error).__name__}: {error}"
+        return TableError(
+            f"it is unknown if the table was changed ({line}): read its history before you try again",
+            reason=UNKNOWN_OUTCOME,
+            file=self._table,
+        )
+
+
+@contextmanager
+def commit_steps(table: str, discard: Callable[[], object]) -> Iterator[CommitSteps]:
+    """Provide the steps of a commit; if it has certainly not happened when the block fails, undo what was written.
+
+    `discard`: removes the files that only the commit names.
+    """
+    steps = CommitSteps(table)
+    try:
+        yield steps
+    except BaseException:
+        if not steps.may_have_happened:
+            best_effort(discard)
+        raise
+
+
+def planned_again(
+    run: Callable[[_Base], _Result], base: _Base, reload: Callable[[_Base], _Base], table: str
+) -> _Result:
+    """Return the result of planning and committing a change, which is planned again after a conflict.
+
+    `base`: the version on which the change is planned first; `reload`: returns the newest version.
+    Raises `TableError`: reason ``"too-many-retries"``; and as `run`.
+    """
+    conflict = ""
+    for _ in range(_RETRIES):
+        try:
+            return run(base)
+        except TableError as error:
+            if error.reason != "conflict":
+                raise
+            conflict = error.message
+        base = reload(base)
+    raise TableError(
+        f"{_RETRIES} other commits changed the same rows first: try again when fewer writers are active "
+        f"(last conflict: {conflict})",
+        reason="too-many-retries",
+        file=table,
+    )
