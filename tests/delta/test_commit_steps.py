@@ -7,7 +7,6 @@ tried again.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -210,77 +209,3 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, first, old_table, tm
             assert _seen(table) == new
     assert life.taken >= 3
     assert outcomes == {False, True}
-
-
-class Failing:
-    """A call of the system that fails: the n-th, once."""
-
-    def __init__(self, number: int) -> None:
-        self.left, self.failed = number, ""
-
-    def count(self, name: str) -> None:
-        self.left -= 1
-        if self.left == 0:
-            self.failed = name
-            raise OSError(errno.EIO, "Input/output error")
-
-
-def _failing(failing: Failing, monkeypatch) -> None:
-    def fail_before(owner, name):
-        whole = getattr(owner, name)
-
-        def call(*arguments, **options):
-            failing.count(name)
-            return whole(*arguments, **options)
-
-        monkeypatch.setattr(owner, name, call)
-
-    for name in ("link", "fsync", "scandir", "open"):
-        fail_before(os, name)
-    for name in ("open", "mkdir", "unlink", "replace"):
-        fail_before(Path, name)
-    link = os.link
-
-    def linked(*arguments):
-        link(*arguments)
-        failing.count("the answer of link")
-
-    monkeypatch.setattr(os, "link", linked)
-
-
-@pytest.mark.parametrize("kind", ["append", "overwrite", "optimize", "delete"])
-def test_a_disk_that_fails_at_any_call_is_reported_and_leaves_the_old_or_the_new(
-    kind, old_table, tmp_path, monkeypatch
-):
-    work = KINDS[kind]
-    whole = tmp_path / "whole" / "t"
-    _before(whole, old_table)
-    old, counting = _seen(whole), Failing(0)
-    with monkeypatch.context() as patch:
-        _failing(counting, patch)
-        work(whole)
-    new, calls, failed = _seen(whole), -counting.left, 0
-    for number in chosen_steps(calls, first=1, always=(1, calls)):
-        table = tmp_path / f"failing {number}" / "t"
-        _before(table, old_table)
-        files = {path for path in table.rglob("*") if path.is_file()}
-        failing, error = Failing(number), None
-        with monkeypatch.context() as patch:
-            _failing(failing, patch)
-            try:
-                work(table)
-            except pv.VariantError as caught:
-                error = caught
-        if not failing.failed:  # caches were filled by the first run
-            continue
-        failed += 1
-        committed = pv.delta.snapshot(table).version > 2
-        assert _seen(table) == (new if committed else old)
-        assert files <= {path for path in table.rglob("*") if path.is_file()}
-        assert error is None or not committed or error.reason == "unknown-outcome"
-        assert error is None or error.reason in ("cannot-read", "cannot-write", "unknown-outcome")
-        assert error is not None or committed
-        data = {path for path in table.glob("*.parquet") if path not in files}
-        assert committed or kind == "delete" or not data
-    assert calls > 15
-    assert failed > 5

@@ -1,4 +1,4 @@
-"""A disk that fails at any call of a commit: the table can be read, has all old rows or all new ones, and the error is true.
+"""A disk that fails at any call of a commit: the table has all old rows or all new ones, and the error is true.
 
 Every operation that commits is run on both formats. The n-th call of the system fails, once (an error of the disk) or
 from then on for every call that writes (a full disk, a directory without permission).

@@ -128,7 +128,7 @@ def erase(
                 reason="conflict",
                 file=uri,
             )
-        # Data files go first, while tombstones name them: otherwise a killed erasure would leave files without a commit.
+        # Data files go first, while tombstones name them: a killed erasure must not leave files without a commit.
         removed = files_to_remove(newest, now_millis() + 1, tombstones=False)
         remove_files(newest, removed)
         write_checkpoint(newest, tombstones=False)
