@@ -1,4 +1,4 @@
-"""Texts that are not JSON lines: documents around the rows, CSV, XML."""
+"""Texts that are not JSON lines: documents around the rows, and CSV."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.ingestion.formats.csv_rows import CsvRows
-from parquet_variant.ingestion.formats.layout import CsvOptions
+from parquet_variant.ingestion.formats.csv_rows import CsvOptions, CsvReader
 from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
 
 VALUES = st.recursive(
@@ -123,7 +122,6 @@ def test_elements_before_a_fault_are_kept_and_bad_elements_counted(tmp_path: Pat
         ('{"a": 1}', {"input_format": "array"}, [None]),
         ('{"items": [1, 2', {"root": "$.items[*]"}, [1, None]),
         ("[1, 2}", {"input_format": "array"}, [1, 2, None]),
-        ("<a><b>1</b><b>2</b>" + "<c>" * 201, {"input_format": "xml", "row_tag": "b"}, [1, 2, None]),
     ],
 )
 def test_what_is_cut_off_is_a_null_row_like_any_bad_line(
@@ -132,8 +130,6 @@ def test_what_is_cut_off_is_a_null_row_like_any_bad_line(
     """`read_json` has no count of bad lines: the fault would not show at all."""
     (tmp_path / "a.json").write_text(text)
     assert pv.read_json(tmp_path / "a.json", on_error="null", **options).to_pylist() == rows
-    if "row_tag" in options:
-        options = options | {"parse": {"row_tag": options.pop("row_tag")}}
     result = pv.ingest(tmp_path / "a.json", tmp_path / "out", on_error="null", **options)
     assert (result.rows, result.bad_records) == (len(rows), 0)
     assert pv.parquet.read(tmp_path / "out").to_pylist() == rows
@@ -198,6 +194,7 @@ def test_rows_of_other_lengths_are_bad_lines(tmp_path: Path) -> None:
     assert null.to_pylist() == [{"a": 1, "b": 2}, None, {"a": 4, "b": "x\ny"}, None, {"a": 1, "b": 2}]
 
 
+_COMMAS = CsvOptions(delimiter=",", quote_char='"', header=True)
 FIELDS = st.text('ab,"\n;1.-\\\té', max_size=5)
 
 
@@ -208,30 +205,9 @@ def test_csv_is_the_same_however_it_is_cut(rows: list[tuple[str, str]], size: in
     lines = ["x,y", *(",".join(quoted[at : at + 2]) for at in range(0, len(quoted), 2))]
     text = "\n".join(lines).encode()
     blocks = iter([text[at : at + size] for at in range(0, len(text), size)])
-    found = b"".join(part.data for part in CsvRows(CsvOptions()).read(blocks))
+    found = b"".join(rows.json_lines() for rows in CsvReader(_COMMAS, "a.csv").read(blocks))
     objects = [json.loads(line, parse_float=str, parse_int=str) for line in found.splitlines()]
     assert [tuple(item.values()) for item in objects] == rows
-
-
-def test_xml_elements_are_objects(tmp_path: Path) -> None:
-    text = """<all xmlns:k="urn:k"><skip>1</skip>
-      <book id="1" k:x="y"><title>A</title><price>1.50</price><tag>a</tag><tag>b</tag><empty/></book>
-      <shelf><book id="002"><title lang="en">B <b>bold</b> tail</title><n>true</n></book></shelf></all>"""
-    (tmp_path / "a.xml").write_text(text)
-    found = pv.read_json(tmp_path / "a.xml", input_format="xml", row_tag="book")
-    assert pv.to_json(found).to_pylist() == [
-        '{"_id":1,"_x":"y","empty":null,"price":1.5,"tag":["a","b"],"title":"A"}',
-        '{"_id":"002","n":true,"title":{"_VALUE":["B","tail"],"_lang":"en","b":"bold"}}',
-    ]
-    with pytest.raises(pv.JsonError, match="row_tag"):
-        pv.read_json(tmp_path / "a.xml", input_format="xml", row_tag="paper")
-    (tmp_path / "b.xml").write_text("<a><b>1</b><b>")
-    with pytest.raises(pv.JsonError, match="invalid XML"):
-        pv.read_json(tmp_path / "b.xml", input_format="xml", row_tag="b")
-    bomb = '<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><a><b>&e;</b></a>'
-    (tmp_path / "c.xml").write_text(bomb)
-    with pytest.raises(pv.JsonError, match="invalid XML"):
-        pv.read_json(tmp_path / "c.xml", input_format="xml", row_tag="b")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -239,7 +215,7 @@ def test_xml_elements_are_objects(tmp_path: Path) -> None:
 def test_csv_of_any_line_end_has_all_rows(end: str, size: int) -> None:
     text = end.join(["a,b", '1,"x', 'y"', "", '5" pipe,2', '"q"",",z"z', "3,4"]).encode()
     blocks = iter([text[at : at + size] for at in range(0, len(text), size)])
-    lines = b"".join(part.data for part in CsvRows(CsvOptions()).read(blocks)).splitlines()
+    lines = b"".join(rows.json_lines() for rows in CsvReader(_COMMAS, "a.csv").read(blocks)).splitlines()
     assert [tuple(json.loads(line).values()) for line in lines] == [
         (1, f"x{end}y"),
         ('5" pipe', 2),
@@ -250,7 +226,7 @@ def test_csv_of_any_line_end_has_all_rows(end: str, size: int) -> None:
 
 def test_a_header_alone_is_no_row() -> None:
     for text in (b"a,b", b'"a","b"', b"a,b\r", b"a,b\r\n\r\n"):
-        assert list(CsvRows(CsvOptions()).read(iter([text]))) == []
+        assert list(CsvReader(CsvOptions(), "a.csv").read(iter([text]))) == []
 
 
 def test_a_csv_row_that_cannot_be_takes_no_other_with_it(tmp_path: Path) -> None:
@@ -266,3 +242,62 @@ def test_a_csv_row_that_cannot_be_takes_no_other_with_it(tmp_path: Path) -> None
         (5, "bad-utf8", "\ufffd"),
         (6, "truncated", '4,"y\n5,z'),
     ]
+
+
+# Files, and their rows as SQL and ingests return them; None where both refuse the file.
+_CSV_FILES: list[tuple[str, bytes, list[dict[str, object]] | None]] = [
+    ("a.csv", b"code,n\nNA,1\nNULL,2\nn/a,3\nnan,4\n#N/A,5\nNone,6\n,7\n\"\",8\n", [
+        {"code": code, "n": n} for n, code in enumerate(["NA", "NULL", "n/a", "nan", "#N/A", "None", None, ""], 1)
+    ]),
+    ("a.csv", b"zip,n\n007,1\n010,2\n", [{"zip": "007", "n": 1}, {"zip": "010", "n": 2}]),
+    ("a.csv", b"id;price\n1;2,5\n2;\n", [{"id": 1, "price": "2,5"}, {"id": 2, "price": None}]),
+    ("a.csv", b"1|x\n2|y\n", [{"_c0": 1, "_c1": "x"}, {"_c0": 2, "_c1": "y"}]),
+    ("a.csv", b"a,b\n'x,y',1\n'z',2\n", [{"a": "x,y", "b": 1}, {"a": "z", "b": 2}]),
+    ("a.tsv", b"a\tb\n1,2\t3\n4,5\t6\n", [{"a": "1,2", "b": 3}, {"a": "4,5", "b": 6}]),
+    ("a.TSV", b"a\n1\n", [{"a": 1}]),
+    ("a.csv", b"\xef\xbb\xbfa,b\r\n1,\"x\r\ny\"\r\n", [{"a": 1, "b": "x\r\ny"}]),
+    ("a.csv", b"n\n12345678901234567890123\n1\n", [{"n": 12345678901234567890123}, {"n": 1}]),
+    ("a.csv", b"b\nTRUE\nfalse\n", [{"b": True}, {"b": False}]),
+    ("a.csv", b'a,b\n1,"x\n2,y\n', None),
+    ("a.csv", b'a,b\n1,"x\n2,"y"\n3,z\n', None),
+    ("a.csv", b'a,b\n"1"2,"y"\n3,z\n', None),
+    ("a.csv", "a,b\n1,café\n2,x\n".encode("latin-1"), None),
+    ("a.csv", b"a,a\n1,2\n", None),
+    ("a.csv", b"a,b\n1\n2,3\n2,3\n", None),
+    ("a.csv", "a,b\n1,2\n".encode("utf-16"), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "rows"), _CSV_FILES)
+def test_sql_and_ingests_read_csv_alike(
+    tmp_path: Path, name: str, text: bytes, rows: list[dict[str, object]] | None
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(text)
+    if rows is None:
+        with pytest.raises(pv.VariantError, match=r"row|header|UTF-16"):
+            pv.sql("SELECT * FROM t", t=file)
+        with pytest.raises(pv.VariantError, match=r"row|header|UTF-16"):
+            pv.ingest(file, tmp_path / "out")
+        return
+    assert pv.sql("SELECT * FROM t", t=file).to_arrow().to_pylist() == rows
+    pv.ingest(file, tmp_path / "out")
+    assert pv.parquet.read(tmp_path / "out").to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,x\n2,y\n", "a;b\n1,5;x\n2,5;y\n", "a\tb\n1\tx,y\n2\tz,w\n", "a|b|c\n1|2|3\n4|5|6\n",
+        "1,x\n2,y\n3,z\n", "a,b\n'x,y',1\n'z,w',2\n", 'a,b\n"x;y",1\n"z;w",2\n', "a,b\nx,y\nz,w\n",
+        "d,n\n2024-01-01,1\n2024-01-02,2\n",
+    ],
+)  # fmt: skip
+def test_the_detected_options_are_those_of_duckdb(tmp_path: Path, text: str) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    (tmp_path / "a.csv").write_text(text)
+    query = f"SELECT Delimiter, HasHeader, Quote FROM sniff_csv('{tmp_path / 'a.csv'}')"
+    sniffed = duckdb.connect().execute(query).fetchone()
+    found = CsvOptions().detected(text.encode(), "a.csv")
+    assert (found.delimiter, found.header) == sniffed[:2]
+    assert sniffed[2] in (found.quote_char, "", "(empty)")

@@ -24,6 +24,7 @@ from parquet_variant.contracts.report import ContractCounts
 from parquet_variant.errors import ContractError, JsonError, VariantError
 from parquet_variant.inference.profile import StringCounts
 from parquet_variant.ingestion.bad_records import BadRecord
+from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.formats.json_splitters import WHITESPACE
 from parquet_variant.ingestion.formats.wrapped import values_at
 from parquet_variant.ingestion.inexact import InexactNumbers
@@ -44,7 +45,7 @@ _ROW_BYTES = 256
 _GROUP_BYTES = 1 << 20
 # Suffixes of file names with JSON, or with lines that may be JSON.
 _JSON_SUFFIXES = frozenset(
-    ("json", "jsonl", "ndjson", "geojson", "jsonlines", "log", "txt", "data", "gz", "zst", "bz2", "lz4")
+    ("json", "jsonl", "ndjson", "geojson", "jsonlines", "log", "txt", "data", "gz", "zst", "bz2", "lz4", "csv", "tsv")
 )
 # Digits of a number that messages show.
 _SHOWN_DIGITS = 50
@@ -370,7 +371,7 @@ def _parse_texts(
             line = texts.number(index)
             if fail:
                 raise JsonError(
-                    f"{texts.unit} {line}: {error.message}; {_advice(texts.file)}",
+                    f"{texts.unit} {line}: {error.message}; {_advice(texts.file, options)}",
                     reason=error.reason,
                     file=texts.file,
                     offset=error.offset,
@@ -403,13 +404,14 @@ def _inexact_numbers(
     return InexactNumbers(len(numbers), f"{shown} at {texts.unit} {line} of {texts.file}")
 
 
-def _advice(file: str | None) -> str:
+def _advice(file: str | None, options: TextOptions) -> str:
     """Return what to do about a line that is not JSON; names of files indicate other formats."""
-    for format_name in ("csv", "xml"):
-        if re.search(rf"\.{format_name}(\.\w+)?$", file or "", re.IGNORECASE):
-            return f"for {format_name.upper()} set input_format='{format_name}'"
+    if is_csv(file) and options.layout.format != "csv":
+        return "for CSV set input_format='csv'"
     advice = "fix the line, or skip invalid lines with on_error='quarantine'"
-    suffix = re.search(r"[^/.]\.([A-Za-z][A-Za-z0-9]{0,9})(\.(?:gz|zst|bz2|lz4))?$", file or "")
+    suffix = (
+        None if is_csv(file) else re.search(r"[^/.]\.([A-Za-z][A-Za-z0-9]{0,9})(\.(?:gz|zst|bz2|lz4))?$", file or "")
+    )
     if suffix is not None and suffix[1].lower() not in _JSON_SUFFIXES:
         return f"{advice}; if the file is not JSON, leave it out with exclude='*.{suffix[1]}'"
     return advice

@@ -98,8 +98,8 @@ def ingest(
         Patterns of files and directories to leave out, such as ``"*.md"`` or ``["raw", "tmp/*.json"]``.
     input_format
         ``"ndjson"``, ``"array"``, ``"documents"`` (values over several lines, or several on one) or ``"auto"``, which
-        detects these three. ``"csv"``, ``"xml"``: each row or element becomes an object, as with Spark's
-        ``singleVariantColumn``.
+        detects these three. ``"csv"``: each row becomes an object, as with Spark's ``singleVariantColumn``; the
+        default for sources that all end in ``.csv`` or ``.tsv``.
     root
         Path of the rows in each document, such as ``$.items[*]``; everything outside this path is dropped.
     json_column
@@ -122,8 +122,8 @@ def ingest(
     split_bytes
         Size of the parts into which uncompressed files are split. By default every thread gets a part of 4 to 128 MiB.
     parse
-        Options of `parse_json`; for CSV also ``delimiter``, ``quote_char``, ``header`` and ``null_values``; for XML
-        ``row_tag``, ``attribute_prefix`` and ``value_tag``.
+        Options of `parse_json`; for CSV also ``delimiter``, ``quote_char``, ``header`` and ``null_values``. The first
+        three are detected from the first rows of each file by default; the delimiter of ``.tsv`` files is a tab.
     preview
         Name the table feature of a new Delta table ``variantShredding-preview``, for readers that know only this name.
     partition_by
@@ -226,7 +226,7 @@ def profile(
     files = path_texts(sources)
     check_names("option", text, TextKeywords.__annotations__)
     text.setdefault("sample", 1.0)
-    text_options = TextOptions.of(**text)
+    text_options = TextOptions.of(**text, sources=files)
     if text_options.json_column is None:
         files = [file.name for file in find_input_files(files, text_options.exclude)]
     if text_options.json_column is not None or not all(map(_is_parquet, files)):
@@ -306,7 +306,7 @@ def read_json(
     exclude
         Patterns of files and directories to leave out; see `pv.ingest`.
     input_format
-        ``"ndjson"``, ``"array"``, ``"documents"`` (values over several lines, or several on one), ``"csv"``, ``"xml"``
+        ``"ndjson"``, ``"array"``, ``"documents"`` (values over several lines, or several on one), ``"csv"``
         or ``"auto"``.
     root
         Path of the rows in each document, such as ``$.items[*]``.
@@ -315,7 +315,7 @@ def read_json(
     threads
         Number of threads (default: one per CPU that this process may use).
     **parse
-        Options of `parse_json`, CSV or XML; see `pv.ingest`.
+        Options of `parse_json` or CSV; see `pv.ingest`.
 
     Returns
     -------
@@ -339,6 +339,7 @@ def read_json(
     check_choice("on_error", on_error, ("fail", "null"))
     schema, schema_types = schema_and_types(schema)
     options = TextOptions.of(
+        sources=path_texts(sources),
         on_error=on_error,
         exclude=exclude,
         input_format=input_format,

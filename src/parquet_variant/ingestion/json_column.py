@@ -10,16 +10,14 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import pyarrow as pa
-from pyarrow import csv
 
 from parquet_variant.arrays.parts import columns_of, one_chunk, with_columns
 from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
-from parquet_variant.ingestion.csv_types import TypesOfStrings, with_types
-from parquet_variant.ingestion.formats.layout import CsvOptions
+from parquet_variant.ingestion.csv_tables import TypesOfStrings, csv_tables, with_types
+from parquet_variant.ingestion.formats.csv_rows import CsvOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, TablePart
 from parquet_variant.interop.table_of import table_of
@@ -114,7 +112,7 @@ def inferred_types(tables: Iterable[InputFile], column: str, options: CsvOptions
         if has_delta_log(file.name) or file.head.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM)):
             continue  # the table has types
         with file.errors():
-            for table in _csv_tables(file, options):
+            for table in csv_tables(file, options):
                 for name in table.column_names:
                     if name != column:
                         types.setdefault(name, TypesOfStrings()).add(table[name])
@@ -211,7 +209,8 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
             elif head.startswith(_ARROW_STREAM):
                 yield from _arrow_stream_tables(split.file)
             else:
-                yield from _csv_tables(split.file, options)
+                for table in csv_tables(split.file, options):
+                    yield with_types(table, dict(options.types), split.file.name)
 
 
 def _parquet_tables(split: Split) -> Iterator[tuple[int, pa.Table]]:
@@ -242,27 +241,6 @@ def _arrow_stream_tables(file: InputFile) -> Iterator[pa.Table]:
     with file.open_text() as stream:
         for batch in pa.ipc.open_stream(stream):
             yield table_of(batch)
-
-
-def _csv_tables(file: InputFile, options: CsvOptions) -> Iterator[pa.Table]:
-    with file.open_text() as stream:
-        names = _csv_reader(stream, options).schema.names
-    # All columns are strings, because a column that begins with numbers may contain other text later.
-    with file.open_text() as stream:
-        as_strings = csv.ConvertOptions(
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            null_values=list(options.null_values),
-            column_types=dict.fromkeys(names, pa.string()),
-        )
-        for batch in _csv_reader(stream, options, as_strings):
-            yield with_types(pa.Table.from_batches([batch]), dict(options.types), file.name)
-
-
-def _csv_reader(stream: Any, options: CsvOptions, convert: csv.ConvertOptions | None = None) -> csv.CSVStreamingReader:
-    read = csv.ReadOptions(autogenerate_column_names=not options.header)
-    parse = csv.ParseOptions(delimiter=options.delimiter, quote_char=options.quote_char, newlines_in_values=True)
-    return csv.open_csv(stream, read, parse, convert)
 
 
 def _json_text(values: pa.ChunkedArray, column: str, file: str) -> pa.Array:

@@ -32,6 +32,7 @@ from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.column_types import is_unreadable_by_spark
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
+from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
 from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
@@ -183,6 +184,7 @@ class TextOptions:
     def of(
         cls,
         *,
+        sources: Iterable[str] = (),
         parse: Mapping[str, Any] | None = None,
         exclude: str | Sequence[str] = (),
         input_format: InputFormat = "auto",
@@ -193,12 +195,16 @@ class TextOptions:
         infer_types: bool = False,
         **options: Any,
     ) -> TextOptions:
-        """Return the options from keywords; ``parse`` contains options of `parse_json`, of CSV and of XML.
+        """Return the options from keywords; ``parse`` contains options of `parse_json` and of CSV.
 
+        Sources that all end in ``.csv`` or ``.tsv`` are CSV, unless another format is named.
         ``schema_types`` are the types of strings in the DDL of a schema or in the hints of a policy.
         """
         if infer_types and (is_json_path(options.get("json_column")) or options.get("json_column") is None):
             raise bad_option("infer_types= is for CSV next to a JSON column: name the column with json_column=")
+        sources = tuple(sources)
+        if input_format == "auto" and options.get("json_column") is None and sources and all(map(is_csv, sources)):
+            input_format = "csv"
         check_mapping("parse", {} if parse is None else parse)
         if detect_timestamps not in (None, True, False):
             raise bad_option(f"detect_timestamps is {detect_timestamps!r}: give True, False or None")
@@ -210,7 +216,7 @@ class TextOptions:
             options["json_path"] = VariantPath.parse(options.pop("json_column"))
         if options.get("json_column") is not None and input_format == "csv":
             input_format = "auto"  # the first bytes of a table show its format, and CSV is the default
-        elif format_options and input_format not in ("csv", "xml") and options.get("json_column") is None:
+        elif format_options and input_format != "csv" and options.get("json_column") is None:
             check_names("parse option", format_options, json_names)
         if infer_types:
             format_options["infer_types"] = True
@@ -332,7 +338,7 @@ class IngestRequest:
             sources=paths,
             rows=rows,
             dest=path_text(dest),
-            text=TextOptions.of(**text, schema_types=schema_types, contract=check),
+            text=TextOptions.of(**text, sources=paths, schema_types=schema_types, contract=check),
             format=format,
             schema=schema,
             policy=_with_readers(policy_named(policy) if isinstance(policy, str) else policy, readers),

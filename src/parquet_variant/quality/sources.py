@@ -20,6 +20,7 @@ from parquet_variant.files.parquet.format.columns import choose_column, find_var
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.reading.read import row_group_arrays
+from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.json_column import find_tables
 from parquet_variant.ingestion.request import TextKeywords, TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
@@ -30,7 +31,7 @@ from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.hive import Partition
 from parquet_variant.quality.footers import read_footer
 from parquet_variant.quality.table_sources import TableRows, delta_rows, iceberg_rows
-from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
 
 Kind: TypeAlias = Literal["json", "parquet", "delta", "iceberg", "vortex", "memory"]
 # Rows of a VariantArray that are handled at a time.

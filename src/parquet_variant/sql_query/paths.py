@@ -9,14 +9,9 @@ import os
 import re
 from typing import Any
 
-import pyarrow as pa
-
 _HEAD_BYTES = 4096
 # Files with these names, perhaps compressed, are read as JSON unless they are Parquet files.
 _JSON_NAMES = re.compile(r"\.(json|ndjson|jsonl)(\.\w+)?$", re.IGNORECASE)
-
-
-_CSV_NAMES = re.compile(r"\.(csv|tsv)(\.\w+)?$", re.IGNORECASE)
 
 
 def is_delta(path: Any) -> bool:
@@ -99,37 +94,6 @@ def is_json(path: Any) -> bool:
     except VariantError:
         head = b""  # damaged compression: the name of the file decides
     return head[:1] in (b"{", b"[") or (_JSON_NAMES.search(files[0].name) is not None and not head.startswith(b"PAR1"))
-
-
-def is_csv(path: Any) -> bool:
-    """Return whether a path names a CSV or TSV file, perhaps compressed, by its extension.
-
-    >>> is_csv("a.csv.gz"), is_csv("a.tsv"), is_csv("a.csv/")
-    (True, True, False)
-    """
-    return isinstance(path, (str, os.PathLike)) and _CSV_NAMES.search(os.fspath(path)) is not None
-
-
-def read_csv(path: Any) -> pa.Table:
-    """Read a CSV or TSV file with the types that pyarrow infers.
-
-    Raises `VariantFileError` if the file cannot be read.
-    """
-    import pyarrow.csv as pa_csv
-
-    from parquet_variant.errors import VariantFileError
-    from parquet_variant.io.filesystems import filesystem_of
-
-    name = os.fspath(path)
-    filesystem, location = filesystem_of(name)
-    delimiter = "\t" if ".tsv" in name.lower() else ","
-    options = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    nulls = pa_csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
-    try:
-        with filesystem.open_input_stream(location) as stream:
-            return pa_csv.read_csv(stream, parse_options=options, convert_options=nulls)
-    except (OSError, pa.ArrowException) as error:
-        raise VariantFileError(f"cannot read {name} as CSV: {error}", reason="unreadable", file=name) from None
 
 
 def _is_parquet(path: Any) -> bool:

@@ -19,6 +19,8 @@ from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.ingestion.csv_tables import read_csv
+from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.variant_explode import variant_explode
@@ -29,7 +31,7 @@ from parquet_variant.query.sql_expression import NeededColumn, TableColumns
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
 from parquet_variant.sql_query.containers import field_names
 from parquet_variant.sql_query.kinds import Kind, is_variant, only_variants
-from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, is_vortex, read_csv, refuse_versions
+from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
 from parquet_variant.sql_query.values_in_memory import ValuesInMemory
 
 if TYPE_CHECKING:

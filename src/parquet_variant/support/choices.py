@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 FileMode: TypeAlias = Literal["error", "overwrite"]
 # The format of the input, what to do with a line that is not JSON, and the format of the output.
-InputFormat: TypeAlias = Literal["auto", "ndjson", "array", "documents", "csv", "xml"]
+InputFormat: TypeAlias = Literal["auto", "ndjson", "array", "documents", "csv"]
 OnError: TypeAlias = Literal["fail", "quarantine", "null"]
 OnInexact: TypeAlias = Literal["report", "fail"]
 # What to do with rows that break a contract.

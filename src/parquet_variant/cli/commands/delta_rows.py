@@ -185,9 +185,11 @@ def _known_keys(table: BoundTable, column: str) -> frozenset[str] | None:
 def _source_rows(source: str, column: str) -> Any:
     """Return the rows of a table, of files of any format, or of JSON as the Variant column of the target."""
     from parquet_variant.files import parquet
+    from parquet_variant.ingestion.csv_tables import read_csv
+    from parquet_variant.ingestion.formats.csv_rows import is_csv
     from parquet_variant.ingestion.ingest import read_json
     from parquet_variant.interop.table_of import table_of
-    from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, read_csv
+    from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_json
     from parquet_variant.tables import delta, iceberg
 
     if is_delta(source):

@@ -110,7 +110,7 @@ RowGroupBytes: TypeAlias = Annotated[
 FormatOption: TypeAlias = Annotated[
     InputFormat,
     typer.Option(
-        help="Layout of the input: one value per line, one array per file, documents over many lines, CSV or XML rows."
+        help="Layout of the input: one value per line, one array per file, documents over many lines, or CSV rows."
     ),
 ]
 
@@ -152,7 +152,7 @@ Parse: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="Parser option, such as floats=double; CSV: delimiter, header, null_values; XML: rowTag; repeatable.",
+        help="Parser option, such as floats=double; CSV: delimiter, quote_char, header, null_values; repeatable.",
     ),
 ]
 

@@ -1,1 +1,1 @@
-"""Input formats other than NDJSON, converted to one JSON value per line: arrays, documents, CSV and XML."""
+"""Input formats other than NDJSON, converted to one JSON value per line: arrays, documents and CSV."""

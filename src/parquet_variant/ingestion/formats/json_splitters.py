@@ -14,6 +14,8 @@ from parquet_variant.kernels.buffer_pool import adopt
 
 SPACE, _NEWLINE, _COMMA = 0x20, 0x0A, 0x2C
 WHITESPACE = b" \t\r\n"
+# The largest line, value or row.
+MAX_LINE_BYTES = 256 << 20
 # Starts each text of a JSON text sequence (RFC 7464).
 RECORD_SEPARATOR = b"\x1e"
 

@@ -1,4 +1,4 @@
-"""`TextLayout`: how JSON values are arranged in a text (lines, an array, documents, a path, CSV rows or XML elements).
+"""`TextLayout`: how JSON values are arranged in a text (lines, an array, documents, a path, or CSV rows).
 
 This module checks the options and detects the layout from the start of a text. The other modules of this package read
 the layouts.
@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
-import pyarrow as pa
-
 from parquet_variant.errors import JsonError, VariantFileError, bad_option, check_choice, check_names
+from parquet_variant.ingestion.formats.csv_rows import CsvOptions
 from parquet_variant.ingestion.formats.json_splitters import (
     RECORD_SEPARATOR,
     WHITESPACE,
@@ -24,71 +22,7 @@ from parquet_variant.ingestion.formats.json_splitters import (
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.support.choices import InputFormat
 
-# The largest line, value or row.
-MAX_LINE_BYTES = 256 << 20
 _SPARK_NAMES = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_values"}
-
-
-@dataclass(frozen=True, slots=True)
-class CsvOptions:
-    """Options of CSV, with the names that ``pyarrow.csv`` uses.
-
-    Parameters
-    ----------
-    delimiter, quote_char
-        One ASCII character each.
-    header
-        The first row contains the names of the columns. Without a header they are ``_c0``, ``_c1``, …, as in Spark.
-    null_values
-        Unquoted fields that mean null; by default only the empty field.
-    infer_types
-        Whether the columns next to a JSON column get the types of all their values; otherwise they are strings.
-    types
-        These types, by column, once they are inferred.
-    """
-
-    delimiter: str = ","
-    quote_char: str = '"'
-    header: bool = True
-    null_values: tuple[str, ...] = ("",)
-    infer_types: bool = False
-    types: tuple[tuple[str, pa.DataType], ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("delimiter", "quote_char"):
-            character = getattr(self, name)
-            if not isinstance(character, str) or len(character.encode()) != 1 or character in "\r\n":
-                raise bad_option(f"{name} is {character!r}: it must be one ASCII character")
-        for name in ("header", "infer_types"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise bad_option(f"{name} is {value!r}: use True or False")
-        null_values = (self.null_values,) if isinstance(self.null_values, str) else tuple(self.null_values)
-        object.__setattr__(self, "null_values", null_values)
-
-
-@dataclass(frozen=True, slots=True)
-class XmlOptions:
-    """Options of XML, with the names that Spark uses.
-
-    Parameters
-    ----------
-    row_tag
-        Name of the elements that become rows.
-    attribute_prefix
-        Prefix of the field names of attributes.
-    value_tag
-        Field name of text next to attributes or child elements.
-    """
-
-    row_tag: str | None = None
-    attribute_prefix: str = "_"
-    value_tag: str = "_VALUE"
-
-    def __post_init__(self) -> None:
-        for option in fields(self):
-            value = getattr(self, option.name)
-            if not isinstance(value, str) and not (option.name == "row_tag" and value is None):
-                raise bad_option(f"{option.name} is {value!r}: it must be a string")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +35,8 @@ class TextLayout:
         The input format, as for `pv.ingest`.
     root
         Path of the rows in every document; None if a document is a row.
-    csv, xml
-        Options of these formats.
+    csv
+        Options of CSV.
 
     Examples
     --------
@@ -114,14 +48,11 @@ class TextLayout:
     format: InputFormat = "auto"
     root: VariantPath | None = None
     csv: CsvOptions = field(default_factory=CsvOptions)
-    xml: XmlOptions = field(default_factory=XmlOptions)
 
     def __post_init__(self) -> None:
         check_choice("input_format", self.format, get_args(InputFormat))
-        if self.format == "xml" and not self.xml.row_tag:
-            raise bad_option("XML requires the name of the elements that become rows: set parse={'row_tag': 'book'}")
-        if self.root is not None and self.format in ("csv", "xml"):
-            raise bad_option(f"root applies to JSON, not to {self.format}: remove root=")
+        if self.root is not None and self.format == "csv":
+            raise bad_option("root applies to JSON, not to CSV: remove root=")
 
     @classmethod
     def of(
@@ -137,9 +68,8 @@ class TextLayout:
         options = {option_name(name): value for name, value in (parse or {}).items()}
         # With format "auto" the options are those of a table with a JSON column, which may be CSV.
         if format == "csv" or (format == "auto" and options):
-            return cls(format, path, csv=CsvOptions(**_checked(CsvOptions, options, "CSV")))
-        if format == "xml":
-            return cls(format, path, xml=XmlOptions(**_checked(XmlOptions, options, "XML")))
+            check_names("parse option of CSV", options, [option.name for option in fields(CsvOptions)])
+            return cls(format, path, csv=CsvOptions(**options))
         return cls(format, path)
 
     @property
@@ -163,15 +93,10 @@ class TextLayout:
 def option_name(option: str) -> str:
     """Return the name of a parse option that may be spelled as in Spark.
 
-    >>> option_name("rowTag"), option_name("sep"), option_name("nullValue"), option_name("delimiter")
-    ('row_tag', 'delimiter', 'null_values', 'delimiter')
+    >>> option_name("maxDepth"), option_name("sep"), option_name("nullValue"), option_name("delimiter")
+    ('max_depth', 'delimiter', 'null_values', 'delimiter')
     """
     return _SPARK_NAMES.get(option) or re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", option)
-
-
-def _checked(options_class: type, options: Mapping[str, Any], format_name: str) -> Mapping[str, Any]:
-    check_names(f"parse option of {format_name}", options, [option.name for option in fields(options_class)])
-    return options
 
 
 BOM = b"\xef\xbb\xbf"
@@ -231,7 +156,7 @@ def detect(stream: Any, file: str, format: InputFormat) -> tuple[bytes, InputFor
     """Read the head of a text, and return it without its byte order mark, with the detected input format."""
     head = stream.read(_DETECT_BYTES)
     head = head[start_of_text(head, file) :]
-    if format in ("ndjson", "documents", "csv", "xml"):
+    if format in ("ndjson", "documents", "csv"):
         return head, format
     if not head.lstrip(WHITESPACE).startswith(b"["):
         if format == "array":

@@ -22,13 +22,13 @@ from parquet_variant.ingestion.formats.json_splitters import (
     COMMA,
     DEPTH_STEP,
     LINE_END,
+    MAX_LINE_BYTES,
     OPENING,
     RECORD_SEPARATOR,
     SPACE,
     WHITESPACE,
     Splitter,
 )
-from parquet_variant.ingestion.formats.layout import MAX_LINE_BYTES
 from parquet_variant.path import VariantPath, Wildcard
 
 _KEYS_SHOWN = 8

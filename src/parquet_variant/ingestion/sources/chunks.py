@@ -16,11 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.ingestion.formats.csv_rows import CsvRows, RowText
-from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
+from parquet_variant.ingestion.formats.csv_rows import CsvOptions, CsvReader
+from parquet_variant.ingestion.formats.json_splitters import MAX_LINE_BYTES, ArraySplitter, DocumentSplitter
 from parquet_variant.ingestion.formats.layout import (
     BOM,
-    MAX_LINE_BYTES,
     TextLayout,
     detect,
     is_json_sequence,
@@ -69,7 +68,7 @@ class Chunk:
     offset
         Offset of ``data`` in the decompressed text of the file; it does not depend on ranges and chunks.
     unit
-        The unit of positions: ``"line"``, ``"element"`` of a JSON array or of XML, ``"document"``, or ``"row"`` of CSV.
+        The unit of positions: ``"line"``, ``"element"`` of a JSON array, ``"document"``, or ``"row"`` of CSV.
     refused
         Lines that stand for rows that could not be converted: index of the line in ``data`` -> the original text and
         the error.
@@ -120,7 +119,7 @@ def open_chunks(
     `format`: ``"ndjson"``: one value per line. ``"array"``: the file is one JSON array, and its elements are the rows;
       the chunk contains one element per line. ``"documents"``: values over any number of lines, or several on one line.
       ``"auto"``: an array if the first array in the file ends at the end of the file; documents if the first line is
-      not a JSON value, but the text from its start contains one. ``"csv"``, ``"xml"``: a row becomes an object. A
+      not a JSON value, but the text from its start contains one. ``"csv"``: a row becomes an object. A
       `TextLayout` adds options of these formats and the path of the rows in a document.
     Raises `VariantFileError` for a file that cannot be read (``"missing"``, ``"unreadable"``), damaged compression
     (``"bad-compression"``), text in UTF-16 (``"encoding"``), a line over 256 MiB (``"line-too-long"``); `JsonError` for
@@ -154,11 +153,7 @@ def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayou
         wrapped = WrappedSplitter([str(name) for name in layout.prefix], is_json_sequence(head))
         yield from _split_chunks(file, blocks, chunk_bytes, wrapped, "element")
     elif detected == "csv":
-        yield from _row_chunks(file, CsvRows(layout.csv).read(blocks), "row", 1 + layout.csv.header)
-    elif detected == "xml":
-        from parquet_variant.ingestion.formats.xml_rows import xml_rows
-
-        yield from _row_chunks(file, xml_rows(blocks, layout.xml), "element", 1)
+        yield from _csv_chunks(file, blocks, layout.csv)
     elif detected == "ndjson":
         yield from _line_chunks(file, stream_text(head, stream), chunk_bytes)
     elif detected == "array":
@@ -273,13 +268,16 @@ def _split_chunks(
         raise split_error
 
 
-def _row_chunks(file: InputFile, texts: Iterator[RowText], unit: Unit, number: int) -> Iterator[Chunk]:
-    """Yield converted rows of CSV or XML as chunks with one row per line."""
-    offset = 0
+def _csv_chunks(file: InputFile, blocks: Iterator[bytes], options: CsvOptions) -> Iterator[Chunk]:
+    """Yield the rows of CSV as chunks with one JSON object per line."""
+    reader, number, offset = CsvReader(options, file.name), 1, 0
     try:
-        for text in texts:
-            yield Chunk(file, text.data, number, offset=offset, unit=unit, refused=text.refused)
-            number, offset = number + text.data.count(b"\n"), offset + len(text.data)
+        for rows in reader.read(blocks):
+            data = rows.json_lines()
+            yield Chunk(
+                file, data, number + bool(reader.options.header), offset=offset, unit="row", refused=rows.refused
+            )
+            number, offset = number + len(rows), offset + len(data)
     except VariantFileError as error:
         raise error.at(file=file.name) from None
 

@@ -168,7 +168,7 @@ def footer_bytes(source: pa.NativeFile | BinaryIO, file: str | None = None) -> b
         source.seek(0)
         kind = _kind_of_file(bytes(source.read(_HEAD)))
         raise VariantFileError(
-            f"not a Parquet file: it {kind}; pass a Parquet file, or convert JSON, CSV or XML with `variant ingest`",
+            f"not a Parquet file: it {kind}; pass a Parquet file, or convert JSON or CSV with `variant ingest`",
             reason="not-parquet",
             file=file,
         )
