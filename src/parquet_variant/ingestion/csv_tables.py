@@ -115,7 +115,9 @@ def read_csv(path: str | os.PathLike[str]) -> pa.Table:
             for name, column in zip(table.column_names, table.columns, strict=True):
                 types.setdefault(name, TypesOfStrings()).add(column)
     if not tables:
-        raise VariantFileError(f"{os.fspath(path)} is empty: name a CSV file with a header", reason="unreadable")
+        raise VariantFileError(
+            f"cannot read {os.fspath(path)} as CSV: it is empty; name a file with a header", reason="unreadable"
+        )
     return with_types(pa.concat_tables(tables), {name: kinds.best for name, kinds in types.items()}, os.fspath(path))
 
 
