@@ -10,6 +10,7 @@ of the stream by its own function; pyarrow provides the chunks, null rows includ
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -176,17 +177,49 @@ def _chunks_of(obj: Any) -> tuple[list[pa.Array], pa.DataType]:
         batches = obj.to_batches() if isinstance(obj, pa.Table) else [obj]
         return [batch.to_struct_array() for batch in batches], pa.struct(list(obj.schema))
     if not isinstance(obj, pa.ChunkedArray):
-        if hasattr(obj, "__arrow_c_array__"):
-            array = pa.array(obj)
-            return [array], array.type
-        if not hasattr(obj, "__arrow_c_stream__"):
+        if not is_arrow(obj):
             raise SchemaError(
                 f"{type(obj).__name__} is not Arrow data: it has neither __arrow_c_array__ nor __arrow_c_stream__; use "
                 "VariantArray.from_pylist for Python objects",
                 reason="not-arrow",
             )
-        obj = pa.chunked_array(obj)
+        obj = imported(obj)
     return list(obj.chunks), obj.type
+
+
+def is_arrow(obj: Any) -> bool:
+    """Return whether an object has Arrow's PyCapsule interface."""
+    return hasattr(obj, "__arrow_c_array__") or hasattr(obj, "__arrow_c_stream__")
+
+
+def imported(obj: Any) -> pa.ChunkedArray:
+    """Return an object with Arrow's PyCapsule interface as a pyarrow array.
+
+    Raises `SchemaError` (``bad-data``) for columns of Python objects and for types that pyarrow does not have.
+    """
+    refuse_objects(obj)
+    try:
+        return pa.chunked_array([pa.array(obj)] if hasattr(obj, "__arrow_c_array__") else obj)
+    except pa.ArrowException as error:
+        raise SchemaError(
+            f"cannot convert the {type(obj).__name__} to an Arrow array ({error}): cast it to a type of Arrow, or use "
+            "from_python for Python objects",
+            reason="bad-data",
+        ) from None
+
+
+def refuse_objects(obj: Any) -> None:
+    """Raise `SchemaError` (``bad-data``) for polars columns of Python objects: polars exports memory addresses."""
+    polars = sys.modules.get("polars")
+    if polars is None or not isinstance(obj, (polars.Series, polars.DataFrame)):
+        return
+    for column in [obj] if isinstance(obj, polars.Series) else obj.get_columns():
+        if column.dtype == polars.Object:
+            raise SchemaError(
+                f"column {column.name!r} has Python objects (pl.Object), which polars cannot convert to Arrow: use "
+                "from_python(column.to_list())",
+                reason="bad-data",
+            )
 
 
 def _empty(kind: pa.DataType) -> pa.StructArray:

@@ -10,7 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import import_variant, plain_metadata, stream_capsule, variant_field
+from parquet_variant.arrays.capsules import (
+    import_variant,
+    imported,
+    is_arrow,
+    plain_metadata,
+    stream_capsule,
+    variant_field,
+)
 from parquet_variant.arrays.variant_array import VariantArray, checked_arrays
 from parquet_variant.errors import check_column_name
 
@@ -128,7 +135,10 @@ def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Tabl
             arrays.append(pa.chunked_array(storages))
             fields.append(variant_field(storages[0].type).with_name(name))
         else:
-            array = column if isinstance(column, (pa.Array, pa.ChunkedArray)) else pa.array(column)
+            if isinstance(column, (pa.Array, pa.ChunkedArray)):
+                array = column
+            else:
+                array = imported(column) if is_arrow(column) else pa.array(column)
             arrays.append(array)
             fields.append(pa.field(name, array.type))
     return pa.table(arrays, schema=pa.schema(fields))

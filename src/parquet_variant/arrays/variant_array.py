@@ -30,6 +30,7 @@ from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.layouts.layout import check_fields, detect_layout
 from parquet_variant.layouts.path_steps import ArrowGroup
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storage_shape import check_binary
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Layout
 from parquet_variant.support.fork_safety import cached_property
@@ -83,6 +84,7 @@ class VariantArray:
             )
         layout = detect_layout(storage.type)
         check_fields(ArrowGroup(storage.type), layout)
+        check_binary(storage.type)
         refuse_unsound(storage)
         storage = _with_dictionary(in_offsets(storage))
         self._storage = _with_variant_nulls(storage) if layout == "unshredded" else storage

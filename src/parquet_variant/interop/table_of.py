@@ -17,6 +17,7 @@ from parquet_variant.arrays.capsules import (
     is_marked_by_spark,
     is_storage,
     is_variant_field,
+    refuse_objects,
     with_extension,
     with_metadata,
 )
@@ -43,7 +44,7 @@ def table_of(data: Any) -> pa.Table:
         data = {"v": data}
     try:
         table = _table_of(data)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
         raise SchemaError(
             f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}",
             reason="bad-data",
@@ -74,6 +75,7 @@ def _table_of(data: Any) -> pa.Table:
 
         return table_of_frame(data)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, VariantArray | ChunkedVariantArray):
+        refuse_objects(data)
         return _of_stream(pa.table(data))
     raise SchemaError(
         f"cannot use a {type(data).__name__} as rows: give columns by name, an Arrow table, or a data frame of pandas "

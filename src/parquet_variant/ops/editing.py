@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import is_arrow
 from parquet_variant.arrays.parts import MetadataParts, joined_storages, metadata_parts, storage_of
 from parquet_variant.arrays.row_by_row import with_fallback_rows
 from parquet_variant.arrays.variant_array import VariantArray
@@ -73,9 +74,7 @@ def _operand(value: Any, rows: int | None) -> Variant | VariantArray | None:
             return None
         value = pa.array([value.as_py()], value.type)
         return _column(value)[0]
-    if isinstance(value, (VariantArray, pa.Array, pa.ChunkedArray)) or (
-        hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
-    ):
+    if isinstance(value, pa.ChunkedArray) or is_arrow(value):
         if rows is None:
             raise SchemaError(
                 "the operand is a column, but the first argument is a single Variant: pass a single value",

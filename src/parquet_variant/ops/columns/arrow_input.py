@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import imported, is_arrow, refuse_objects
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.soundness import refuse_unsound
 from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value
@@ -46,13 +47,17 @@ def _array_of(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
         return values
     if not isinstance(values, pa.ChunkedArray):
         refuse_one_value(values)
-        if hasattr(values, "__arrow_c_array__"):
-            return pa.array(values)
-        if not hasattr(values, "__arrow_c_stream__"):
+        if not is_arrow(values):
             strings = _strings(values) if arrow_type == pa.string() else None
             return _of_objects(values, arrow_type) if strings is None else strings
-        values = pa.chunked_array(values)
+        values = imported(values) if arrow_type is None else _imported_text(values)
     return one_chunk(without_null_entries(values))
+
+
+def _imported_text(values: Any) -> pa.ChunkedArray:
+    """Return a column of strings; unlike `imported`, raises pyarrow's error for objects of other types among them."""
+    refuse_objects(values)
+    return pa.chunked_array([pa.array(values)] if hasattr(values, "__arrow_c_array__") else values)
 
 
 def _of_objects(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
@@ -105,7 +110,7 @@ def as_variant_array(values: Any) -> VariantArray:
         return values
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return VariantArray(as_arrow(values))
-    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
+    if is_arrow(values):
         return VariantArray.from_arrow(values)
     raise SchemaError(
         f"expected a VariantArray, found {type(values).__name__}: make one with parse_json, cast_to_variant or "
