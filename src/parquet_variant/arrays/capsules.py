@@ -31,7 +31,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.layouts.layout import find_layout
 from parquet_variant.layouts.path_steps import ArrowGroup
-from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.layouts.storage_shape import is_binary, is_list
 from parquet_variant.types import MAX_OFFSET
 
 # Arrow's canonical extension type. It is field metadata here and never a registered pyarrow type: pyarrow's Parquet
@@ -281,6 +281,8 @@ def with_metadata(storage: pa.StructArray) -> pa.StructArray:
     index = storage.type.get_field_index("metadata")
     column = storage.field(index) if index >= 0 else None
     if column is None or column.null_count == 0 or pa.types.is_run_end_encoded(column.type):
+        return storage
+    if not is_binary(column.type):  # the constructor of VariantArray raises the error
         return storage
     if pa.types.is_dictionary(column.type):
         column = without_encoding(column)
