@@ -84,8 +84,8 @@ class VariantArray:
             )
         layout = detect_layout(storage.type)
         check_fields(ArrowGroup(storage.type), layout)
-        check_binary(storage.type)
         refuse_unsound(storage)
+        check_binary(storage.type)
         storage = _with_dictionary(in_offsets(storage))
         self._storage = _with_variant_nulls(storage) if layout == "unshredded" else storage
         self.__dict__.update(layout=layout, fits_files=False, is_checked=False)
