@@ -30,7 +30,6 @@ from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.layouts.layout import check_fields, detect_layout
 from parquet_variant.layouts.path_steps import ArrowGroup
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.storage_shape import check_binary
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Layout
 from parquet_variant.support.fork_safety import cached_property
@@ -85,7 +84,7 @@ class VariantArray:
         layout = detect_layout(storage.type)
         check_fields(ArrowGroup(storage.type), layout)
         refuse_unsound(storage)
-        check_binary(storage.type)
+        _refuse_null_columns(storage.type)
         storage = _with_dictionary(in_offsets(storage))
         self._storage = _with_variant_nulls(storage) if layout == "unshredded" else storage
         self.__dict__.update(layout=layout, fits_files=False, is_checked=False)
@@ -439,6 +438,13 @@ def _preview(value: Variant | None, characters: int) -> str:
         return "NULL" if value is None else value.preview(characters)
     except MalformedVariantError as error:
         return f"(malformed: {error})"
+
+
+def _refuse_null_columns(storage: pa.StructType) -> None:
+    """Raise `SchemaError` (``not-binary``) for a column of encoded bytes that has Arrow's type null."""
+    for field in storage:
+        if field.name in ("metadata", "value", "untyped_value") and pa.types.is_null(field.type):
+            raise SchemaError(f"{field.name!r} has the type null instead of binary", reason="not-binary", path="$")
 
 
 def _with_variant_nulls(storage: pa.StructArray) -> pa.StructArray:

@@ -18,8 +18,6 @@ from parquet_variant.path import VariantPath
 # None: an untyped variant. An Arrow type: a typed column. A list of one node: an array. A dict: an object's fields.
 TypeTree: TypeAlias = "pa.DataType | list[TypeTree] | dict[str, TypeTree] | None"
 
-_ROOT = VariantPath()
-
 
 class SchemaNode(Protocol):
     """A node of a shredding schema, as the modules that spell and store schemas read it.
@@ -127,13 +125,7 @@ def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], path: VariantPath
     """
     fields = {name: field for name, field in fields_of(arrow, path).items() if not name.startswith("_")}
     check_known(fields, allowed, path)
-    check_binary(arrow, path)
+    for name, field in fields.items():
+        if name in ("metadata", "value", "untyped_value") and not is_binary(field.type):
+            raise refuse(f"{name!r} has the type {field.type} instead of binary", path, "not-binary")
     return fields
-
-
-def check_binary(group: pa.StructType, path: VariantPath = _ROOT) -> None:
-    """Raise `SchemaError` (``not-binary``) for a column of encoded bytes in a group that is not binary."""
-    for name in ("metadata", "value", "untyped_value"):
-        index = group.get_field_index(name)
-        if index >= 0 and not is_binary(group.field(index).type):
-            raise refuse(f"{name!r} has the type {group.field(index).type} instead of binary", path, "not-binary")
