@@ -73,8 +73,21 @@ from parquet_variant.sql_query.typed_view import TypedView as TypedView
 from parquet_variant.sql_query.typed_view import typed as typed
 from parquet_variant.tables import delta as delta
 from parquet_variant.tables import iceberg as iceberg
+from parquet_variant.tables.creating import create as create
+from parquet_variant.tables.creating import write as write
+from parquet_variant.tables.iceberg.writing.tables import create_namespace as create_namespace
+from parquet_variant.tables.opening import open as open
 from parquet_variant.tables.publishing.publish import publish as publish
 from parquet_variant.tables.publishing.result import PublishResult as PublishResult
+from parquet_variant.tables.table.delta import DeltaTable as DeltaTable
+from parquet_variant.tables.table.files import ParquetTable as ParquetTable
+from parquet_variant.tables.table.files import VortexTable as VortexTable
+from parquet_variant.tables.table.iceberg import IcebergTable as IcebergTable
+from parquet_variant.tables.table.memory import JsonTable as JsonTable
+from parquet_variant.tables.table.memory import MemoryTable as MemoryTable
+from parquet_variant.tables.table.memory import SparkTable as SparkTable
+from parquet_variant.tables.table.scan import Scan as Scan
+from parquet_variant.tables.table.table import Table as Table
 from parquet_variant.types import VariantType as VariantType
 
 __all__ = [
@@ -85,20 +98,28 @@ __all__ = [
     "ContractError",
     "DataDiff",
     "DeltaError",
+    "DeltaTable",
     "ExplicitPolicy",
     "HintsPolicy",
+    "IcebergTable",
     "IngestResult",
     "JsonError",
+    "JsonTable",
     "KernelsError",
     "MalformedVariantError",
+    "MemoryTable",
+    "ParquetTable",
     "PathError",
     "PathRules",
     "PredicateError",
     "Profile",
     "PublishResult",
+    "Scan",
     "SchemaError",
     "ShreddingSchema",
     "SparkPolicy",
+    "SparkTable",
+    "Table",
     "TableError",
     "TilesPolicy",
     "TypedView",
@@ -109,11 +130,14 @@ __all__ = [
     "VariantPath",
     "VariantScalar",
     "VariantType",
+    "VortexTable",
     "WorkloadPolicy",
     "cast_to_variant",
     "check",
     "compat",
     "contract",
+    "create",
+    "create_namespace",
     "delta",
     "diff",
     "equals",
@@ -126,6 +150,7 @@ __all__ = [
     "infer_shredding_schema",
     "ingest",
     "is_variant_null",
+    "open",
     "parquet",
     "parse_json",
     "profile",
@@ -154,6 +179,7 @@ __all__ = [
     "variant_type",
     "vortex",
     "warmup",
+    "write",
 ]
 
 def __dir__() -> list[str]: ...

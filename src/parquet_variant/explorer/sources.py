@@ -23,7 +23,8 @@ from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.path import VariantPath
-from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+from parquet_variant.tables.opening import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+from parquet_variant.tables.table.table import Table
 
 # Figures of a snapshot of Iceberg that the page shows.
 _SUMMARY = ("added-data-files", "deleted-data-files", "added-records", "deleted-records", "added-position-deletes")
@@ -36,6 +37,10 @@ def report_of(
 
     Raises `VariantFileError` if nothing exists there, there is no Variant column, or the format has no versions.
     """
+    if isinstance(source, Table):
+        options = source.options
+        column, version, catalog = column or options.column, version or options.version, catalog or options.catalog
+        source = source.source
     path = path_text(source)
     if catalog is not None or is_iceberg(path):
         return _of_iceberg(path, column, version, catalog)

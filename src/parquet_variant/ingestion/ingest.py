@@ -22,7 +22,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import schema_and_types
 from parquet_variant.ingestion.job import IngestJob, profile_sources
 from parquet_variant.ingestion.json_files import JsonFiles
-from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextKeywords, TextOptions
+from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.task import profile_splits
@@ -32,6 +32,7 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import InputFormat, OutputFormat
 from parquet_variant.support.keywords import with_keywords
+from parquet_variant.tables.table.base import TextKeywords
 
 
 @with_keywords(IngestOptions, IngestRequest, TextOptions, ContractCheck)

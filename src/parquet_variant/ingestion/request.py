@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import PurePath
-from typing import Any, TypeAlias, TypedDict, Unpack, get_args
+from typing import Any, TypeAlias, Unpack, get_args
 
 import pyarrow as pa
 
@@ -52,25 +52,10 @@ from parquet_variant.support.choices import (
     OutputFormat,
     VortexLayout,
 )
+from parquet_variant.tables.table.base import TextKeywords
 
 # Paths, or rows in memory together with `json_column`.
 Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any"
-
-
-class TextKeywords(TypedDict, total=False):
-    """The keywords of all operations that read JSON text, as documented in `pv.ingest`."""
-
-    sample: float | None
-    on_error: OnError
-    on_inexact: OnInexact
-    exclude: str | Sequence[str]
-    input_format: InputFormat
-    root: str | VariantPath | None
-    json_column: str | None
-    infer_types: bool
-    types: Mapping[str, str] | str | None
-    detect_timestamps: bool | None
-    parse: Mapping[str, Any] | None
 
 
 class IngestOptions(TextKeywords, total=False):

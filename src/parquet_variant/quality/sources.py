@@ -22,7 +22,7 @@ from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.reading.read import row_group_arrays
 from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.json_column import find_tables
-from parquet_variant.ingestion.request import TextKeywords, TextOptions
+from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import read_arrays
@@ -31,7 +31,9 @@ from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.hive import Partition
 from parquet_variant.quality.footers import read_footer
 from parquet_variant.quality.table_sources import TableRows, delta_rows, iceberg_rows
-from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+from parquet_variant.tables.opening import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+from parquet_variant.tables.table.base import TextKeywords
+from parquet_variant.tables.table.table import Table
 
 Kind: TypeAlias = Literal["json", "parquet", "delta", "iceberg", "vortex", "memory"]
 # Rows of a VariantArray that are handled at a time.
@@ -131,6 +133,8 @@ def open_data(
     check_names("option", text, TextKeywords.__annotations__)
     if isinstance(source, DataSet):
         return source
+    if isinstance(source, Table):
+        return _of_opened(source, column, version, timestamp, partition, text)
     if isinstance(source, VariantArray | ChunkedVariantArray) or is_rows(source):
         refuse_versions(f"a {type(source).__name__}", version, timestamp)
         _refuse_partition(partition, "data in memory has")
@@ -151,6 +155,33 @@ def open_data(
         _refuse_partition(partition, "JSON files have")
         return _of_json(name, source, TextOptions.of(**text))
     return _of_parquet(name, locate(source), column, partition)
+
+
+def _of_opened(
+    table: Table,
+    column: str | None,
+    version: int | None,
+    timestamp: Any,
+    partition: Mapping[str, str] | None,
+    text: Mapping[str, Any],
+) -> DataSet:
+    """Return the data set of an open table; arguments take precedence over the options of the table."""
+    options = table.options
+    if options.filesystem is not None:
+        sources = locate(table.source, options.filesystem)
+        return _of_parquet(table.uri, sources, column or options.column, partition or options.partition)
+    source, catalog = table.source, options.catalog
+    if table.format in ("delta", "iceberg") and version is None and timestamp is None:
+        source, catalog = table.snapshot, None
+    return open_data(
+        source,
+        column=column or options.column,
+        version=version,
+        timestamp=timestamp,
+        partition=partition or options.partition,
+        catalog=catalog,
+        **{**options.text, **text},
+    )
 
 
 def _name_of(source: Any) -> str:

@@ -8,6 +8,7 @@ module handles the difference.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,9 @@ from parquet_variant.encoding.cast.forms import in_form, struct_like
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.support import arrow_compute as pc
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 SPARK_VARIANT = pa.struct(
     [
@@ -106,6 +110,11 @@ def with_variants(table: pa.Table) -> pa.Table:
             tagged = pa.field(field.name, storage.type, metadata=EXTENSION_METADATA)
             table = table.set_column(index, tagged, storage)
     return table
+
+
+def rows_of_dataframe(df: DataFrame) -> pa.Table:
+    """Return the rows of a DataFrame, which are collected in the driver."""
+    return with_variants(df.toArrow())
 
 
 def to_spark(array: VariantArray) -> pa.StructArray:

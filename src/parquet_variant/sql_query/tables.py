@@ -31,8 +31,10 @@ from parquet_variant.query.sql_expression import NeededColumn, TableColumns
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
 from parquet_variant.sql_query.containers import field_names
 from parquet_variant.sql_query.kinds import Kind, is_variant, only_variants
-from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
 from parquet_variant.sql_query.values_in_memory import ValuesInMemory
+from parquet_variant.tables.opening import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+from parquet_variant.tables.table.scan import Scan
+from parquet_variant.tables.table.table import Table
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource
@@ -321,6 +323,10 @@ def bind_table(source: Any, name: str, *, version: int | None = None, timestamp:
     """
     if isinstance(source, BoundTable):
         return source
+    if isinstance(source, Scan):
+        return _scanned_table(source.plan, name)
+    if isinstance(source, Table):
+        return _opened_table(source, name)
     if isinstance(source, (str, os.PathLike)) or (
         isinstance(source, (list, tuple)) and source and all(isinstance(path, (str, os.PathLike)) for path in source)
     ):
@@ -338,6 +344,22 @@ def bind_table(source: Any, name: str, *, version: int | None = None, timestamp:
         f"the table {name} is a {type(source).__name__}: give a path, a scan, a VariantArray or Arrow data",
         reason="not-a-table",
     )
+
+
+def _opened_table(table: Table, name: str) -> BoundTable:
+    options = table.options
+    if table.format in ("delta", "iceberg"):
+        current = table.snapshot
+        bound = _delta_table(current, name) if table.format == "delta" else _iceberg_table(current, name)
+        path = table.source if options.catalog is None else current
+        return replace(bound, path=path, version=options.version, timestamp=options.at)
+    if table.format == "memory":
+        return _arrow_table(table_of(table.source), name)
+    if table.format == "json":
+        return replace(_json_table(table.source, name, options.text), path=table.source)
+    if table.format == "vortex":
+        return replace(_vortex_table(os.fspath(table.source), name), path=table.source)
+    return replace(_parquet_table(table.source, name, options.filesystem), path=table.source)
 
 
 def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> BoundTable:
@@ -360,12 +382,12 @@ def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> Bou
     return _parquet_table(source, name)
 
 
-def _parquet_table(source: Any, name: str) -> BoundTable:
+def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable:
     from parquet_variant.files.parquet.format.columns import find_variants
     from parquet_variant.files.parquet.format.files import locate, open_file
     from parquet_variant.files.parquet.scanning.scan import with_types
 
-    sources = tuple(locate(source))
+    sources = tuple(locate(source, filesystem))
     with open_file(sources[0]) as file:
         columns_found = [variant for variant in find_variants(file.schema) if not variant.repeated]
         nested = {variant.name: tuple(variant.path) for variant in columns_found if len(variant.path) > 1}
@@ -522,11 +544,12 @@ def _rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate
 # ---- JSON and Arrow data
 
 
-def _json_table(source: Any, name: str) -> BoundTable:
+def _json_table(source: Any, name: str, text: Mapping[str, Any] | None = None) -> BoundTable:
     from parquet_variant.ingestion.json_files import JsonFiles
+    from parquet_variant.ingestion.request import TextOptions
     from parquet_variant.sql_query.json_table import COLUMN, JsonTable
 
-    files = JsonFiles.of(source)
+    files = JsonFiles.of(source, TextOptions.of(**(text or {})))
     table = JsonTable(files)
     names = [split.file.name for split in files.splits]
     columns = TableColumns([COLUMN], {})

@@ -67,6 +67,11 @@ def register_methods(functions: Mapping[str, str]) -> None:
     _METHODS.update(functions)
 
 
+def has_method(name: str) -> bool:
+    """Return whether a function is registered for a method."""
+    return name in _METHODS
+
+
 def registered_method(name: str) -> Callable[..., Any]:
     """Return the function that implements a method; it is imported on first use.
 
@@ -75,7 +80,9 @@ def registered_method(name: str) -> Callable[..., Any]:
     """
     module, _, function = _METHODS[name].partition(":")
     with optional_libraries(name), loading():
-        implementation: Callable[..., Any] = getattr(import_module(f"parquet_variant.{module}"), function)
+        implementation: Any = import_module(f"parquet_variant.{module}")
+        for part in function.split("."):
+            implementation = getattr(implementation, part)
     return implementation
 
 

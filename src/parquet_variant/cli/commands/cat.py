@@ -60,7 +60,7 @@ def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int
     from parquet_variant.cli.options.tables import iceberg_snapshot
     from parquet_variant.files.parquet.format.files import locate, open_file
     from parquet_variant.io.parallel import thread_count
-    from parquet_variant.sql_query.paths import is_delta, is_vortex
+    from parquet_variant.tables.opening import is_delta, is_vortex
 
     has_version = of_table["version"] is not None or of_table["timestamp"] is not None
     version, at, catalog, allow_outside = of_table.values()

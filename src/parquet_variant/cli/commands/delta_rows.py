@@ -189,8 +189,8 @@ def _source_rows(source: str, column: str) -> Any:
     from parquet_variant.ingestion.formats.csv_rows import is_csv
     from parquet_variant.ingestion.ingest import read_json
     from parquet_variant.interop.table_of import table_of
-    from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_json
     from parquet_variant.tables import delta, iceberg
+    from parquet_variant.tables.opening import is_delta, is_iceberg, is_json
 
     if is_delta(source):
         return delta.read_table(source)

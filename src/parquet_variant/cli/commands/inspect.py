@@ -57,7 +57,7 @@ def inspect(
     from parquet_variant.cli.output import human_bytes, print_json
     from parquet_variant.files.parquet import inspect
     from parquet_variant.files.parquet.report_text import counted
-    from parquet_variant.sql_query.paths import is_vortex
+    from parquet_variant.tables.opening import is_vortex
 
     if catalog is None and is_vortex(path):
         if predict_from or also:

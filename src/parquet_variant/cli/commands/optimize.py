@@ -58,7 +58,7 @@ def command(
     from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.output import Progress
     from parquet_variant.files.parquet.operations.optimize import DEFAULT_FILE_BYTES
-    from parquet_variant.sql_query.paths import is_delta, is_iceberg
+    from parquet_variant.tables.opening import is_delta, is_iceberg
 
     if drop_shredding and (reshred or schema is not None or dry_run):
         raise typer.BadParameter("--drop-shredding excludes --reshred, --schema and --dry-run")
@@ -119,7 +119,7 @@ def _of_iceberg(
 
 def _in_process(path: str, progress: Progress, **options: Any) -> Any:
     from parquet_variant.files import parquet, vortex
-    from parquet_variant.sql_query.paths import is_vortex
+    from parquet_variant.tables.opening import is_vortex
 
     return (vortex if is_vortex(path) else parquet).optimize(path, progress=progress, **options)
 
@@ -128,7 +128,7 @@ def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.files.parquet.format.files import locate
     from parquet_variant.spark.operations.change import optimize
-    from parquet_variant.sql_query.paths import is_delta, is_vortex
+    from parquet_variant.tables.opening import is_delta, is_vortex
 
     if is_vortex(path):
         raise typer.BadParameter("--engine spark is not supported for Vortex files")

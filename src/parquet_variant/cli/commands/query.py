@@ -225,7 +225,7 @@ def _readers(path: str, columns: dict[str, str], options: dict[str, Any]) -> Rea
     """Return which files the JVM reads on Spark, and which the Python data source."""
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.spark.struct_view import ReadPlan, plan_read
-    from parquet_variant.sql_query.paths import is_delta, is_iceberg
+    from parquet_variant.tables.opening import is_delta, is_iceberg
 
     catalog, is_table = options["catalog"], is_delta(path)
     if catalog is not None or is_iceberg(path):
@@ -369,8 +369,8 @@ def plan(
 
 def _bound(path: str, version: int | None, at: str | None, catalog: str | None, allow_outside: bool) -> BoundTable:
     from parquet_variant.cli.options.tables import iceberg_snapshot
-    from parquet_variant.sql_query.paths import is_delta
     from parquet_variant.sql_query.tables import bind_table
+    from parquet_variant.tables.opening import is_delta
 
     current = iceberg_snapshot(path, catalog, version, at, allow_outside=allow_outside)
     if current is not None:

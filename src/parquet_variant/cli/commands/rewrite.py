@@ -101,7 +101,7 @@ def command(
 
 
 def _source_format(source: str, catalog: str | None) -> str:
-    from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_vortex
+    from parquet_variant.tables.opening import is_delta, is_iceberg, is_vortex
 
     if catalog is not None or is_iceberg(source):
         return "iceberg"

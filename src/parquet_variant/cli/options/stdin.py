@@ -79,7 +79,7 @@ def queryable(
     ...     path
     'events/'
     """
-    from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
+    from parquet_variant.tables.opening import is_delta, is_json, is_vortex
 
     # Only `variant ingest` writes a file in which invalid lines can be quarantined.
     advice = called("skip invalid lines with on_error=", "skip invalid lines with `variant ingest`, on_error=")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 
 from parquet_variant.ingestion.formats.csv_rows import is_csv
-from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+from parquet_variant.tables.opening import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
 
 
 def data_files(path: str, *, catalog: Any = None, allow_outside: bool = False) -> list[str]:

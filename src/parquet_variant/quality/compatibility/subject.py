@@ -18,8 +18,8 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.files import parquet, vortex
 from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
-from parquet_variant.sql_query.paths import is_vortex
 from parquet_variant.tables import delta, iceberg
+from parquet_variant.tables.opening import is_vortex
 
 Kind: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]
 # Larger directories are not copied as a whole: their first files are tried, at least one.

@@ -16,10 +16,10 @@ from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.spark.operations.read import read
 from parquet_variant.spark.struct_view import ReadPlan, plan_read
-from parquet_variant.sql_query.paths import is_delta, is_iceberg
 from parquet_variant.sql_query.rewriting.scopes import TableUse
 from parquet_variant.sql_query.sql import SqlQuery, plan_sql
 from parquet_variant.sql_query.tables import BoundTable
+from parquet_variant.tables.opening import is_delta, is_iceberg
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

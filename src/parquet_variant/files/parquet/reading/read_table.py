@@ -75,6 +75,12 @@ def read_table(
     return tables[0] if len(tables) == 1 else _concatenated(tables)
 
 
+def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> pa.Schema:
+    """Return the schema of the first file, with its partition columns; see `Table.schema`."""
+    with open_file(locate(source, filesystem)[0]) as file:
+        return partitioned_table(file, []).schema
+
+
 def partitioned_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
     """Return some row groups of an open file as `tagged_table` does, with the partition columns of the file.
 

@@ -252,6 +252,13 @@ class Scan(PlannedQuery):
         """Yield the result in tables of at least one row, in the order of files and rows."""
         return self._read_all([(source, None) for source in filter(self._may_match_partition, self.sources)])
 
+    def to_arrow(self) -> pa.Table:
+        """Return the whole result, and warn of a path that no row has and that is similar to a path of the rows."""
+        table = self.to_table()
+        if any(column.null_count == len(column) for column in table.columns):
+            _warn_of_missing_paths(self)
+        return table
+
     def of(self, files: Sequence[ParquetSource]) -> Scan:
         """Return the same query over other files."""
         return replace(self, sources=tuple(files))
@@ -462,11 +469,7 @@ def extract(
     ...     pv.parquet.extract(folder, {"mag": ("$.mag", "double"), "place": ("$.place", "string")}).to_pydict()
     {'mag': [5.5, None], 'place': ['x', None]}
     """
-    planned = scan(source, columns, where, **options)
-    table = planned.to_table()
-    if any(column.null_count == len(column) for column in table.columns):
-        _warn_of_missing_paths(planned)
-    return table
+    return scan(source, columns, where, **options).to_arrow()
 
 
 def _warn_of_missing_paths(planned: Scan) -> None:
@@ -481,4 +484,4 @@ def _warn_of_missing_paths(planned: Scan) -> None:
     for path in dict.fromkeys(paths):
         hint = missing_path_hint(path, keys) if keys else None
         if hint is not None and "did you mean" in hint:
-            warnings.warn(hint, UserWarning, stacklevel=3)
+            warnings.warn(hint, UserWarning, stacklevel=4)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_storage, without_views
 from parquet_variant.arrays.chunked_array import variant_table
-from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.errors import VariantFileError, strings_of
@@ -158,6 +158,12 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
                 reason="files-differ",
             )
     return pa.concat_tables(tables)
+
+
+def read_schema(path: Any) -> pa.Schema:
+    """Return the schema of the first file; see `Table.schema`."""
+    file = _open_files(path)[0]
+    return _tagged(empty_table(file.schema), file).schema
 
 
 def iter_tables(path: Any, *, threads: int = 1) -> Iterator[pa.Table]:

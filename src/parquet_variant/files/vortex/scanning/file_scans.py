@@ -90,6 +90,11 @@ class VortexFilesScan(ArrowResult):
                 if len(table):
                     yield self._in_schema(file_scan, table)
 
+    @property
+    def bytes_read(self) -> int:
+        """The bytes of the columns, in Arrow's representation, that this scan has read so far."""
+        return sum(file_scan.bytes_read for file_scan in self.scans)
+
     def to_table(self) -> pa.Table:
         """Return the whole result."""
         return pa.concat_tables([empty_table(self.schema), *self.batches()])
@@ -137,29 +142,24 @@ def _name(file_scan: VortexScan, part: Part | str) -> str:
 
 
 def scan_files(
-    path: str | os.PathLike[str], columns: Mapping[str, Any] | Sequence[str], where: Any = None, **options: Any
+    path: str | os.PathLike[str],
+    columns: Mapping[str, Any] | Sequence[str],
+    where: Any = None,
+    *,
+    column: str | None = None,
+    pushdown: bool = True,
+    cast: bool = True,
+    zone: str = "UTC",
+    threads: int | None = None,
 ) -> VortexFilesScan:
-    """Plan a query by path over the Vortex files of a directory or glob, as `scan` does for one file.
+    """Plan a query by path over the Vortex files of a path, directory or glob; see `Table.scan`.
 
-    Parameters
-    ----------
-    path
-        A file, directory or glob, as for `vortex_files`.
-    columns, where, **options
-        As for `scan`.
-
-    Raises
-    ------
-    VariantFileError
-        If no file is found, and as for `scan`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.vortex.write(f"{folder}/a.vortex", pv.parse_json(['{"n": 1}']))
-    ...     _ = pv.vortex.write(f"{folder}/b.vortex", pv.parse_json(['{"n": 2}']), schema="n bigint")
-    ...     scan_files(folder, {"n": "$.n:int"}).to_table().to_pydict()
-    {'n': [1, 2]}
+    `pushdown`: whether rows may be skipped before they are read.
+    Raises `VariantFileError` if no file is found, and as `scan`.
     """
-    return VortexFilesScan(tuple(scan(file, columns, where, **options) for file in some_vortex_files(path)))
+    return VortexFilesScan(
+        tuple(
+            scan(file, columns, where, column=column, pushdown=pushdown, cast=cast, zone=zone, threads=threads)
+            for file in some_vortex_files(path)
+        )
+    )

@@ -8,7 +8,7 @@ owns the meaning of filters, and `range_statistics` the statistics of a range.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -75,6 +75,12 @@ class VortexScan(PlannedQuery):
     cast: bool
     zone: str
     threads: int | None = None
+    _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
+
+    @property
+    def bytes_read(self) -> int:
+        """The bytes of the columns, in Arrow's representation, that this scan has read so far."""
+        return self._bytes_read[0]
 
     @property
     def path(self) -> str:
@@ -210,6 +216,7 @@ class VortexScan(PlannedQuery):
 
     def _result(self, rows: tuple[int, pa.RecordBatch]) -> pa.Table:
         start, batch = rows
+        self._bytes_read[0] += batch.nbytes
         names = {part: name for name, part in self.parts.items()}
         by_column: dict[str, pa.StructArray | ColumnarVariant] = {}
         columns = {}

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TypedDict, Unpack
+
+import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.support.keywords import with_keywords
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
 from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
 from parquet_variant.tables.iceberg.catalogs.sql import SqlCatalog
+from parquet_variant.tables.iceberg.writing.create import Names
+from parquet_variant.tables.iceberg.writing.write import write
+
+
+class CreateKeywords(TypedDict, total=False):
+    """The keywords of `write` for a new table."""
+
+    partition_by: Names
+    sort_by: Names
+    properties: Mapping[str, str] | None
+    location: str | None
+    catalog: CatalogOption
+    storage_options: Mapping[str, str] | None
 
 
 def create_namespace(namespace: str, *, catalog: CatalogOption) -> None:
@@ -73,3 +90,11 @@ def drop_table(
     """
     opened, identifier = find_table(table, catalog, storage_options)
     opened.drop(identifier)
+
+
+@with_keywords(CreateKeywords, write)
+def create_table(table: str | os.PathLike[str], schema: pa.Schema, **options: Unpack[CreateKeywords]) -> None:
+    """Create an empty table; see `pv.create`."""
+    if not isinstance(schema, pa.Schema):
+        raise IcebergError(f"schema is a {type(schema).__name__}: give a pyarrow schema", reason="bad-schema")
+    write(table, schema.empty_table(), mode="error", **options)

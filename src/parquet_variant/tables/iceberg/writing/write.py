@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -35,6 +35,9 @@ from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, 
 from parquet_variant.tables.partitions import warn_of_null_partitions
 from parquet_variant.tables.row_input import SchemaOption, first_rows, schemas_by_column
 
+# What to do if the table exists; ``"replace"`` gives it a new definition and keeps its history.
+IcebergMode: TypeAlias = Literal["error", "append", "overwrite", "ignore", "replace"]
+
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
@@ -56,71 +59,25 @@ def write(
     table: str | os.PathLike[str],
     data: Any,
     *,
+    mode: IcebergMode = "error",
     catalog: CatalogOption = None,
     schema: SchemaOption = None,
     policy: Any = None,
+    batch: tuple[str, int] | None = None,
     partition_by: Names = (),
     sort_by: Names = (),
     properties: Mapping[str, str] | None = None,
     location: str | None = None,
-    mode: Literal["replace", "error"] = "replace",
     file_bytes: int | None = None,
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Create a table of format version 3 from rows, or replace the table of that name, in one commit.
+    """Write rows to a table, which is created in format version 3 if it does not exist; see `pv.write`.
 
-    Parameters
-    ----------
-    table
-        ``namespace.table`` with a catalog, or the path or URI of a directory.
-    data
-        A pyarrow table or record batch, columns by name (`VariantArray` or Arrow), a data frame, or an iterable of
-        these.
-    catalog
-        The catalog; see `snapshot`.
-    schema
-        What to shred: a schema (object or DDL) for the only Variant column, or schemas by dotted column name. Inferred
-        from the first rows by default; columns that arrive shredded keep their schema.
-    policy
-        The policy of the inference: a name such as ``"auto"`` or a policy object.
-    partition_by
-        Partition fields: ``"k"``, ``"day(ts)"``, ``"bucket(16, id)"``, ``"truncate(4, name)"``, ``"year(ts)"``,
-        ``"month(ts)"``, ``"hour(ts)"``.
-    sort_by
-        The table's sort order: ``"ts desc"``, ``"bucket(4, id)"``.
-    properties
-        Table properties.
-    location
-        The table's location; chosen by the catalog by default.
-    mode
-        What to do if the table exists: ``"replace"`` keeps its history, ``"error"`` refuses.
-    file_bytes
-        Approximate maximum size of a file (default: ``write.target-file-size-bytes``).
-    storage_options
-        Configuration of the object store.
-    **options
-        Options of `VariantWriter`.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"table-exists"``, ``"bad-partitioning"``, ``"bad-property"``, ``"unsupported-type"``,
-        ``"unsupported-feature"``, ``"conflict"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}']), "k": ["a"]}, partition_by="k")
-    ...     pv.iceberg.read(folder).to_pylist()
-    [{'n': 1}]
+    Raises `IcebergError`: ``"table-exists"``, ``"bad-partitioning"``, ``"bad-property"``, ``"unsupported-type"``,
+    ``"unsupported-feature"``, ``"conflict"``.
     """
-    check_choice("mode", mode, ("replace", "error"), IcebergError)
+    check_choice("mode", mode, get_args(IcebergMode), IcebergError)
     asked = TableDefinition.of(partition_by, sort_by, properties, location)
     opened, identifier = find_table(table, catalog, storage_options)
     first, data = first_rows(data)
@@ -132,7 +89,13 @@ def write(
         former = None
     if former is not None and mode == "error":
         raise IcebergError(f"the table {former.name} already exists", reason="table-exists", file=former.name)
-    change = SnapshotChange("append")
+    if former is not None and mode == "ignore":
+        return CommitResult(newest_snapshot(former).snapshot_id, committed=False)
+    if former is not None and mode != "replace":
+        run = append if mode == "append" else overwrite
+        base = newest_snapshot(former)
+        return run(base, data, schema=schema, policy=policy, batch=batch, file_bytes=file_bytes, **options)
+    change = SnapshotChange("append", batch=batch)
     if former is None:
         base = newest_snapshot(new_table(opened, identifier, first.schema, asked))
     else:

@@ -1,0 +1,278 @@
+"""`open`: recognise the format of a data set, and return its `Table`.
+
+This is the only module that recognises formats. Leaves the operations to the classes in `table`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Unpack, get_args
+
+from pyarrow import fs
+
+from parquet_variant.arrays.chunked_array import ChunkedVariantArray
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import VariantFileError, bad_option, check_choice
+from parquet_variant.files.parquet.format.files import locate
+from parquet_variant.interop.table_of import is_rows
+from parquet_variant.io.filesystems import ICEBERG_METADATA, filesystem_of, has_delta_log, has_iceberg_metadata
+from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.tables.table.base import OpenOptions, TableFormat, TextKeywords
+from parquet_variant.tables.table.table import Table
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+def open(
+    source: Any,
+    *,
+    format: TableFormat | None = None,
+    column: str | None = None,
+    version: int | None = None,
+    at: Any = None,
+    branch: str | None = None,
+    tag: str | None = None,
+    catalog: Any = None,
+    partition: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    filesystem: fs.FileSystem | None = None,
+    engine: Any = None,
+    allow_outside: bool = False,
+    **text: Unpack[TextKeywords],
+) -> Table:
+    """Open files, a table or rows in memory; no values are read.
+
+    Parameters
+    ----------
+    source
+        Parquet, Vortex, JSON or CSV files: a path, directory, glob, URI or list of these; the path or URI of a Delta or
+        Iceberg table; ``namespace.table`` of an Iceberg catalog, or the path of a metadata file; the ``snapshot`` of
+        a table; a `VariantArray`, Arrow data, a data frame of pandas, polars or Spark, or columns by name.
+    format
+        The format, if it is known: ``"parquet"``, ``"delta"``, ``"iceberg"``, ``"vortex"``, ``"json"`` or
+        ``"memory"``. By default it is recognised; of Delta and Iceberg tables that share a directory, the one that the
+        other was published from.
+    column
+        The Variant column, if there are several.
+    version
+        The version of a Delta table, or the id of a snapshot of an Iceberg table (default: the newest, also after
+        later commits).
+    at
+        The version that was current at a time: milliseconds since 1970, ISO text or a datetime.
+    branch, tag
+        The branch or tag of an Iceberg table. Changes are committed to the branch.
+    catalog
+        Properties of an Iceberg catalog by PyIceberg's names (``{"type": "rest", "uri": …}``), or the name of a
+        catalog in PyIceberg's configuration.
+    partition
+        Only the files with these values of partition columns, as text: ``{"day": "2026-01-31"}``, for `Table.diff`,
+        `Table.check` and `Table.contract`.
+    storage_options
+        Configuration of the object store of a Delta or Iceberg table.
+    filesystem
+        A pyarrow filesystem of Parquet files.
+    engine
+        A Spark session: operations run as its jobs, and ``to_spark`` returns DataFrames. By default they run in threads
+        of this process.
+    allow_outside
+        Also read files outside of the table that its log or metadata names (shallow clones); by default these are
+        refused.
+    **text
+        How JSON is read, as for `pv.profile`: ``input_format``, ``root``, ``json_column``, ``on_error``, …
+
+    Returns
+    -------
+    Table
+        `ParquetTable`, `DeltaTable`, `IcebergTable`, `VortexTable`, `JsonTable` or `MemoryTable`.
+
+    Raises
+    ------
+    VariantFileError
+        ``"not-found"`` if nothing exists at a path; ``"not-a-table"`` if `version` or `at` is given for data without
+        versions.
+    VariantError
+        For options that contradict each other.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.write(f"{folder}/events", {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
+    ...     events = pv.open(f"{folder}/events")
+    ...     events.format, events.version, len(events), events.paths()
+    ('delta', 0, 1, {"$['n']": 'bigint'})
+    """
+    if isinstance(source, Table):
+        return source
+    if format is not None:
+        check_choice("format", format, get_args(TableFormat))
+    if version is not None and at is not None:
+        raise bad_option("version= and at= each name a version: give one of them")
+    options = OpenOptions(
+        column=column,
+        version=version,
+        at=at,
+        branch=branch,
+        tag=tag,
+        catalog=catalog,
+        partition=partition,
+        storage_options=storage_options,
+        filesystem=filesystem,
+        engine=engine,
+        allow_outside=allow_outside,
+        text=text,
+    )
+    kind = format or recognised_format(source, options)
+    if kind not in ("delta", "iceberg"):
+        refuse_versions(source, version, at, branch, tag)
+    if kind == "memory" and isinstance(source, str | os.PathLike):
+        source = registered_method("Table.read_csv")(source)
+    return registered_class(kind)(source, options)
+
+
+def registered_class(kind: str) -> type[Table]:
+    """Return the class of a format; its module is imported on first use."""
+    made: Any = registered_method(f"Table.{kind}")
+    return made
+
+
+def recognised_format(source: Any, options: OpenOptions) -> TableFormat:
+    """Return the format of a source.
+
+    Raises `VariantFileError` if nothing exists at a path, or the source is neither a path nor data.
+    """
+    if options.catalog is not None:
+        return "iceberg"
+    if isinstance(source, str | os.PathLike):
+        return _format_of_path(source, options)
+    if isinstance(source, list | tuple) and source and all(isinstance(path, str | os.PathLike) for path in source):
+        return "json" if options.filesystem is None and is_json(source) else "parquet"
+    snapshot = _format_of_snapshot(source)
+    if snapshot is not None:
+        return snapshot
+    if hasattr(source, "toArrow") and hasattr(source, "sparkSession"):
+        return "spark"
+    if isinstance(source, VariantArray | ChunkedVariantArray) or is_rows(source):
+        return "memory"
+    raise VariantFileError(
+        f"cannot open a {type(source).__name__}: give a path, the snapshot of a table, a VariantArray or Arrow data",
+        reason="not-a-table",
+    )
+
+
+def _format_of_snapshot(source: Any) -> TableFormat | None:
+    module = type(source).__module__
+    if type(source).__name__ != "Snapshot" or not module.startswith(f"{__package__}."):
+        return None
+    return "delta" if module.startswith(f"{__package__}.delta.") else "iceberg"
+
+
+def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> TableFormat:
+    if options.filesystem is not None:
+        return "parquet"
+    if _is_parquet(path):
+        return "parquet"
+    table = format_of_table(path, options.storage_options)
+    if table is not None:
+        return table
+    if options.storage_options:
+        return "parquet"
+    if is_vortex(path):
+        return "vortex"
+    if registered_method("Table.is_csv")(path) and not options.text:
+        return "memory"
+    if is_json(path):
+        return "json"
+    _refuse_missing(path)
+    return "parquet"
+
+
+def _refuse_missing(path: str | os.PathLike[str]) -> None:
+    """Raise the error of a missing path, unless it is a glob."""
+    if _GLOB.search(os.fspath(path)) is not None:
+        return
+    filesystem, location = filesystem_of(path)
+    if filesystem.get_file_info(location).type == fs.FileType.NotFound:
+        locate(path)
+
+
+def format_of_table(path: Any, storage_options: Mapping[str, str] | None = None) -> TableFormat | None:
+    """Return ``"delta"`` or ``"iceberg"`` if a path is a table, else None.
+
+    In a directory with both, it is the format that the other one was published from.
+
+    >>> format_of_table("examples") is None, format_of_table("t/metadata/v1.metadata.json")
+    (True, 'iceberg')
+    """
+    if not isinstance(path, str | os.PathLike):
+        return None
+    if str(path).endswith(ICEBERG_METADATA):
+        return "iceberg"
+    if not storage_options:
+        is_delta, is_iceberg = has_delta_log(path), has_iceberg_metadata(path)
+        if not (is_delta and is_iceberg):
+            return "delta" if is_delta else "iceberg" if is_iceberg else None
+    from parquet_variant.tables.publishing.marks import table_format
+
+    format: Any = table_format(path, storage_options)
+    return format
+
+
+def is_delta(path: Any) -> bool:
+    """Return whether a path is a Delta table, and not the copy of an Iceberg table."""
+    return format_of_table(path) == "delta"
+
+
+def is_iceberg(path: Any) -> bool:
+    """Return whether a path is an Iceberg table, and not the copy of a Delta table."""
+    return format_of_table(path) == "iceberg"
+
+
+def is_vortex(path: Any) -> bool:
+    """Return whether a path names Vortex files: a file, a glob, or a directory with such files.
+
+    >>> is_vortex("events.vortex"), is_vortex("examples")
+    (True, False)
+    """
+    if _is_parquet(path):
+        return False
+    from parquet_variant.files.vortex.files.paths import vortex_files
+
+    return bool(vortex_files(os.fspath(path)))
+
+
+def is_json(source: Any) -> bool:
+    """Return whether paths name JSON files, plain or compressed, by their first bytes or their names.
+
+    >>> is_json("examples/usgs_earthquakes.ndjson"), is_json("README.md")
+    (True, False)
+    """
+    if isinstance(source, str | os.PathLike) and (_is_parquet(source) or _holds_parquet(source)):
+        return False
+    answer: bool = registered_method("Table.is_json")(source)
+    return answer
+
+
+def _is_parquet(path: Any) -> bool:
+    """Return whether a path is a local file named ``*.parquet``, which needs no further check."""
+    return str(path).endswith(".parquet") and os.path.isfile(path)  # noqa: PTH113 - perhaps a URI
+
+
+def _holds_parquet(path: Any) -> bool:
+    """Return whether a path is a local directory with a Parquet file directly inside."""
+    return os.path.isdir(path) and any(  # noqa: PTH112
+        name.endswith(".parquet") and not name.startswith((".", "_"))
+        for name in os.listdir(path)  # noqa: PTH208
+    )
+
+
+def refuse_versions(source: Any, *versions: Any) -> None:
+    """Raise `VariantFileError` if a version is given, for data that is not a table with versions."""
+    if any(version is not None for version in versions):
+        is_path = isinstance(source, str | os.PathLike)
+        name = os.fspath(source) if is_path else f"a {type(source).__name__}"
+        raise VariantFileError(
+            f"{name} is not a Delta or Iceberg table, so it has no versions", reason="not-a-table", file=name
+        )

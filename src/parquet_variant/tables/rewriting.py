@@ -1,0 +1,25 @@
+"""The choice of the function that rewrites files, by the formats of the source and the destination."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from parquet_variant.files.parquet.operations.rewrite import rewrite as rewrite_parquet
+from parquet_variant.files.vortex.files.rewriting import rewrite as rewrite_vortex
+from parquet_variant.io.engine import Engine
+from parquet_variant.support.choices import VortexLayout
+from parquet_variant.tables.opening import is_vortex
+
+
+def rewrite(
+    source: Any, dest: Any, *, format: str | None = None, engine: Engine | None = None, **options: Any
+) -> list[Any]:
+    """Rewrite Parquet or Vortex files; see `Table.rewrite`."""
+    to_vortex = str(dest).endswith(".vortex") or options.get("layout") in get_args(VortexLayout)
+    is_single = not isinstance(source, list | tuple)
+    if format == "vortex" or to_vortex or (is_single and is_vortex(source)):
+        run: Any = rewrite_vortex
+        options["format"] = format
+    else:
+        run = rewrite_parquet
+    return run(source, dest, engine=engine, **options)

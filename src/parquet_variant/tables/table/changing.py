@@ -1,0 +1,414 @@
+"""Methods of `Table` that change rows: append, overwrite, delete, update, merge and erase.
+
+Owns the parameters and their description. Leaves the work to the functions of the formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
+
+from parquet_variant.errors import bad_option
+from parquet_variant.files.parquet.writing.options import FileKeywords
+from parquet_variant.io.engine import Progress
+from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.tables.row_input import SchemaOption
+from parquet_variant.tables.table.reading import ReadingMethods
+
+if TYPE_CHECKING:
+    from parquet_variant.tables.changes.erasing import EraseReport
+    from parquet_variant.tables.changes.merge_builder import Merge
+    from parquet_variant.tables.changes.retries import ChangeResult
+
+# The name of an application and the number of its batch: a batch that the table has recorded is not written again.
+Batch: TypeAlias = tuple[str, int]
+
+
+class ChangingMethods(ReadingMethods):
+    """The methods that change rows."""
+
+    def append(
+        self,
+        data: Any,
+        *,
+        schema: SchemaOption = None,
+        policy: Any = None,
+        schema_mode: Literal["merge"] | None = None,
+        batch: Batch | None = None,
+        file_bytes: int | None = None,
+        **files: Unpack[FileKeywords],
+    ) -> Any:
+        """Add rows, in one commit.
+
+        Parameters
+        ----------
+        data
+            A pyarrow table or record batch, a data frame, columns by name (`VariantArray` or Arrow), or an iterable of
+            these. A partition column of Delta that the data lacks is extracted from the Variant column, from the path
+            of the same name.
+        schema
+            Shredding schema (object or DDL) of the only Variant column, or schemas by dotted column name. By default
+            the schema is inferred from the first rows; columns that arrive shredded keep theirs. Delta tables without
+            ``delta.enableVariantShredding`` are not shredded.
+        policy
+            The policy of the inference, for Iceberg: a name such as ``"auto"`` or a policy object.
+        schema_mode
+            ``"merge"`` adds columns, and fields of structs, that the first rows have and the table lacks, and widens
+            types if the table allows it. By default both are refused.
+        batch
+            Application and number, for exactly-once writes: nothing is written if the table has already recorded this
+            number, or a later one, for the application.
+        file_bytes
+            Approximate maximum size of a file (default: the table's property, or 256 MiB).
+        **files
+            Options of `VariantWriter`.
+
+        Returns
+        -------
+        CommitResult
+            The version or snapshot; ``committed`` is False if `batch` had been committed before.
+
+        Raises
+        ------
+        TableError
+            ``"unsupported-feature"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"conflict"``.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
+        ...     events = pv.open(folder)
+        ...     events.append({"v": pv.parse_json(["2"])}, batch=("loader", 1)).committed
+        ...     events.append({"v": pv.parse_json(["2"])}, batch=("loader", 1)).committed
+        True
+        False
+        """
+        return self._run(
+            "append",
+            data,
+            schema=schema,
+            policy=policy,
+            schema_mode=schema_mode,
+            batch=batch,
+            file_bytes=file_bytes,
+            **files,
+        )
+
+    def overwrite(
+        self,
+        data: Any,
+        *,
+        where: str | None = None,
+        partitions: bool = False,
+        schema: SchemaOption = None,
+        policy: Any = None,
+        batch: Batch | None = None,
+        zone: str = "UTC",
+        threads: int | None = 1,
+        file_bytes: int | None = None,
+        **files: Unpack[FileKeywords],
+    ) -> Any:
+        """Replace all rows, the rows that meet a condition, or partitions, in one commit; the table's schema is kept.
+
+        Parameters
+        ----------
+        data
+            As for `append`.
+        where
+            SQL, as for `delete`: only rows for which it is true are replaced, and it must be true for every new row.
+        partitions
+            Replace all rows of the partitions that new rows belong to; other partitions are kept.
+        schema, policy, batch, file_bytes, **files
+            As for `append`.
+        zone
+            Session time zone of `where`.
+        threads
+            Number of files to process at the same time, with `where` or `partitions`; None for one per CPU.
+
+        Returns
+        -------
+        CommitResult
+            With `where` or `partitions` a ChangeResult.
+
+        Raises
+        ------
+        TableError
+            ``"outside-condition"`` if `where` is not true for a new row; ``"not-partitioned"``; and as `append`.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"day": [1, 1, 2], "n": [1, 2, 3]}, format="delta")
+        ...     _ = pv.open(folder).overwrite({"day": [1], "n": [9]}, where="day = 1")
+        ...     sorted(pv.open(folder).to_arrow()["n"].to_pylist())
+        [3, 9]
+        """
+        if where is not None and partitions:
+            raise bad_option("where= and partitions= each choose the rows to replace: give one of them")
+        options = {"schema": schema, "policy": policy, "batch": batch, "file_bytes": file_bytes, **files}
+        if where is not None:
+            return self._run("replace_where", data, where, zone=zone, threads=threads, **options)
+        if partitions:
+            return self._run("replace_partitions", data, threads=threads, **options)
+        return self._run("overwrite", data, **options)
+
+    def delete(
+        self,
+        where: str | None = None,
+        *,
+        dry_run: bool = False,
+        batch: Batch | None = None,
+        zone: str = "UTC",
+        threads: int | None = 1,
+        progress: Progress | None = None,
+        **files: Unpack[FileKeywords],
+    ) -> ChangeResult:
+        """Delete the rows for which a condition is true, in one commit.
+
+        Files that cannot match, by partition values and statistics, are not opened. Files with matching rows are
+        rewritten without them, or get a deletion vector if the table has the feature. The old files remain in storage,
+        for readers of older versions, until `vacuum` or `expire_snapshots`; `erase` also removes them.
+
+        Parameters
+        ----------
+        where
+            SQL over the table's columns and paths of its Variants: ``"v:a.b::int = 3 AND day < DATE '2024-01-31'"``.
+            Without a condition all rows are deleted.
+        dry_run
+            Only count the rows to delete and the files that hold them; nothing is changed.
+        batch
+            As for `append`: a change with a recorded number, or an earlier one, is not made again.
+        zone
+            Session time zone.
+        threads
+            Number of files to process at the same time; None for one per CPU.
+        progress
+            Called with the step, the number of finished tasks and the number of tasks.
+        **files
+            Options of `VariantWriter`.
+
+        Returns
+        -------
+        ChangeResult
+
+        Raises
+        ------
+        TableError
+            ``"append-only"``; ``"unsupported-feature"``; ``"too-many-retries"`` if other commits kept changing the same
+            rows; ``"no-such-path"`` if no row matches because of a path that no row has, and rows have a similar path.
+        SqlError
+            The condition cannot be parsed.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}', "3"])}, format="delta")
+        ...     pv.open(folder).delete("v:n::int = 2").rows_deleted
+        ...     pv.open(folder).read().to_pylist()
+        1
+        [{'n': 1}, 3]
+        """
+        result: ChangeResult = self._run(
+            "delete",
+            where,
+            dry_run=dry_run or None,
+            batch=batch,
+            zone=zone,
+            threads=threads,
+            progress=progress,
+            **files,
+        )
+        return result
+
+    def update(
+        self,
+        updates: Mapping[str, str] | None = None,
+        where: str | None = None,
+        *,
+        new_values: Mapping[str, Any] | None = None,
+        batch: Batch | None = None,
+        zone: str = "UTC",
+        threads: int | None = 1,
+        progress: Progress | None = None,
+        **files: Unpack[FileKeywords],
+    ) -> ChangeResult:
+        """Set columns, or paths inside Variants, of the rows for which a condition is true, in one commit.
+
+        Parameters
+        ----------
+        updates
+            SQL by column or path: ``{"v:seen": "true", "k": "k + 1"}``. Expressions see the row before the change. NULL
+            set at a path becomes the JSON null.
+        where
+            As for `delete`; without a condition all rows are updated.
+        new_values
+            Python values by column or path, in addition to `updates` or instead.
+        batch, zone, threads, progress, **files
+            As for `delete`.
+
+        Returns
+        -------
+        ChangeResult
+
+        Raises
+        ------
+        TableError
+            ``"bad-assignment"``, ``"type-mismatch"``; and as `delete`.
+        SqlError
+            An expression cannot be parsed.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])}, format="delta")
+        ...     _ = pv.open(folder).update({"v:n": "v:n::int * 10"}, "v:n::int = 2", new_values={"v:seen": True})
+        ...     pv.open(folder).read().to_pylist()
+        [{'n': 1}, {'n': 20, 'seen': True}]
+        """
+        result: ChangeResult = self._run(
+            "update",
+            updates,
+            where,
+            new_values=new_values,
+            batch=batch,
+            zone=zone,
+            threads=threads,
+            progress=progress,
+            **files,
+        )
+        return result
+
+    def merge(
+        self,
+        source: Any,
+        on: str,
+        *,
+        source_alias: str = "source",
+        target_alias: str = "target",
+        batch: Batch | None = None,
+        zone: str = "UTC",
+        threads: int | None = 1,
+        progress: Progress | None = None,
+        **files: Unpack[FileKeywords],
+    ) -> Merge:
+        """Begin a merge of rows into the table; its clauses define the changes, and ``execute`` commits them.
+
+        If the condition requires columns or paths to be equal, files that hold no key of the source are not opened;
+        this is decided by partition values and statistics.
+
+        Parameters
+        ----------
+        source
+            Rows: a pyarrow table, columns by name, any object with Arrow's C stream, an open table or its path; with a
+            Spark session also a DataFrame, which is collected in the driver.
+        on
+            SQL over both: ``"target.id = source.v:id::bigint"``.
+        source_alias, target_alias
+            Names of the tables in SQL.
+        batch, zone, threads, progress, **files
+            As for `delete`.
+
+        Returns
+        -------
+        Merge
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"id": [1, 2], "v": pv.parse_json(['{"n": 1}', '{"n": 2}'])}, format="delta")
+        ...     news = {"id": [2, 3], "v": pv.parse_json(['{"n": 20}', '{"n": 30}'])}
+        ...     merged = pv.open(folder).merge(news, "target.id = source.id")
+        ...     result = merged.when_matched_update_all().when_not_matched_insert_all().execute()
+        ...     (result.rows_updated, result.rows_inserted), pv.open(folder).read().to_pylist()
+        ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
+        """
+        if isinstance(source, ReadingMethods):
+            source = source.to_arrow()
+        elif hasattr(source, "toArrow"):
+            source = registered_method("Table.rows_of_dataframe")(source)
+        merge: Merge = self._run(
+            "merge",
+            source,
+            on,
+            source_alias=source_alias,
+            target_alias=target_alias,
+            batch=batch,
+            zone=zone,
+            threads=threads,
+            progress=progress,
+            **files,
+        )
+        engine = self._engine(progress)
+        return merge if engine is None else replace(merge, engine=engine)
+
+    def erase(
+        self,
+        where: str,
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+        zone: str = "UTC",
+        threads: int | None = 1,
+        progress: Progress | None = None,
+        **files: Unpack[FileKeywords],
+    ) -> EraseReport:
+        """Erase the rows for which a condition is true from the table, its history and its statistics.
+
+        The steps: rewrite the files that hold matching rows, and those with deleted rows; remove all older versions,
+        with their data files, logs and metadata that name values; read all remaining files again to verify that no row
+        matches. A process that is killed in between leaves a readable table; call `erase` again to finish.
+
+        Files that hold no matching row are kept: their lists of object keys and shredding schemas may name keys, but
+        not values, that only erased rows used. An erasure cannot reach copies: backups, clones, tables that share
+        files, exports, versions of the object store, and the memory of running readers.
+
+        Parameters
+        ----------
+        where
+            As for `delete`.
+        dry_run
+            Only count rows, files and versions.
+        force
+            Also erase if a writer seems to be active: if a data file without a commit is younger than an hour. Its
+            commit would then fail or lose files. In Iceberg, also drop branches and tags, which keep older snapshots.
+        zone, threads, progress, **files
+            As for `delete`.
+
+        Returns
+        -------
+        EraseReport
+
+        Raises
+        ------
+        TableError
+            ``"writer-active"``, ``"has-references"`` and ``"no-such-path"`` (no row matches because of a misspelled
+            path) without `force`; ``"append-only"``; ``"published"`` for a table that `Table.publish` made;
+            ``"bad-property"`` if ``gc.enabled`` is false; ``"conflict"`` if another commit came in between: call
+            `erase` again; ``"not-erased"`` if a remaining file still holds a matching row; and as `delete`.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"user": 1}', '{"user": 2}'])}, format="delta")
+        ...     report = pv.open(folder).erase("v:user::int = 1")
+        ...     report.rows_erased, report.versions_removed, pv.open(folder).read().to_pylist()
+        (1, 1, [{'user': 2}])
+        """
+        report: EraseReport = self._run(
+            "erase",
+            where,
+            dry_run=dry_run or None,
+            force=force or None,
+            zone=zone,
+            threads=threads,
+            progress=progress,
+            **files,
+        )
+        return report

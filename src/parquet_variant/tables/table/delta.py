@@ -1,0 +1,216 @@
+"""`DeltaTable`: a Delta table, with the methods that only Delta has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Literal
+
+import pyarrow as pa
+
+from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.tables.row_input import SchemaOption
+from parquet_variant.tables.schema import arrow_schema
+from parquet_variant.tables.table.base import TableFormat
+from parquet_variant.tables.table.changing import Batch
+from parquet_variant.tables.table.table import Table
+
+# Operations on the whole history, which take the path of the table.
+_OF_PATHS = ("history", "vacuum", "restore", "erase", "added", "changes", "publish", "sql_view", "compat")
+# Operations on the rows of one version.
+_OF_VERSIONS = ("read", "to_arrow", "scan")
+
+
+class DeltaTable(Table):
+    """A Delta table; see `Table`. Without `version` and `at`, each operation uses the newest version."""
+
+    format: ClassVar[TableFormat] = "delta"
+    _RENAMED: ClassVar[Mapping[str, str]] = {"batch": "txn", "at": "timestamp"}
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The files, schema and properties of the version: that of `pv.open`, or the newest."""
+        options = self._options
+        return snapshot(
+            self._absolute(self._source),
+            version=options.version,
+            timestamp=options.at,
+            storage_options=options.storage_options,
+            allow_outside=options.allow_outside,
+        )
+
+    @property
+    def version(self) -> int:
+        """The version: that of `pv.open`, or the newest."""
+        return self.snapshot.version
+
+    @property
+    def uri(self) -> str:
+        """The path or URI of the table."""
+        return self._source.storage.uri if isinstance(self._source, Snapshot) else super().uri
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of all columns; a Variant is a struct whose field has the extension name."""
+        return arrow_schema(self.snapshot.schema)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the table."""
+        return self.snapshot.metadata.configuration
+
+    def _target(self, operation: str) -> Any:
+        if operation in _OF_VERSIONS or (self._options.is_pinned and operation not in _OF_PATHS):
+            return self.snapshot
+        if operation in _OF_PATHS and isinstance(self._source, Snapshot):
+            return self._source.storage.uri
+        return self._absolute(self._source)
+
+    def checkpoint(self, *, stats_parsed: bool | None = None) -> str:
+        """Write a checkpoint of the newest version.
+
+        Parameters
+        ----------
+        stats_parsed
+            Also write statistics as typed columns, those of Variants as Variant columns with the Parquet annotation
+            (default: ``delta.checkpoint.writeStatsAsStruct``). Statistics as JSON are written unless
+            ``delta.checkpoint.writeStatsAsJson`` is ``false``.
+
+        Returns
+        -------
+        str
+            The file, relative to the table.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
+        ...     pv.open(folder).checkpoint()
+        '_delta_log/00000000000000000000.checkpoint.parquet'
+        """
+        name: str = self._run("checkpoint", stats_parsed=stats_parsed)
+        return name
+
+    def changes(self, since: int, until: int | None = None) -> pa.Table:
+        """Return the rows that versions inserted, deleted and updated.
+
+        Parameters
+        ----------
+        since
+            The first version whose changes are returned.
+        until
+            The last version (default: the newest).
+
+        Returns
+        -------
+        pyarrow.Table
+            The table's columns as of `until`, and ``_change_type`` (``insert``, ``delete``, ``update_preimage``,
+            ``update_postimage``), ``_commit_version`` and ``_commit_timestamp``. In a version without change data, such
+            as one written without ``delta.enableChangeDataFeed``, an update is a delete and an insert.
+
+        Raises
+        ------
+        TableError
+            ``"no-such-version"`` if a commit is no longer in the log; ``"missing-file"`` if vacuum has removed a file;
+            ``"bad-schema"`` if the table has a column with one of these names.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     feed = {"delta.enableChangeDataFeed": True}
+        ...     _ = pv.write(folder, {"n": [1, 2]}, format="delta", properties=feed)
+        ...     _ = pv.open(folder).update({"n": "n * 10"}, "n = 2")
+        ...     pv.open(folder).changes(since=1).select(["n", "_change_type"]).to_pylist()
+        [{'n': 2, '_change_type': 'update_preimage'}, {'n': 20, '_change_type': 'update_postimage'}]
+        """
+        rows: pa.Table = self._run("changes", since, until)
+        return rows
+
+    def added(self, since: int, until: int | None = None, *, ignore_changes: bool = False) -> DeltaTable:
+        """Return a table that holds only the files added after a version.
+
+        Files that only rearrange rows (``dataChange=false``, as written by `optimize`) are left out.
+
+        Parameters
+        ----------
+        since
+            The last version that was processed; -1 to start with the first version.
+        until
+            The last version to include (default: the newest).
+        ignore_changes
+            Continue where rows were removed, for example by an overwrite; by default that raises an error.
+
+        Raises
+        ------
+        TableError
+            ``"rows-removed"`` if a commit removed rows; ``"no-such-version"`` if a commit is no longer in the log.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     first = pv.write(folder, {"v": pv.parse_json(["1"])}, format="delta").version
+        ...     _ = pv.open(folder).append({"v": pv.parse_json(["2"])})
+        ...     pv.open(folder).added(since=first).read().to_pylist()
+        [2]
+        """
+        return DeltaTable(self._run("added", since, until, ignore_changes=ignore_changes), self._options)
+
+    def plan(
+        self, *, schema: SchemaOption = None, file_bytes: int | None = None, rewriting: bool = False, **options: Any
+    ) -> Any:
+        """Return the plan that a task of another process needs to write files: ``plan.write(rows)`` gives add actions.
+
+        Parameters
+        ----------
+        schema, file_bytes, **options
+            As for `append`.
+        rewriting
+            Whether the rows are in the table already.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
+        ...     table = pv.open(folder)
+        ...     adds = table.plan().write({"v": pv.parse_json(["2", "3"])})
+        ...     table.commit_files(adds).version, len(table.read())
+        (1, 3)
+        """
+        return self._run("plan", schema=schema, file_bytes=file_bytes, rewriting=rewriting or None, **options)
+
+    def commit_files(
+        self,
+        adds: Iterable[Any],
+        *,
+        mode: Literal["append", "overwrite"] = "append",
+        batch: Batch | None = None,
+        operation: str | None = None,
+    ) -> Any:
+        """Commit files that tasks wrote, once, on the driver.
+
+        The files carry a mark of the table for which their plan was made. The commit is refused if the table's schema,
+        properties (constraints among them), partition columns or protocol are different now: the rows were not checked
+        against these. The files are then not part of the table; write them again, and `vacuum` removes the old ones.
+
+        Parameters
+        ----------
+        adds
+            The results of ``plan.write``, or add actions from elsewhere; these need a table that was opened at a
+            version, because they carry no mark.
+        mode
+            ``"overwrite"`` removes all files that are in the table when the commit succeeds.
+        batch
+            As for `append`.
+        operation
+            Name of the operation in the history (default: ``WRITE``).
+
+        Raises
+        ------
+        TableError
+            ``"conflict"`` if the table changed since the files were planned; ``"unplanned-files"``; ``"append-only"``;
+            ``"too-many-retries"``.
+        """
+        return self._run("commit_files", adds, mode=mode, batch=batch, operation=operation)

@@ -1,0 +1,111 @@
+"""`ParquetTable` and `VortexTable`: files, directories, globs and lists of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from parquet_variant.support.choices import Errors
+from parquet_variant.tables.table.base import TableFormat
+from parquet_variant.tables.table.scan import Scan
+from parquet_variant.tables.table.table import Table
+
+
+class ParquetTable(Table):
+    """Parquet files with Variant columns; see `Table`."""
+
+    format: ClassVar[TableFormat] = "parquet"
+
+    def _target(self, operation: str) -> Any:
+        return self._absolute(self._source)
+
+    def annotate(self, columns: Collection[str] | None = None) -> tuple[str, ...]:
+        """Mark structs of the files as Variants, by writing footers again.
+
+        Parameters
+        ----------
+        columns
+            Dotted names of the structs (default: all structs that have the fields of a Variant).
+
+        Returns
+        -------
+        tuple of str
+            The columns that were marked.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(["1"]), annotation=False)
+        ...     pv.open(f"{folder}/a.parquet").annotate()
+        ('v',)
+        """
+        marked: tuple[str, ...] = self._run("annotate", columns)
+        return marked
+
+
+class VortexTable(Table):
+    """Vortex files; see `Table`."""
+
+    format: ClassVar[TableFormat] = "vortex"
+    _RENAMED: ClassVar[Mapping[str, str]] = {"skipping": "pushdown"}
+
+    def _target(self, operation: str) -> Any:
+        return self._absolute(self._source)
+
+    def scan(
+        self,
+        columns: Mapping[str, Any] | Sequence[str] | None = None,
+        where: Any = None,
+        *,
+        column: str | None = None,
+        skipping: bool = True,
+        errors: Errors = "null",
+        zone: str = "UTC",
+        threads: int | None = None,
+        cast: bool = True,
+    ) -> Scan:
+        """Plan a query by path; see `Table.scan`.
+
+        Parameters
+        ----------
+        columns, where, column, skipping, errors, zone, threads
+            As for `Table.scan`.
+        cast
+            Whether values of other types are cast; without, they are null.
+        """
+        if cast:
+            return super().scan(
+                columns, where, column=column, skipping=skipping, errors=errors, zone=zone, threads=threads
+            )
+        named = {"column": column or self._options.column, "zone": zone, "threads": threads, "cast": False}
+        return self._scan(columns, where, named | {"skipping": skipping})
+
+    def read(self, column: str | None = None, *, encoding: Any = None, **options: Any) -> Any:
+        """Read a Variant column.
+
+        Parameters
+        ----------
+        column
+            The name of the column; optional if there is only one.
+        encoding
+            Return an array in this encoding instead of a `VariantArray`; see `pv.vortex.encode`.
+        **options
+            Options of `Table.read`, which other formats have.
+        """
+        return self._run("read", column or self._options.column, encoding=encoding, **options)
+
+    def read_json(self, column: str | None = None, *, exact: bool = False) -> pa.Array:
+        """Read a Variant or JSON column as JSON text.
+
+        Parameters
+        ----------
+        column
+            The column, if there are several.
+        exact
+            Return the text as it was written; only columns that were written with ``exact=True`` have it.
+        """
+        texts: pa.Array = self._run("read_json", column or self._options.column, exact=exact)
+        return texts

@@ -1,0 +1,459 @@
+"""`IcebergTable`: an Iceberg table, with the methods that only Iceberg has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Literal
+
+import pyarrow as pa
+
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.tables.row_input import SchemaOption
+from parquet_variant.tables.table.base import TableFormat
+from parquet_variant.tables.table.changing import Batch
+from parquet_variant.tables.table.table import Table
+
+# Operations on the rows of one snapshot.
+_OF_SNAPSHOTS = ("read", "to_arrow", "scan")
+
+
+class IcebergTable(Table):
+    """An Iceberg table; see `Table`. Versions are ids of snapshots."""
+
+    format: ClassVar[TableFormat] = "iceberg"
+    _RENAMED: ClassVar[Mapping[str, str]] = {"version": "snapshot_id", "at": "timestamp"}
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The metadata of the table at the snapshot of `pv.open`, or at the newest one."""
+        options = self._options
+        return snapshot(
+            self._absolute(self._source),
+            catalog=options.catalog,
+            snapshot_id=options.version,
+            timestamp=options.at,
+            branch=options.branch,
+            tag=options.tag,
+            storage_options=options.storage_options,
+            allow_outside=options.allow_outside,
+        )
+
+    @property
+    def version(self) -> int | None:
+        """The id of the snapshot: that of `pv.open`, or the newest; None for a table without snapshots."""
+        return self.snapshot.snapshot_id
+
+    @property
+    def uri(self) -> str:
+        """The path or URI of the table, or its name in the catalog."""
+        return self._source.table.name if isinstance(self._source, Snapshot) else super().uri
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of all columns; a Variant is a struct whose field has the extension name."""
+        return self.snapshot.schema.arrow_schema()
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the table."""
+        return self.snapshot.properties
+
+    def _target(self, operation: str) -> Any:
+        if operation in _OF_SNAPSHOTS:
+            return self.snapshot
+        return self._absolute(self._source)
+
+    def set_properties(self, properties: Mapping[str, str | bool | int | None], *, preview: bool = False) -> Any:
+        """Set or remove table properties; see `Table.set_properties`."""
+        removed = [name for name, value in properties.items() if value is None]
+        values = {name: value for name, value in properties.items() if value is not None}
+        if removed:
+            self._run("remove_properties", removed)
+        if values or not removed:
+            self._run("set_properties", values, preview=preview or None)
+
+    # ---- branches, tags and snapshots
+
+    def branch(
+        self,
+        name: str,
+        *,
+        version: int | None = None,
+        max_age_ms: int | None = None,
+        min_snapshots_to_keep: int | None = None,
+        max_snapshot_age_ms: int | None = None,
+    ) -> Any:
+        """Make a branch, or move it to another snapshot.
+
+        Parameters
+        ----------
+        name
+            The branch.
+        version
+            Its newest snapshot (default: the current one).
+        max_age_ms, min_snapshots_to_keep, max_snapshot_age_ms
+            How long `expire_snapshots` keeps the branch, and snapshots of it.
+
+        Raises
+        ------
+        IcebergError
+            ``"unknown-snapshot"``; ``"bad-argument"`` if the name is that of a tag.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="iceberg")
+        ...     _ = pv.open(folder).branch("audit")
+        ...     _ = pv.open(folder, branch="audit").append({"n": [2]})
+        ...     len(pv.open(folder)), len(pv.open(folder, branch="audit"))
+        (1, 2)
+        """
+        return self._run(
+            "make_branch",
+            name,
+            version=version,
+            max_age_ms=max_age_ms,
+            min_snapshots_to_keep=min_snapshots_to_keep,
+            max_snapshot_age_ms=max_snapshot_age_ms,
+        )
+
+    def tag(self, name: str, *, version: int | None = None, max_age_ms: int | None = None) -> Any:
+        """Make a tag, or move it to another snapshot.
+
+        Parameters
+        ----------
+        name
+            The tag.
+        version, max_age_ms
+            As for `branch`.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="iceberg")
+        ...     _ = pv.open(folder).tag("v1")
+        ...     _ = pv.open(folder).append({"n": [2]})
+        ...     len(pv.open(folder, tag="v1"))
+        1
+        """
+        return self._run("make_tag", name, version=version, max_age_ms=max_age_ms)
+
+    def drop_reference(self, name: str) -> None:
+        """Drop a branch or tag; its snapshots are kept until they expire.
+
+        Raises
+        ------
+        IcebergError
+            ``"unknown-snapshot"``; ``"bad-argument"`` for the main branch.
+        """
+        self._run("drop_reference", name)
+
+    def fast_forward(self, name: str, to: str) -> Any:
+        """Move a branch forward to the newest snapshot of another one, which has the branch's as an ancestor.
+
+        Parameters
+        ----------
+        name, to
+            The branch to move, such as ``"main"``, and the branch that is ahead.
+
+        Raises
+        ------
+        IcebergError
+            ``"unknown-snapshot"``; ``"bad-argument"`` if the branches have parted.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="iceberg")
+        ...     _ = pv.open(folder).branch("audit")
+        ...     _ = pv.open(folder, branch="audit").append({"n": [2]})
+        ...     _ = pv.open(folder).fast_forward("main", "audit")
+        ...     len(pv.open(folder))
+        2
+        """
+        return self._run("fast_forward", name, to)
+
+    def expire_snapshots(
+        self,
+        *,
+        older_than: Any = None,
+        retain_last: int | None = None,
+        delete_files: bool = True,
+        dry_run: bool = False,
+    ) -> Any:
+        """Remove snapshots that the table's retention policy no longer keeps, and the files that only they need.
+
+        Branches and tags keep what they refer to. Ages are those of the references, else of the table's properties
+        ``history.expire.max-snapshot-age-ms`` (default: 5 days), ``history.expire.min-snapshots-to-keep`` (1) and
+        ``history.expire.max-ref-age-ms`` (forever).
+
+        Parameters
+        ----------
+        older_than
+            Remove snapshots of branches that are older than a time, instead of the table's maximum age.
+        retain_last
+            Number of snapshots of each branch to keep in any case, instead of the table's.
+        delete_files
+            Delete the files; otherwise they become orphans.
+        dry_run
+            Only return what would be removed.
+
+        Raises
+        ------
+        IcebergError
+            ``"bad-property"`` if the table has ``gc.enabled`` set to false.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="iceberg")
+        ...     _ = pv.open(folder).overwrite({"n": [2]})
+        ...     len(pv.open(folder).expire_snapshots(older_than="2999-01-01").snapshots)
+        1
+        """
+        return self._run(
+            "expire_snapshots",
+            older_than=older_than,
+            retain_last=retain_last,
+            delete_files=delete_files,
+            dry_run=dry_run,
+        )
+
+    def rewrite_manifests(self) -> Any:
+        """Merge the manifests of the branch, with entries in the order of their partitions, in one commit.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="iceberg")
+        ...     _ = pv.open(folder).append({"n": [2]})
+        ...     result = pv.open(folder).rewrite_manifests()
+        ...     result.before, result.after
+        (2, 1)
+        """
+        return self._run("rewrite_manifests")
+
+    def remove_orphan_files(self, *, older_than: Any = None, dry_run: bool = False) -> list[str]:
+        """Delete files below the table's location that no snapshot needs, such as those of writes that were killed.
+
+        Metadata files are kept, and so are files of ``write.data.path`` and ``write.metadata.path`` elsewhere, which
+        other tables may share. Tables must not share a location: files of the other table would be deleted.
+
+        Parameters
+        ----------
+        older_than
+            Only files that were last changed before a time (default: three days ago); younger ones may belong to a
+            write that is running.
+        dry_run
+            Only list the files.
+
+        Returns
+        -------
+        list of str
+            The locations of the files.
+
+        Raises
+        ------
+        IcebergError
+            ``"bad-property"`` if the table has ``gc.enabled`` set to false.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="iceberg")
+        ...     _ = pathlib.Path(folder, "data", "left-behind.parquet").write_bytes(b"")
+        ...     removed = pv.open(folder).remove_orphan_files(older_than="2999-01-01")
+        ...     [name.rpartition("/")[2] for name in removed]
+        ['left-behind.parquet']
+        """
+        removed: list[str] = self._run("remove_orphan_files", older_than=older_than, dry_run=dry_run)
+        return removed
+
+    # ---- definition
+
+    def set_partitioning(self, partition_by: str | Iterable[str]) -> Any:
+        """Change the partition spec of new files; each file is pruned by the spec that it was written with.
+
+        Parameters
+        ----------
+        partition_by
+            Partition fields, as for `pv.write`; none for an unpartitioned table.
+
+        Raises
+        ------
+        IcebergError
+            ``"bad-partitioning"``, ``"unknown-column"``.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1, 2]}, format="iceberg")
+        ...     _ = pv.open(folder).set_partitioning("bucket(4, n)")
+        ...     [f.name for f in pv.open(folder).snapshot.metadata.spec.fields]
+        ['n_bucket']
+        """
+        return self._run("set_partitioning", partition_by)
+
+    def set_sort_order(self, sort_by: str | Iterable[str]) -> Any:
+        """Change the sort order of new files.
+
+        Parameters
+        ----------
+        sort_by
+            Sort fields, as for `pv.write`; none for unsorted files.
+
+        Raises
+        ------
+        IcebergError
+            ``"bad-partitioning"``, ``"unknown-column"``.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1, 2]}, format="iceberg")
+        ...     _ = pv.open(folder).set_sort_order("n desc")
+        ...     _ = pv.open(folder).append({"n": [3, 4]})
+        ...     pv.open(folder).to_arrow().to_pydict()
+        {'n': [1, 2, 4, 3]}
+        """
+        return self._run("set_sort_order", sort_by)
+
+    def set_default(self, name: str, value: Any) -> Any:
+        """Set the value that new rows without a column get; existing rows keep theirs.
+
+        Parameters
+        ----------
+        name
+            The column.
+        value
+            A Python value of the column's type; None for null.
+
+        Raises
+        ------
+        IcebergError
+            ``"unknown-column"``; ``"type-mismatch"``.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1], "m": [2]}, format="iceberg")
+        ...     _ = pv.open(folder).set_default("m", 9)
+        ...     _ = pv.open(folder).append({"n": [3]})
+        ...     pv.open(folder).to_arrow().to_pydict()
+        {'n': [1, 3], 'm': [2, 9]}
+        """
+        return self._run("set_default", name, value)
+
+    def move_column(self, name: str, *, after: str | None = None) -> Any:
+        """Move a column, or a field inside of its struct.
+
+        Parameters
+        ----------
+        name
+            The dotted name.
+        after
+            Name of the field (without the struct's) before the new place; the first place by default.
+
+        Raises
+        ------
+        IcebergError
+            ``"unknown-column"``.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1], "m": [2]}, format="iceberg")
+        ...     _ = pv.open(folder).move_column("m")
+        ...     pv.open(folder).schema.names
+        ['m', 'n']
+        """
+        return self._run("move_column", name, after=after)
+
+    def upgrade(self) -> None:
+        """Upgrade a table of format version 1 or 2 to version 3, which this package writes.
+
+        Readers and writers of the table must know version 3 afterwards. Files are not rewritten; rows get row ids with
+        the next commit.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="iceberg")
+        ...     pv.open(folder).upgrade()
+        ...     pv.open(folder).snapshot.metadata.version
+        3
+        """
+        self._run("upgrade")
+
+    def drop(self) -> None:
+        """Remove the table from its catalog; of a directory, the metadata files are deleted. Data files are kept.
+
+        Raises
+        ------
+        IcebergError
+            ``"no-such-table"``.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="iceberg")
+        ...     pv.open(folder).drop()
+        ...     pathlib.Path(folder, "metadata", "version-hint.text").exists()
+        False
+        """
+        self._run("drop")
+
+    # ---- tasks
+
+    def plan(
+        self, *, schema: SchemaOption = None, file_bytes: int | None = None, job: str | None = None, **options: Any
+    ) -> Any:
+        """Return the plan by which tasks of other processes write files for the table; see `commit_files`.
+
+        Parameters
+        ----------
+        schema, file_bytes, **options
+            As for `append`.
+        job
+            Beginning of the files' names.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}'])}, format="iceberg")
+        ...     table = pv.open(folder)
+        ...     files = table.plan().write_files({"v": pv.parse_json(["2", "3"])})
+        ...     _ = table.commit_files(files)
+        ...     len(table.read())
+        3
+        """
+        return self._run("plan", schema=schema, file_bytes=file_bytes, job=job, **options)
+
+    def commit_files(
+        self, files: Iterable[Any], *, mode: Literal["append", "overwrite"] = "append", batch: Batch | None = None
+    ) -> Any:
+        """Commit files that tasks wrote with a plan, once, on the driver.
+
+        Parameters
+        ----------
+        files
+            The results of the plan's ``write_files``.
+        mode
+            ``"overwrite"`` removes all files that the table has when the commit succeeds.
+        batch
+            As for `append`.
+        """
+        return self._run("commit_files", files, mode=mode, batch=batch)

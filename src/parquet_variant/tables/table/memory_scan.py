@@ -1,0 +1,147 @@
+"""`MemoryScan`: a query by path over rows in memory.
+
+Owns the choice of columns and the extraction. Leaves filters to `query.predicate`, and paths to `ops.columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.arrays.capsules import named_variants
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.scanning.scan_report import ScanReport
+from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
+from parquet_variant.path import VariantPath
+from parquet_variant.query.predicate import Predicate, evaluate
+from parquet_variant.query.question import PlannedQuery, Question
+from parquet_variant.query.selection import Selected
+from parquet_variant.support.choices import Errors
+
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class MemoryScan(PlannedQuery):
+    """A planned query over an Arrow table.
+
+    Parameters
+    ----------
+    table
+        The rows.
+    selection, hidden
+        Output columns, and columns that only the filter reads.
+    predicate
+        The bound filter; None for all rows.
+    column
+        The Variant column of the paths.
+    errors, zone
+        As for `Table.scan`.
+    """
+
+    table: pa.Table
+    selection: tuple[Selected, ...]
+    hidden: tuple[Selected, ...]
+    predicate: Predicate | None
+    column: str
+    errors: Errors = "null"
+    zone: str = "UTC"
+
+    @classmethod
+    def plan(
+        cls,
+        table: pa.Table,
+        columns: Mapping[str, Any] | Sequence[str],
+        where: Any = None,
+        *,
+        column: str | None = None,
+        errors: Errors = "null",
+        zone: str = "UTC",
+    ) -> MemoryScan:
+        """Return the scan of a table for a request as users write it; see `Table.scan`."""
+        question = Question.of(columns, where)
+        variants = named_variants(table.schema)
+        typed = tuple(_with_type(table.schema, selected, variants) for selected in question.columns)
+        chosen = column or (variants[0] if len(variants) == 1 else "")
+        if any(selected.path is not None and selected.column is None for selected in typed):
+            chosen = only_variant(table.schema, column)
+        bound = question.bound(typed, zone)
+        return cls(table, bound.selection, bound.hidden, bound.predicate, chosen, errors, zone)
+
+    @property
+    def bytes_read(self) -> int:
+        """The bytes of the rows."""
+        return self.table.nbytes
+
+    def explain(self) -> ScanReport:
+        """Report the rows and bytes in memory, all of which are read."""
+        rows, size = self.table.num_rows, self.table.nbytes
+        return ScanReport(rows_read=rows, rows_total=rows, bytes_read=size, bytes_total=size)
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the result in parts with at least one row."""
+        for start in range(0, self.table.num_rows, _BATCH_ROWS):
+            part = self.result_of(self.table.slice(start, _BATCH_ROWS))
+            if len(part):
+                yield part
+
+    def result_of(self, rows: pa.Table) -> pa.Table:
+        """Return the result for some rows."""
+        columns = {selected.name: self._values(rows, selected) for selected in self.every_column}
+        names = [selected.name for selected in self.selection]
+        result = pa.table([columns[name] for name in names], schema=self.schema)
+        return result if self.predicate is None else result.filter(evaluate(self.predicate, columns))
+
+    def _values(self, rows: pa.Table, selected: Selected) -> pa.Array:
+        if selected.path is None:
+            return one_chunk(rows[selected.stored_name])
+        storage = VariantArray.from_arrow(rows, selected.column or self.column).storage
+        if selected.output is None:
+            return extract_variant(storage, selected.path).to_unshredded().storage.cast(VARIANT_STORAGE)
+        target = VARIANT_STORAGE if selected.type is None else selected.type
+        return extract_path(storage, selected.path, target, safe=self.errors == "raise", zone=self.zone)
+
+
+def only_variant(schema: pa.Schema, column: str | None) -> str:
+    """Return the name of a Variant column: the given one, or the only one.
+
+    Raises `VariantFileError`, reason ``"no-such-column"``.
+    """
+    names = named_variants(schema)
+    if column is None and len(names) == 1:
+        return names[0]
+    if column not in names:
+        problem = f"{column} is not a Variant column" if column is not None else "the data has not one Variant column"
+        raise VariantFileError(
+            f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason="no-such-column"
+        )
+    assert column is not None
+    return column
+
+
+def _with_type(schema: pa.Schema, selected: Selected, variants: list[str]) -> Selected:
+    """Return an output column with the type of an ordinary column; a Variant column becomes its root path."""
+    if selected.path is not None:
+        return selected
+    name = selected.stored_name
+    if name not in schema.names:
+        raise VariantFileError(f"unknown column {name}: choose from {', '.join(schema.names)}", reason="no-such-column")
+    if name in variants:
+        return Selected(selected.name, VariantPath(), None, name)
+    return replace(selected, type=schema.field(name).type)
+
+
+def read_column(table: pa.Table, column: str | None = None) -> VariantArray:
+    """Return a Variant column of rows in memory."""
+    return VariantArray.from_arrow(table, only_variant(table.schema, column))
+
+
+def select_columns(table: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return some columns of rows in memory, with Variants as storage structs."""
+    return table if columns is None else table.select(list(columns))

@@ -1,0 +1,124 @@
+"""`Scan`: a query over the paths and columns of a table, with the same methods for all formats.
+
+Owns the methods. Leaves planning and reading to the plan of the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from parquet_variant.errors import VariantError
+from parquet_variant.interop.arrow_result import ArrowResult
+from parquet_variant.support.fork_safety import cached_property
+
+
+class Plan(Protocol):
+    """The scan of one format."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+
+    @property
+    def bytes_read(self) -> int:
+        """The bytes that the scan has read."""
+
+    def explain(self) -> Any:
+        """Return what the scan reads and skips."""
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the result in parts."""
+
+    def to_arrow(self) -> pa.Table:
+        """Return the whole result."""
+
+
+class Scan(ArrowResult):
+    """A query over a table, made by `Table.scan`; only metadata is read until rows are requested.
+
+    Parameters
+    ----------
+    make_plan
+        Returns the scan of the format.
+    dataframe
+        Returns the rows as a Spark DataFrame; None without a session.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> events = pv.open(pv.parse_json(['{"n": 1}', '{"n": 2}']))
+    >>> scan = events.scan({"n": "$.n:long"}, "n > 1")
+    >>> scan.schema.names, scan.to_arrow().to_pydict()
+    (['n'], {'n': [2]})
+    """
+
+    def __init__(self, make_plan: Callable[[], Plan], dataframe: Callable[..., Any] | None = None) -> None:
+        self._make_plan = make_plan
+        self._dataframe = dataframe
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The scan of the format."""
+        return self._make_plan()
+
+    def __repr__(self) -> str:
+        return repr(self.plan)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result; a Variant is a struct whose field has the extension name."""
+        return self.plan.schema
+
+    @property
+    def bytes_read(self) -> int:
+        """The compressed bytes of columns that this scan has read so far in this process."""
+        return self.plan.bytes_read
+
+    def explain(self) -> Any:
+        """Return what the scan would read and skip: files, row groups or ranges, columns and bytes."""
+        return self.plan.explain()
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the result in tables of at least one row, in the order of files and rows."""
+        return self.plan.batches()
+
+    def to_arrow(self) -> pa.Table:
+        """Return the whole result.
+
+        Warns of a path that no row has, and that is similar to a path of the rows.
+        """
+        return self.plan.to_arrow()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the result as an Arrow stream, which is read batch by batch."""
+        batches = (batch for part in self.batches() for batch in part.to_batches())
+        reader = pa.RecordBatchReader.from_batches(self.schema, batches)
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def to_spark(self, *, reader: str = "auto", partition_bytes: int | None = None, merge_schema: bool = False) -> Any:
+        """Return the result as a Spark DataFrame, whose tasks read the files.
+
+        Parameters
+        ----------
+        reader
+            ``"python"``: the data source of this package reads all files. ``"jvm"``: the JVM reads all files, or an
+            error is raised. ``"auto"``: the JVM reads a file if the result is the same.
+        partition_bytes
+            Compressed bytes that one task of the data source reads (default: 64 MiB).
+        merge_schema
+            Read the columns of all files, with null if a file lacks a column, instead of those of the first file.
+
+        Raises
+        ------
+        VariantError
+            ``"no-session"`` if the table was opened without a Spark session; ``"no-struct-view"`` if the JVM cannot
+            read a file with ``reader="jvm"``.
+        """
+        if self._dataframe is None:
+            raise VariantError(
+                "a DataFrame needs a Spark session: open the table with pv.open(…, engine=spark)", reason="no-session"
+            )
+        return self._dataframe(engine=reader, partition_bytes=partition_bytes, merge_schema=merge_schema)
