@@ -197,3 +197,33 @@ def test_a_marker_that_exists_need_not_be_written(tmp_path, monkeypatch):
         _with_failures(patch, AFTER["the marker"])
         staging.commit([file])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["_SUCCESS", file.name]
+
+
+@pytest.mark.parametrize("overwrites", [1, 5])
+def test_readers_list_a_directory_again_while_it_is_overwritten(overwrites, tmp_path, monkeypatch):
+    from parquet_variant.files.parquet.format import files
+
+    reads = {
+        "read": lambda: len(pv.parquet.read(dest)),
+        "read_table": lambda: len(pv.parquet.read_table(dest)),
+        "extract": lambda: len(pv.parquet.extract(dest, {"n": "$:bigint"})),
+        "scan": lambda: len(pv.parquet.scan(dest, {"n": "$:bigint"}).to_table()),
+    }
+    for name, read in reads.items():
+        dest, source = tmp_path / name, tmp_path / "in.ndjson"
+        source.write_text("1\n")
+        pv.ingest(source, dest, schema="variant")
+        left = [overwrites]
+        locate = files._files_of
+
+        def then_overwritten(*arguments, listed=locate, left=left, dest=dest, source=source):
+            found = listed(*arguments)
+            if left[0]:
+                left[0] -= 1
+                pv.ingest(source, dest, mode="overwrite", schema="variant")
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "_files_of", then_overwritten)
+            assert read() == 1
+        assert left == [0]

@@ -174,3 +174,62 @@ def test_reserved_fields_are_ignored_in_memory_and_in_files(name: str, tmp_path:
     assert "unknown-field" not in [violation.reason for violation in pv.parquet.validate(file).violations]
     pv.parquet.rewrite(file, tmp_path / "b.parquet", layout="final")
     assert pv.parquet.read(tmp_path / "b.parquet").to_pylist() == [value]
+
+
+NULL, VALUE, FIVE = pa.array([b"\x01\x00\x00"], B), pa.array([b"\x00"], B), pa.array([5], pa.int64())
+
+
+def _group(*columns: tuple[str, pa.Array]) -> pa.StructArray:
+    fields = [pa.field(name, column.type) for name, column in columns]
+    return pa.StructArray.from_arrays([column for _, column in columns], fields=fields)
+
+
+TYPED = ("typed_value", FIVE)
+DUPLICATES = {
+    "typed_value": _group(("metadata", NULL), TYPED, TYPED),
+    "value": _group(("metadata", NULL), ("value", VALUE), ("value", VALUE)),
+    "metadata": _group(("metadata", NULL), ("metadata", NULL), TYPED),
+    "in a field": _group(
+        ("metadata", NULL), ("typed_value", _group(("a", _group(("value", VALUE), ("value", VALUE)))))
+    ),
+    "two fields": _group(("metadata", NULL), ("typed_value", _group(("a", _group(TYPED)), ("a", _group(TYPED))))),
+    "draft-object": _group(("untyped_value", NULL), ("object", _group(("a", _group(TYPED, TYPED))))),
+    "two fields of draft-object": _group(
+        ("untyped_value", NULL), ("object", _group(("a", _group(TYPED)), ("a", _group(TYPED))))
+    ),
+    "draft-paths": _group(("metadata", NULL), ("value", VALUE), ("paths", _group(("a", _group(TYPED, TYPED))))),
+}
+UNKNOWN = {
+    "next to a group that would be a column": _group(
+        ("object", _group(("a", _group(TYPED, ("x", FIVE))), ("q", _group(("untyped_value", NULL), TYPED))))
+    ),
+    "below untyped_value": _group(
+        ("untyped_value", NULL),
+        ("object", _group(("a", _group(TYPED, ("x", FIVE))), ("q", _group(("untyped_value", NULL), TYPED)))),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("storage", "reason"),
+    [(storage, "duplicate-field") for storage in DUPLICATES.values()]
+    + [(storage, "unknown-field") for storage in UNKNOWN.values()],
+    ids=[*DUPLICATES, *UNKNOWN],
+)
+def test_every_reader_refuses_a_group_in_the_same_way(storage: pa.StructArray, reason: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"v": storage}), file)
+    uses = [
+        lambda: pv.VariantArray(storage).to_pylist(),
+        lambda: pv.variant_get(pv.VariantArray(storage), "$.a", "bigint"),
+        lambda: pv.parquet.read(file).to_pylist(),
+        lambda: pv.parquet.extract(file, {"a": "$.a:bigint"}),
+        lambda: pv.parquet.read_table(file),
+        lambda: pv.ShreddingSchema.from_parquet(file),
+        lambda: pv.sql(f"SELECT v:a::bigint FROM '{file}'").to_pylist(),
+    ]
+    for number, use in enumerate(uses):
+        with pytest.raises(VariantError) as caught:
+            use()
+        assert caught.value.reason == reason, number
+    assert reason in [violation.reason for violation in pv.parquet.validate(file).violations]

@@ -22,17 +22,26 @@ def order_key(scalar: pa.Scalar) -> Any:
     return value.bytes if hasattr(value, "bytes") else value
 
 
+def forget_inverted(bounds: Any) -> None:
+    """Make the bounds of new statistics unknown if the lower one is above the upper one: one of them is wrong."""
+    if bounds.lower is not None and bounds.upper is not None and order_key(bounds.lower) > order_key(bounds.upper):
+        object.__setattr__(bounds, "lower", None)
+        object.__setattr__(bounds, "upper", None)
+
+
 @dataclass(frozen=True, slots=True)
 class LeafStatistics:
     """Statistics of a leaf column in a row group or a file."""
 
     values: int  # Number of entries, nulls included (more than rows inside lists).
     nulls: int | None = None  # Number of null entries, including those with a null parent; None if unknown.
-    # Bounds as scalars of the leaf's Arrow type (NaN excluded); None if unknown. Writers may truncate long strings, so
-    # a
-    # bound need not be a value.
+    # Bounds as scalars of the leaf's Arrow type (NaN excluded); None if unknown. Writers may truncate long
+    # strings, so a bound need not be a value.
     lower: pa.Scalar | None = None
     upper: pa.Scalar | None = None
+
+    def __post_init__(self) -> None:
+        forget_inverted(self)
 
     @property
     def all_null(self) -> bool:

@@ -18,7 +18,7 @@ draft-object   ``untyped_value`` (binary), ``object`` (a group of such groups), 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
@@ -26,7 +26,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.layouts.draft_storages import tree_of_object, tree_of_paths
 from parquet_variant.layouts.final_storage import tree_of_final
 from parquet_variant.layouts.path_steps import ArrowGroup
-from parquet_variant.layouts.storage_shape import TypeTree, check_known, fields_of
+from parquet_variant.layouts.storage_shape import TypeTree, check_known, fields_of, refuse
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.support.choices import Layout
 
@@ -53,6 +53,10 @@ class Shape(Protocol):
     @property
     def fields(self) -> Mapping[str, Self]:
         """The fields of a group by name; empty for anything else."""
+
+    @property
+    def field_count(self) -> int:
+        """The number of fields, including fields of the same name."""
 
 
 def find_layout(group: Shape) -> Layout | None:
@@ -105,9 +109,9 @@ def _is_draft_object(fields: Mapping[str, Shape]) -> bool:
 
 
 def _is_draft_part(group: Shape) -> bool:
-    """Return whether a group can be nested in ``object`` or ``array``."""
+    """Return whether a group can be nested in ``object`` or ``array``, perhaps with fields that are refused later."""
     fields = _known_fields(group)
-    return fields.keys() == {"typed_value"} or _is_draft_object(fields)
+    return not fields.keys().isdisjoint(("typed_value", "untyped_value")) or _is_draft_object(fields)
 
 
 def detect_layout(storage: pa.DataType) -> Layout:
@@ -146,9 +150,9 @@ def _layout_of_names(storage: pa.DataType) -> Layout | None:
 
 
 def check_fields(group: Shape, layout: Layout, path: VariantPath = ROOT) -> None:
-    """Check that no group of a Variant column has fields that its layout does not know.
+    """Check that no group of a Variant column has fields that its layout does not know, or two of the same name.
 
-    Raises `SchemaError` with reason ``unknown-field`` and the path of the group.
+    Raises `SchemaError` with reason ``unknown-field`` or ``duplicate-field`` and the path of the group.
 
     >>> storage = pa.struct({"value": pa.binary(), "metadata": pa.binary(), "x": pa.int8()})
     >>> check_fields(ArrowGroup(storage), "unshredded")
@@ -159,12 +163,22 @@ def check_fields(group: Shape, layout: Layout, path: VariantPath = ROOT) -> None
     if layout == "draft-object":
         _check_object(group, path)
     elif layout == "draft-paths":
-        check_known(_known_fields(group), ("value", "metadata", "paths"), path)
+        _check_group(group, ("value", "metadata", "paths"), path)
         if "paths" in group.fields:
             _check_paths(group.fields["paths"], path)
     else:
-        check_known(_known_fields(group), ("metadata", "value", "typed_value"), path)
+        _check_group(group, ("metadata", "value", "typed_value"), path)
         _check_typed(group, path)
+
+
+def _check_group(group: Shape, allowed: tuple[str, ...], path: VariantPath) -> None:
+    check_known(_known_fields(group), allowed, path)
+    _check_names(group, group.fields, path)
+
+
+def _check_names(group: Shape, fields: Mapping[Any, Shape], path: VariantPath) -> None:
+    if len(fields) < group.field_count:
+        raise refuse("the group has duplicate field names", path, "duplicate-field")
 
 
 def _check_typed(group: Shape, path: VariantPath) -> None:
@@ -172,19 +186,25 @@ def _check_typed(group: Shape, path: VariantPath) -> None:
     if typed is None:
         return
     children = {WILDCARD: typed.element} if typed.is_list else dict(typed.fields)
+    if not typed.is_list:
+        _check_names(typed, children, path)
     for name, child in children.items():
         # Paths are made only where they are needed: wide schemas are checked for every read.
         fields = child.fields
         if not fields.keys() <= _VALUE_FIELDS:
             check_known(_known_fields(child), ("value", "typed_value"), path / name)
+        if len(fields) < child.field_count:
+            _check_names(child, fields, path / name)
         inner = fields.get("typed_value")
         if inner is not None and (inner.is_list or inner.fields):
             _check_typed(child, path / name)
 
 
 def _check_object(group: Shape, path: VariantPath) -> None:
-    check_known(_known_fields(group), ("untyped_value", "object", "array", "typed_value"), path)
+    _check_group(group, ("untyped_value", "object", "array", "typed_value"), path)
     inner, array = group.fields.get("object"), group.fields.get("array")
+    if inner is not None:
+        _check_names(inner, inner.fields, path)
     for name, child in inner.fields.items() if inner is not None else ():
         _check_object(child, path / name)
     if array is not None and array.is_list:
@@ -199,8 +219,9 @@ def _check_paths(group: Shape, path: VariantPath) -> None:
     untyped, typed = fields.get("untyped_value"), fields.get("typed_value")
     is_leaf = untyped is not None and untyped.is_binary
     if is_leaf or (typed is not None and not (typed.is_list or typed.fields)):
-        check_known(fields, ("typed_value", "untyped_value"), path)
+        _check_group(group, ("typed_value", "untyped_value"), path)
         return
+    _check_names(group, group.fields, path)
     for name, child in group.fields.items():
         _check_paths(child, path / name)
 

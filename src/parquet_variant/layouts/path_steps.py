@@ -77,6 +77,11 @@ class ArrowGroup:
         return {field.name: ArrowGroup(field.type, (*self.path, field.name)) for field in self.type}
 
     @property
+    def field_count(self) -> int:
+        """The number of fields of a struct, including fields of the same name."""
+        return int(self.type.num_fields) if pa.types.is_struct(self.type) else 0
+
+    @property
     def element(self) -> ArrowGroup:
         """The element of a list."""
         return ArrowGroup(self.type.value_type, (*self.path, self.type.value_field.name))

@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.inference.leaf_statistics import order_key
+from parquet_variant.inference.leaf_statistics import forget_inverted, order_key
 from parquet_variant.inference.statistics import upper_text
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate
@@ -64,6 +64,9 @@ class ColumnStatistics:
     may_be_nan: bool = True  # Whether there can be a NaN, which bounds do not include; True if unknown.
     # Returns whether no value equals a literal, from a bloom filter for instance; None without one.
     excludes: Callable[[pa.Scalar], bool] | None = None
+
+    def __post_init__(self) -> None:
+        forget_inverted(self)
 
     def may_be(self, side: Side, literal: pa.Scalar) -> bool:
         """See `PruningStatistics`."""

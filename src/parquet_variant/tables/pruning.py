@@ -48,6 +48,12 @@ class FileStatistics:
     # Whether there may be a NaN that the bounds do not cover: for all files, or for each.
     may_be_nan: bool | Mask = True
 
+    def __post_init__(self) -> None:
+        if self.lower is not None and self.upper is not None:
+            lower, upper = without_inverted(self.lower, self.upper)
+            object.__setattr__(self, "lower", lower)
+            object.__setattr__(self, "upper", upper)
+
     def may_be(self, side: Side, literal: pa.Scalar) -> Truth:
         """Return whether any value, NaN apart, may lie on that side of a literal."""
         bounds = self.lower if side in ("<", "<=") else self.upper
@@ -116,6 +122,21 @@ def path_statistics(
         low = pc.if_else(both, low, scalar(None, low.type))
         high = pc.if_else(both, high, scalar(None, high.type))
     return FileStatistics(files, low, high, True, may_be_value, False)
+
+
+def without_inverted(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return bounds of files, unknown where the lower one is above the upper one: one of them is wrong."""
+    kind = lower.type
+    if isinstance(kind, pa.BaseExtensionType):
+        pair = without_inverted(lower.storage, upper.storage)
+        return tuple(pa.ExtensionArray.from_storage(kind, bounds) for bounds in pair)
+    if pa.types.is_nested(kind) or pa.types.is_null(kind):
+        return lower, upper
+    inverted = pc.greater(lower, upper).fill_null(scalar(False, pa.bool_()))
+    if not inverted.true_count:
+        return lower, upper
+    kept = pc.invert(inverted)
+    return tuple(pc.if_else(kept, bounds, scalar(None, bounds.type)) for bounds in (lower, upper))
 
 
 def true_or_unknown(answers: pa.BooleanArray) -> Mask:
@@ -227,6 +248,7 @@ def keys_between(lower: pa.Array | None, upper: pa.Array | None, keys: Any, file
     unknown = np.ones(files, dtype=bool)
     if lower is None or upper is None or pa.types.is_floating(lower.type) or pa.types.is_nested(lower.type):
         return unknown
+    lower, upper = without_inverted(lower, upper)
     try:
         values = keys.cast(lower.type)
     except pa.ArrowException:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import io
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,9 @@ Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
 # Bytes that one thread decodes in a few milliseconds.
 _SMALL_BYTES = 128 << 10
 _SUFFIXES = (".parquet", ".parq", ".pq")
+# Maximum number of listings of a directory that is overwritten all the time.
+_LISTINGS = 20
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +275,29 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
         replace(file, partition=partition)
         for (file, _), partition in zip(files.values(), typed_partitions(texts), strict=True)
     ]
+
+
+def with_current_files(
+    source: Source,
+    filesystem: fs.FileSystem | None,
+    work: Callable[[list[ParquetSource]], Result],
+    located: list[ParquetSource] | None = None,
+) -> Result:
+    """Return the result of `work` over the files of `locate`; again with a new list if a commit removed one meanwhile.
+
+    `located`: the files, if they are located already.
+    """
+    sources = locate(source, filesystem) if located is None else located
+    for is_last in (*[False] * (_LISTINGS - 1), True):
+        try:
+            return work(sources)
+        except VariantFileError as error:
+            if error.reason != "cannot-open" or is_last:
+                raise
+            listed_before, sources = sources, locate(source, filesystem)
+            if [file.path for file in sources] == [file.path for file in listed_before]:
+                raise
+    raise AssertionError
 
 
 def _files_of(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _RelativeFile]:

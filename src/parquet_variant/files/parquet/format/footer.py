@@ -109,6 +109,11 @@ class SchemaNode:
         return {} if self.is_list else {node.name: node for node in self.children}
 
     @property
+    def field_count(self) -> int:
+        """The number of fields of a group, including fields of the same name; 0 for a leaf and for a list."""
+        return 0 if self.is_list else len(self.children)
+
+    @property
     def element(self) -> SchemaNode:
         """The element group of a list with three levels, or of an older form."""
         repeated = self.children[0]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode
-from parquet_variant.inference.leaf_statistics import LeafStatistics, merge_statistics, order_key
+from parquet_variant.inference.leaf_statistics import LeafStatistics, merge_statistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.types import TYPE_OF_ARROW
@@ -57,7 +57,7 @@ def leaf_statistics(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStat
     if not statistics.has_min_max or arrow is None:
         return LeafStatistics(values, nulls)
     lower, upper = _scalar(statistics.min_raw, arrow), _scalar(statistics.max_raw, arrow)
-    if lower is None or upper is None or order_key(lower) > order_key(upper):
+    if lower is None or upper is None:
         return LeafStatistics(values, nulls)
     return LeafStatistics(values, nulls, lower, upper)
 

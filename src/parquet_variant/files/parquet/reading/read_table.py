@@ -18,7 +18,14 @@ from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError, strings_of
 from parquet_variant.files.parquet.format.columns import find_variants, top_column
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
+from parquet_variant.files.parquet.format.files import (
+    OpenFile,
+    ParquetSource,
+    Source,
+    locate,
+    open_file,
+    with_current_files,
+)
 from parquet_variant.files.parquet.writing.nested import map_variants, tagged
 from parquet_variant.io.parallel import in_order, thread_count
 
@@ -71,8 +78,11 @@ def read_table(
         with open_file(parquet_source) as file:
             return partitioned_table(file, list(range(file.metadata.num_row_groups)), columns)
 
-    tables = list(in_order(read_source, locate(source, filesystem), thread_count(threads)))
-    return tables[0] if len(tables) == 1 else _concatenated(tables)
+    def read_files(sources: list[ParquetSource]) -> pa.Table:
+        tables = list(in_order(read_source, sources, thread_count(threads)))
+        return tables[0] if len(tables) == 1 else _concatenated(tables)
+
+    return with_current_files(source, filesystem, read_files)
 
 
 def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> pa.Schema:

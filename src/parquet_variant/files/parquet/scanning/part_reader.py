@@ -18,6 +18,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
+from parquet_variant.files.parquet.reading.read import variant_storage
 from parquet_variant.files.parquet.reading.read_table import plain_storage, plain_variants
 from parquet_variant.files.parquet.scanning.scan_plan import FilePlan, GroupPlan
 from parquet_variant.kernels.arrow_buffers import to_numpy
@@ -103,7 +104,7 @@ class PartReader:
             else:
                 assert plan.column is not None
                 if storage is None:
-                    storage = nested_array(table, plan.column.path)
+                    storage = variant_storage(table, plan.column)
                     if spans is None:
                         group = storage_group(storage)
                     else:

@@ -18,7 +18,7 @@ from pyarrow import fs
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.files.parquet.format.columns import top_column
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
 from parquet_variant.files.parquet.reading.read_table import plain_field
 from parquet_variant.files.parquet.report_text import counted
@@ -153,6 +153,8 @@ class Scan(PlannedQuery):
     threads: int | None = None
     coarse: bool = False
     dictionaries: frozenset[str] = frozenset()
+    # What `sources` were located from, if it was a path: a commit may remove files before they are read.
+    origin: tuple[Source, fs.FileSystem | None] | None = field(default=None, repr=False, compare=False)
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -261,7 +263,13 @@ class Scan(PlannedQuery):
 
     def of(self, files: Sequence[ParquetSource]) -> Scan:
         """Return the same query over other files."""
-        return replace(self, sources=tuple(files))
+        return replace(self, sources=tuple(files), origin=None)
+
+    def to_table(self) -> pa.Table:
+        """Return the whole result; files that a commit replaced meanwhile are listed again."""
+        if self.origin is None:
+            return super().to_table()
+        return with_current_files(*self.origin, lambda sources: self.of(sources).to_table(), list(self.sources))
 
     def read(self, task: ScanTask) -> Iterator[pa.Table]:
         """Yield the part of the result that belongs to a task."""
@@ -403,15 +411,45 @@ def scan(
     ...     pv.parquet.scan(folder, {"mag": "$.mag:double"}, "mag > 2").to_table().to_pydict()
     {'mag': [5.5]}
     """
+    return with_current_files(
+        source,
+        filesystem,
+        lambda sources: _planned(
+            sources, columns, where, column, skipping, errors, zone, threads, origin=(source, filesystem)
+        ),
+    )
+
+
+def _planned(
+    sources: list[ParquetSource],
+    columns: Mapping[str, object] | Sequence[str],
+    where: object = None,
+    column: str | None = None,
+    skipping: bool = True,
+    errors: Errors = "null",
+    zone: str = "UTC",
+    threads: int | None = None,
+    origin: tuple[Source, fs.FileSystem | None] | None = None,
+) -> Scan:
     thread_count(threads)
     check_choice("errors", errors, get_args(Errors))
-    sources = tuple(locate(source, filesystem))
     question = Question.of(columns, where)
     typed = question.columns
     if any(item.path is None for item in typed):
         typed = with_types(sources[0], typed)
     bound = question.bound(typed, zone)
-    return Scan(sources, bound.selection, bound.hidden, bound.predicate, column, skipping, errors, zone, threads)
+    return Scan(
+        tuple(sources),
+        bound.selection,
+        bound.hidden,
+        bound.predicate,
+        column,
+        skipping,
+        errors,
+        zone,
+        threads,
+        origin=origin,
+    )
 
 
 def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:

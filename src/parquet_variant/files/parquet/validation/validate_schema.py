@@ -51,7 +51,7 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
         violations.add("value-not-required", f"value is {value.repetition}: without typed_value it must be required")
     _check_fields(node, {"metadata", "value", "typed_value"}, VariantPath(), violations)
     _check_pair(node, VariantPath(), violations, top=True)
-    fatal = {"no-metadata", "not-binary", "no-value", "unsupported-type", "not-a-group", "repeated"}
+    fatal = {"duplicate-field", "no-metadata", "not-binary", "no-value", "unsupported-type", "not-a-group", "repeated"}
     return not any(violation.reason in fatal for violation in violations)
 
 
