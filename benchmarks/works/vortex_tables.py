@@ -70,13 +70,12 @@ def _ways(data: DataSet) -> dict[str, _Way]:
     return {
         "Parquet, shredded": parquet(shredded),
         "Parquet, unshredded": parquet(plain),
-        "Vortex, struct": vortex(shredded),
-        "Vortex, struct, not compact": vortex(shredded, compact=False),
-        "Vortex, columnar": vortex(plain, layout="columnar"),
+        "Vortex, struct": vortex(shredded, layout="struct"),
+        "Vortex, struct, not compact": vortex(shredded, layout="struct", compact=False),
         "Vortex, Variant type": vortex(plain),
-        "Vortex, Variant type, typed as far as it goes": vortex(shredded, layout="variant"),
+        "Vortex, Variant type, typed as far as it goes": vortex(shredded),
         "Vortex, struct, asked by polars": _Way(
-            lambda path: pv.vortex.write(path, shredded, mode="overwrite"), _ask_polars, _read_polars
+            lambda path: pv.vortex.write(path, shredded, layout="struct", mode="overwrite"), _ask_polars, _read_polars
         ),
         "vortex-data, Variant type": _Way(lambda path: _write_alone(path, plain), _ask_alone, _read_alone),
     }

@@ -33,7 +33,7 @@ def test_ingest_keeps_every_row(variant: Run, table: Path, usgs_sample: Path) ->
     if table.suffix == ".vortex":
         assert table.is_file()
         assert [item.name for item in table.parent.iterdir()] == [table.name]
-        assert pv.vortex.read(table).is_shredded
+        assert pv.vortex.inspect(table).columns[0].layouts == {"variant": 1}
     else:
         assert {item.suffix for item in table.iterdir()} == {".vortex", ""}
     done = variant("cat", table)
@@ -51,7 +51,12 @@ def test_query_answers_as_over_parquet(variant: Run, table: Path, earthquakes: P
     assert variant("query", table, sql, "--json").rows == variant("query", earthquakes, sql, "--json").rows
 
 
-def test_explain_names_what_is_read(variant: Run, table: Path) -> None:
+def test_explain_names_what_is_read(variant: Run, table: Path, tmp_path: Path) -> None:
+    report = variant("query", table, *SELECT, "--where", "mag > 5", "--explain", "--json").json
+    assert (report["rows_total"], report["columns"], report["layouts"]) == (1707, ["v"], ["variant"])
+    dest = tmp_path / f"struct{table.suffix}"
+    assert variant("rewrite", table, dest, "--layout", "struct").code == 0
+    table = dest
     report = variant("query", table, *SELECT, "--where", "mag > 5", "--explain", "--json").json
     assert (report["files_total"], report["rows_total"]) == (1, 1707)
     assert report["columns"] == ["v.properties.mag", "v.properties.place"]
@@ -94,11 +99,11 @@ def test_what_is_refused(variant: Run, table: Path, tmp_path: Path) -> None:
     assert "--strict" in variant("query", table, *SELECT, "--strict").error
     assert "Vortex" in variant("validate", table).error
     assert "--predict-from" in variant("inspect", table, "--predict-from", "x").error
-    assert "--layout" in variant("ingest", tmp_path, tmp_path / "p", "--layout", "columnar").error
+    assert "--layout" in variant("ingest", tmp_path, tmp_path / "p", "--layout", "struct").error
 
 
 @pytest.mark.parametrize("name", ["one.vortex", "directory"])
-@pytest.mark.parametrize("layout", ["variant", "struct", "columnar"])
+@pytest.mark.parametrize("layout", ["variant", "struct"])
 def test_layouts(variant: Run, tmp_path: Path, layout: str, name: str) -> None:
     rows = [{"n": number, "s": f"row {number}", "l": [number, "x"]} for number in range(300)]
     (tmp_path / "a.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -108,7 +113,7 @@ def test_layouts(variant: Run, tmp_path: Path, layout: str, name: str) -> None:
     assert variant("cat", dest).rows == rows
     expected = variant("inspect", dest, "--json").json["columns"][0]
     assert expected["layouts"] == {layout: 1}
-    assert expected["types"]["$['n']"] == (["integer"] if layout == "columnar" else ["bigint"])
+    assert expected["types"]["$['n']"] == ["bigint"]
     assert list(expected["in_bytes"]) == (["$['l']"] if layout == "variant" else [])
     assert layout in variant("inspect", dest).out
     asked = ["query", dest, "--select", "n=$.n:bigint", "--where", "n > 500"]

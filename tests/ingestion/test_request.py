@@ -12,7 +12,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.files.parquet.writing.options import WriterOptions
-from parquet_variant.files.vortex.files.writer import write as write_vortex
+from parquet_variant.files.vortex.writer import write as write_vortex
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, TextOptions
 
 ROWS = '{"a": 1, "b": "x"}\n{"a": 2}\n'

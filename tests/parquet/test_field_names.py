@@ -63,7 +63,7 @@ def test_delta_tables_have_the_names(tmp_path):
     assert report.ok, str(report)
 
 
-@pytest.mark.parametrize("layout", ["auto", "variant", "struct", "columnar"])
+@pytest.mark.parametrize("layout", ["auto", "variant", "struct"])
 def test_vortex_files_have_the_names(tmp_path, layout):
     """Where the library's own type lacked them, reading it ended the process."""
     pytest.importorskip("vortex")

@@ -77,7 +77,7 @@ def test_a_type_with_fewer_array_levels_than_wildcards_is_refused() -> None:
 def test_strict_elements_take_the_type_of_the_result() -> None:
     array = columns("t array<struct<n: bigint, l: array<string>>>")
     assert pv.get_variant_element(array, "$.t[*].n", "array<bigint>").to_pylist() == NUMBERS
-    assert pv.vortex.get_variant_element(array, "$.t[*].n", "array<bigint>").to_pylist() == NUMBERS
+    assert pv.get_variant_element(array, "$.t[*].n", "array<bigint>").to_pylist() == NUMBERS
 
 
 def test_conditions_of_dml_mean_the_same(tmp_path: Any) -> None:

@@ -45,8 +45,8 @@ def differences() -> list[str]:
             for name in _TYPES:
                 request = expr.pack({"x": expr.variant_get(expr.column("v"), ["a"], targets[name])})
                 theirs = file.to_repeated_scan(request).execute().to_arrow().read_all()["x"].to_pylist()
-                ours = pv.vortex.get_variant_element(array, "$.a", name).to_pylist()
-                cast = pv.vortex.get_variant_element(array, "$.a", name, cast=True).to_pylist()
+                ours = pv.get_variant_element(array, "$.a", name).to_pylist()
+                cast = pv.get_variant_element(array, "$.a", name, cast=True).to_pylist()
                 if theirs != ours:
                     lines.append(
                         "| " + " | ".join([f"{kind}: {_row(values)}", name, *map(_row, (theirs, ours, cast))]) + " |"

@@ -17,11 +17,10 @@ def table(array, *, nullable):
     return pa.table(column.columns, schema=pa.schema([column.schema.field("v").with_nullable(nullable)]))
 
 
-@pytest.mark.parametrize("layout", ["auto", "variant", "struct", "columnar"])
+@pytest.mark.parametrize("layout", ["auto", "variant", "struct"])
 @pytest.mark.parametrize("schema", [None, "a bigint"])
 @pytest.mark.parametrize("rows", [ROWS, ROWS[:2], []], ids=["mixed", "objects", "empty"])
 def test_nullability_is_declared(layout, schema, rows, tmp_path):
-    schema = None if layout == "columnar" else schema
     path = tmp_path / "a.vortex"
     for nullable in (False, True):
         array = pv.parse_json(rows)
@@ -33,9 +32,9 @@ def test_nullability_is_declared(layout, schema, rows, tmp_path):
         assert read.schema.field("v").nullable == nullable
         assert pv.vortex.dtype_of(read).nullable == nullable
         assert vortex.open(str(path)).to_arrow().schema.field("v").nullable == nullable
-        # Written again from what was read, in the columnar layout.
+        # Written again from what was read.
         again = tmp_path / "b.vortex"
-        pv.vortex.write(again, read, layout="columnar", mode="overwrite")
+        pv.vortex.write(again, read, mode="overwrite")
         assert str(pv.vortex.dtype_of(again)) == dtype
         assert pv.vortex.read(again).to_pylist() == array.to_pylist()
 
@@ -43,7 +42,7 @@ def test_nullability_is_declared(layout, schema, rows, tmp_path):
 def test_other_sources_of_a_dtype(tmp_path):
     array = pv.parse_json(ROWS)
     both = pv.vortex.variant_table({"v": array, "w": array})
-    assert str(pv.vortex.dtype_of(array)) == str(pv.vortex.dtype_of(pv.vortex.encode(array, "columnar"))) == "variant?"
+    assert str(pv.vortex.dtype_of(array)) == str(pv.vortex.dtype_of(pv.shred_variant(array, "a bigint"))) == "variant?"
     fixed = both.cast(pa.schema([both.schema.field("v").with_nullable(False), both.schema.field("w")]))
     pv.vortex.write(tmp_path / "a.vortex", fixed)
     for source in (tmp_path / "a.vortex", fixed, fixed.schema):

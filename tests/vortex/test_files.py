@@ -27,7 +27,7 @@ from parquet_variant.testing import shredding_schemas, variants
 # Not `vortex` alone: these tests' own directory has that name.
 pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
 
-LAYOUTS = ["auto", "variant", "struct", "columnar"]
+LAYOUTS = ["auto", "variant", "struct"]
 
 
 def rows_of(table):
@@ -78,8 +78,7 @@ def test_corpus_through_files(corpus_file, layout, tmp_path):
     array = pv.parquet.read(corpus_file)
     info = pv.vortex.write(tmp_path / "a.vortex", array, layout=layout)
     assert info.fallbacks == {}
-    chosen = "struct" if array.is_shredded else "variant"
-    assert info.layouts == {"v": chosen if layout == "auto" else layout}
+    assert info.layouts == {"v": "variant" if layout == "auto" else layout}
     found = pv.vortex.read(tmp_path / "a.vortex")
     assert list(found) == list(array)
     assert found.null_count == array.null_count
@@ -92,7 +91,6 @@ def test_any_values_under_any_schema(tmp_path_factory, data):
     schema = data.draw(st.none() | shredding_schemas(values))
     path = tmp_path_factory.mktemp("v") / "a.vortex"
     layout = data.draw(st.sampled_from(LAYOUTS))
-    schema = None if layout == "columnar" else schema
     array = pv.VariantArray.from_variants(values)
     pv.vortex.write(path, array, schema=schema, layout=layout, compact=data.draw(st.booleans()))
     assert list(pv.vortex.read(path)) == values
@@ -106,11 +104,32 @@ def test_every_type_has_a_typed_column(tmp_path):
     for value, kind in zip(values, kinds, strict=True):
         array = pv.VariantArray.from_pylist([value, None, "other", {"a": value}])
         path = tmp_path / "a.vortex"
-        info = pv.vortex.write(path, array, schema=f"struct<a: {kind}>", mode="overwrite")
+        info = pv.vortex.write(path, array, schema=f"struct<a: {kind}>", layout="struct", mode="overwrite")
         assert info.layouts == {"v": "struct"}, info
         found = pv.vortex.read(path)
         assert found.schema.to_ddl() == pv.ShreddingSchema.from_ddl(f"struct<a: {kind}>").to_ddl()
         assert found.equals(array), kind
+        # Vortex's own type keeps the type of a value, whether the library can type it or not.
+        fields = pv.VariantArray.from_pylist([{"a": value}, {"a": None}, None, {}])
+        fields = fields if kind != "decimal(9,2)" else fields[:1]
+        info = pv.vortex.write(path, fields, schema=f"struct<a: {kind}>", mode="overwrite")
+        assert info.layouts == {"v": "variant"}, info
+        found = pv.vortex.read(path)
+        assert found.equals(fields), kind
+        assert found[0]["a"].type == fields[0]["a"].type
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("schema", [None, "t timestamp_ntz_nanos", "t timestamp_nanos", "infer"])
+def test_whole_microseconds_in_nanoseconds_keep_their_type(tmp_path, layout, schema):
+    for kind in (pa.timestamp("ns"), pa.timestamp("ns", "UTC")):
+        table = pa.table({"t": pa.array([1_000_000, 2_000_001, 3_000_000, 0], kind)})
+        array = pv.cast_to_variant(pa.array(table.to_struct_array().combine_chunks()))
+        pv.vortex.write(tmp_path / "a.vortex", array, schema=schema, layout=layout, mode="overwrite")
+        found = pv.vortex.read(tmp_path / "a.vortex")
+        assert [value["t"].type for value in found] == [value["t"].type for value in array]
+        assert {str(value["t"].type) for value in array} <= {"timestamp_ntz_nanos", "timestamp_nanos"}
+        assert found.equals(array)
 
 
 def test_tables_keep_other_columns_and_several_variants(tmp_path):
@@ -122,7 +141,7 @@ def test_tables_keep_other_columns_and_several_variants(tmp_path):
     }  # fmt: skip
     for data in (columns, pv.vortex.variant_table(columns)):
         info = pv.vortex.write(tmp_path / "t.vortex", data, mode="overwrite")
-        assert info.layouts == {"one": "variant", "two": "struct"}
+        assert info.layouts == {"one": "variant", "two": "variant"}
         table = pv.vortex.read_table(tmp_path / "t.vortex")
         assert table.column_names == list(columns)
         assert table["id"].to_pylist() == [1, 2, None]
@@ -167,7 +186,7 @@ def test_variants_inside_of_other_columns(tmp_path, capsys, name, texts, plain):
 
 def test_shredded_and_unshredded_files_are_read_and_compacted_together(tmp_path):
     texts = ['{"n":%d}' % n for n in range(20)]  # noqa: UP031
-    for name, options in (("a", {"schema": "n bigint"}), ("b", {}), ("c", {"layout": "columnar"}), ("d", {})):
+    for name, options in (("a", {"schema": "n bigint"}), ("b", {}), ("c", {"layout": "struct"}), ("d", {})):
         pv.vortex.write(tmp_path / f"{name}.vortex", pv.parse_json(texts), **options)
     expected = sorted(texts * 4)
     assert sorted(pv.to_json(pv.vortex.read(tmp_path)).to_pylist()) == expected
@@ -225,13 +244,13 @@ def test_empty_and_all_null_columns(tmp_path):
 
 
 def test_a_file_that_lost_something_is_not_made(tmp_path, monkeypatch):
-    module = import_module("parquet_variant.files.vortex.files.writer")
+    module = import_module("parquet_variant.files.vortex.writer")
 
     written = module.stored_column
 
     def losing(array, layout, **options):
         kept, storage = written(array, layout, **options)
-        return (kept, storage) if layout == "variant" else (kept, storage.take(pa.array([0, 0])))
+        return (kept, storage) if layout == "struct" else (kept, pa.concat_arrays([storage[:1], storage[:1]]))
 
     array = pv.parse_json(['{"a": 1}', '{"a": 2}'])
     monkeypatch.setattr(module, "first_difference", lambda given, found: 1)
@@ -243,26 +262,26 @@ def test_a_file_that_lost_something_is_not_made(tmp_path, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(module, "stored_column", losing)
     info = pv.vortex.write(tmp_path / "a.vortex", array, schema="a bigint")
-    assert info.layouts == {"v": "variant"}
+    assert info.layouts == {"v": "struct"}
     assert pv.vortex.read(tmp_path / "a.vortex").to_pylist() == [{"a": 1}, {"a": 2}]
 
 
 def test_falls_back_to_the_layout_that_holds_the_column(tmp_path, monkeypatch):
-    module = import_module("parquet_variant.files.vortex.files.writer")
+    module = import_module("parquet_variant.files.vortex.writer")
     compare = module.first_difference
 
-    def no_typed(given, found):
-        has_typed = pa.types.is_struct(found.type) and found.type.get_field_index("typed_value") >= 0
-        return 0 if has_typed else compare(given, found)
+    def no_dtype(given, found):
+        is_dtype = pa.types.is_struct(found.type) and found.type.get_field_index("typed_value") < 0
+        return 0 if is_dtype else compare(given, found)
 
-    monkeypatch.setattr(module, "first_difference", no_typed)
+    monkeypatch.setattr(module, "first_difference", no_dtype)
     array = pv.parse_json(['{"a": 1}', None])
     info = pv.vortex.write(tmp_path / "a.vortex", array, schema="a bigint")
-    assert info.layouts == {"v": "variant"}
+    assert info.layouts == {"v": "struct"}
     assert "did not preserve" in info.fallbacks["v"]
     assert pv.vortex.read(tmp_path / "a.vortex").equals(array)
     with pytest.raises(VariantFileError):
-        pv.vortex.write(tmp_path / "b.vortex", array, schema="a bigint", layout="struct")
+        pv.vortex.write(tmp_path / "b.vortex", array, schema="a bigint", layout="variant")
 
 
 READ_ALL = "import sys, vortex; print(sum(batch.num_rows for batch in vortex.open(sys.argv[1]).to_arrow()))"
@@ -357,7 +376,7 @@ def test_without_the_library_the_error_names_the_extra():
     script = (
         "import sys; sys.modules['vortex'] = None\n"
         "import parquet_variant as pv\n"
-        "pv.vortex.encode(pv.parse_json(['1']), 'columnar')\n"
+        "pv.vortex.collect_statistics(pv.parse_json(['1']))\n"
         "try:\n    pv.vortex.read('a.vortex')\n"
         "except pv.VariantError as error:\n    assert 'parquet-variant[vortex]' in str(error)\n"
         "else:\n    raise SystemExit('no error')\n"
@@ -409,7 +428,7 @@ def files(tmp_path_factory):
     pv.parquet.write(folder / "a.parquet", array, schema=SCHEMA)
     info = pv.vortex.write(folder / "variant.vortex", array)
     assert info.layouts == {"v": "variant"}, info
-    for layout, schema in (("struct", SCHEMA), ("typed", SCHEMA), ("columnar", None)):
+    for layout, schema in (("struct", SCHEMA), ("typed", SCHEMA)):
         info = pv.vortex.write(
             folder / f"{layout}.vortex", array, schema=schema, layout="variant" if layout == "typed" else layout
         )
@@ -417,7 +436,7 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("layout", ["variant", "typed", "struct", "columnar"])
+@pytest.mark.parametrize("layout", ["variant", "typed", "struct"])
 @pytest.mark.parametrize(("columns", "where"), QUERIES, ids=str)
 def test_scans_answer_as_over_parquet(files, layout, columns, where):
     wanted = pv.parquet.scan(files / "a.parquet", columns, where).to_table()
@@ -454,15 +473,14 @@ def test_vortexs_own_extraction_answers_as_ours(tmp_path, kind, dtype):
     for path in (["a"], ["b", "c"], ["missing"]):
         asked = expr.pack({"x": expr.variant_get(expr.column("v"), path, nullable)})
         theirs = vortex.open(str(tmp_path / "a.vortex")).to_arrow(projection=asked).read_all()["x"].to_pylist()
-        assert theirs == pv.vortex.get_variant_element(array, "$." + ".".join(path), kind).to_pylist(), path
+        assert theirs == pv.get_variant_element(array, "$." + ".".join(path), kind).to_pylist(), path
 
 
-@pytest.mark.parametrize("layout", ["variant", "struct", "columnar"])
+@pytest.mark.parametrize("layout", ["variant", "struct"])
 def test_a_variant_at_a_path_returns_what_is_there(tmp_path, layout):
     array = pv.parse_json(['{"a": 1}', '{"a": null}', '{"b": 1}', None])
-    schema = None if layout == "columnar" else "a bigint"
     for rows in (array, array.take([0, 2, 3]), array.take([3])):
-        pv.vortex.write(tmp_path / "a.vortex", rows, schema=schema, layout=layout, mode="overwrite")
+        pv.vortex.write(tmp_path / "a.vortex", rows, schema="a bigint", layout=layout, mode="overwrite")
         scanned = pv.vortex.scan(tmp_path / "a.vortex", {"x": ("$.a", "variant")}).to_table().column("x")
         assert (
             pv.to_json(pv.VariantArray.from_arrow(scanned)).to_pylist()
@@ -477,15 +495,25 @@ def test_filters_on_typed_columns_are_left_to_vortex(files):
     }  # fmt: skip
     columns = {"n": "$.n:bigint", "s": "$.s:string", "x": "$.o.x:double", "w": "$.n:double"}
     for where, pushed in asked.items():
-        assert pv.vortex.scan(files / "struct.vortex", columns, where).filters_in_file is pushed, where
-        assert pv.vortex.scan(files / "variant.vortex", columns, where).filters_in_file is False
+        assert pv.vortex.scan(files / "struct.vortex", columns, where).explain().filters_in_file is pushed, where
+        assert pv.vortex.scan(files / "variant.vortex", columns, where).explain().filters_in_file is False
 
 
 def test_only_the_columns_on_the_path_are_asked_for(files):
     scan = pv.vortex.scan(files / "struct.vortex", {"n": "$.n:bigint", "x": "$.o.x:double", "k": "$.extra.k:boolean"})
-    parts = list(scan.parts.values())
+    parts = list(scan.files[0].parts.values())
     assert [part.levels for part in parts] == [("n",), ("o", "x"), ()]
     assert [part.only_value for part in parts] == [False, False, True]
+
+
+def test_bytes_that_are_read_are_counted(files):
+    counts = []
+    for columns in ({"n": "$.n:bigint"}, {"v": "$"}):
+        scan = pv.vortex.scan(files / "struct.vortex", columns)
+        assert scan.bytes_read == 0
+        scan.to_arrow()
+        counts.append(scan.bytes_read)
+    assert 0 < counts[0] < counts[1]
 
 
 @settings(max_examples=25)
@@ -503,10 +531,10 @@ def test_extraction_through_files_equals_ours(tmp_path_factory, data):
     target = data.draw(st.sampled_from(["bigint", "string", "double", "decimal(38,3)", "boolean", "binary"]))
     file = tmp_path_factory.mktemp("v") / "a.vortex"
     layout = data.draw(st.sampled_from(LAYOUTS))
-    pv.vortex.write(file, array, schema=None if layout == "columnar" else schema, layout=layout)
+    pv.vortex.write(file, array, schema=schema, layout=layout)
     for cast, wanted in (
         (True, pv.variant_get(array, str(path), target, errors="null")),
-        (False, pv.vortex.get_variant_element(array, str(path), target)),
+        (False, pv.get_variant_element(array, str(path), target)),
     ):
         found = pv.vortex.scan(file, {"x": (str(path), target)}, cast=cast).to_table()["x"]
         assert repr(found.to_pylist()) == repr(wanted.to_pylist()), (layout, cast)
@@ -545,15 +573,17 @@ def test_a_directory_is_read_as_its_files_are(tmp_path):
         pv.vortex.write(tmp_path / "t" / f"{name}.vortex", columns, schema=schema, layout="struct")
     assert pv.vortex.read(tmp_path / "t" / "[ab].vortex").is_shredded
     texts = ['{"n":1}', None, '{"n":1}', None, '{"n":"x"}']
-    for encoding in (None, "unshredded", "final"):
-        assert pv.to_json(pv.vortex.read(tmp_path / "t", encoding=encoding)).to_pylist() == texts
-    assert len(pv.vortex.read(tmp_path / "t", encoding="columnar")) == len(texts)
+    assert pv.to_json(pv.vortex.read(tmp_path / "t")).to_pylist() == texts
+    scan = pv.vortex.scan(tmp_path / "t", {"n": "$.n:string", "k": "k"})
+    assert scan.to_arrow().to_pydict() == {"n": ["1", None, "1", None, "x"], "k": ["a", "a", "b", "b", "c"]}
+    assert scan.explain().files == 3
     assert pv.vortex.read_table(tmp_path / "t" / "[ab].vortex")["k"].to_pylist() == ["a", "a", "b", "b"]
     assert pv.vortex.read_table(tmp_path / "t", ["k"])["k"].to_pylist() == ["a", "a", "b", "b", "c"]
-    with pytest.raises(VariantFileError, match=r"columns differ.*scan_files"):
+    with pytest.raises(VariantFileError, match=r"columns differ.*read paths with scan"):
         pv.vortex.read_table(tmp_path / "t")
-    with pytest.raises(VariantFileError, match="is a directory: use scan_files"):
-        pv.vortex.scan(tmp_path / "t", {"n": "$.n:int"})
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(VariantFileError, match="no Vortex file found"):
+        pv.vortex.scan(tmp_path / "empty", {"n": "$.n:int"})
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -577,25 +607,13 @@ def test_columns_that_are_not_nullable_stay_so(tmp_path, layout):
     assert not (tmp_path / "b.vortex").exists()
 
 
-def test_a_columnar_array_is_written_so_or_refused(tmp_path):
-    array = pv.vortex.encode(pv.parse_json(['{"a": 1}', None]), "columnar")
-    assert pv.vortex.write(tmp_path / "a.vortex", array).layouts == {"v": "columnar"}
-    assert pv.vortex.write(tmp_path / "b.vortex", {"x": array}, layout="columnar").layouts == {"x": "columnar"}
-    for options in ({"layout": "struct"}, {"layout": "variant"}, {"schema": "a bigint"}):
-        with pytest.raises(VariantError) as refused:
-            pv.vortex.write(tmp_path / "c.vortex", array, **options)
-        assert refused.value.reason == "bad-option"
-    assert not (tmp_path / "c.vortex").exists()
-    found = pv.vortex.read(tmp_path / "a.vortex", encoding="columnar")
-    assert found.to_variant().to_pylist() == [{"a": 1}, None]
-
-
-def test_wide_and_deep_values_lie_in_columns_and_bytes(tmp_path):
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_wide_and_deep_values(tmp_path, layout):
     often = {f"key {m}": m for m in range(240)}
     rows = [often | {f"rare {n} {m}": m for m in range(20)} | {"id": n} for n in range(20)]
     deep = ["[" * 200 + "1" + "]" * 200, '{"a":' * 200 + "1" + "}" * 200]
     array = pv.parse_json([*map(json.dumps, rows), *deep, '{"a": [[1], {"b\\u0000": 2}]}'])
-    pv.vortex.write(tmp_path / "a.vortex", array, layout="columnar")
+    pv.vortex.write(tmp_path / "a.vortex", array, layout=layout, schema="infer")
     assert list(pv.vortex.read(tmp_path / "a.vortex")) == list(array)
     for path in ("$.id", "$['key 3']", "$['key 239']", "$['rare 7 3']", "$.a[1]['b\\u0000']", "$.a.a.a"):
         found = pv.vortex.scan(tmp_path / "a.vortex", {"x": (path, "string")}).to_table()["x"]
@@ -610,7 +628,7 @@ def test_data_sets_through_files(data_set, tmp_path):
     lines, paths = data_set
     array = pv.parse_json(lines)
     texts = pv.to_json(array)
-    for schema, layout in ((None, "auto"), ("infer", "auto"), ("infer", "variant"), (None, "columnar")):
+    for schema, layout in ((None, "auto"), ("infer", "auto"), ("infer", "variant"), ("infer", "struct")):
         info = pv.vortex.write(tmp_path / "a.vortex", array, schema=schema, layout=layout, mode="overwrite")
         assert info.fallbacks == {}
         assert info.rows == len(lines)
@@ -638,3 +656,33 @@ def test_tables_for_the_library_are_read_by_it(tmp_path):
     assert pv.VariantArray.from_arrow(plain).schema == shredded.schema
     with pytest.raises(RuntimeError):  # otherwise `plain=True` is not needed any more
         vortex.io.write(plain, str(tmp_path / "b.vortex"))
+
+
+@pytest.mark.parametrize("kind", ["shredded", "json", "unshredded", "ingested"])
+def test_the_expression_of_vortex_works_on_files_of_the_default(tmp_path, kind):
+    vortex, expr = import_module("vortex"), import_module("vortex.expr")
+    texts = [f'{{"a": {n}, "s": "x{n}", "o": {{"b": {n}}}, "l": [{n}]}}' for n in range(10_000)] + [None, "null", "[1]"]
+    path = tmp_path / "a.vortex"
+    if kind == "json":
+        column = pa.ExtensionArray.from_storage(pa.json_(), pa.array(texts))
+        info = pv.vortex.write(path, pa.table({"v": column}), exact=True)
+    elif kind == "ingested":
+        lines = [text for text in texts if text is not None]
+        (tmp_path / "a.ndjson").write_text("\n".join(lines) + "\n")
+        pv.ingest(tmp_path / "a.ndjson", path, format="vortex")
+        texts = lines
+        info = None
+    else:
+        schema = "a bigint, s string, o struct<b: bigint>, l array<bigint>" if kind == "shredded" else None
+        info = pv.vortex.write(path, pv.parse_json(texts), schema=schema)
+    assert info is None or (info.layouts, info.fallbacks) == ({"v": "variant"}, {})
+    file = vortex.open(str(path))
+    assert "v=variant?" in str(file.dtype)
+    array = pv.parse_json(texts)
+    for fields, name, dtype in (
+        (["a"], "bigint", vortex.int_(64, nullable=True)), (["s"], "string", vortex.utf8(nullable=True)),
+        (["o", "b"], "bigint", vortex.int_(64, nullable=True)), (["l", 0], "bigint", vortex.int_(64, nullable=True)),
+    ):  # fmt: skip
+        request = expr.pack({"x": expr.variant_get(expr.column("v"), fields, dtype)})
+        theirs = file.to_repeated_scan(request, batch_size=8192).execute().to_arrow().read_all()["x"]
+        assert theirs.to_pylist() == pv.get_variant_element(array, str(pv.VariantPath(tuple(fields))), name).to_pylist()

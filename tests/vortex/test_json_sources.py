@@ -29,39 +29,37 @@ def only(tmp_path):
     return write(tmp_path / "j.vortex", j=json())
 
 
-def test_read_json_and_compress_of_a_json_column(only, tmp_path):
+def test_a_json_column_is_read_and_compressed(only, tmp_path):
     assert "vortex.json" in str(vortex.open(only).dtype)
     assert pv.vortex.read_json(only).storage.to_pylist() == CANONICAL
     assert pv.vortex.read_json(only, "j", exact=True).storage.to_pylist() == TEXTS
-    assert pv.to_json(pv.vortex.compress(only)).to_pylist() == CANONICAL
-    assert pv.vortex.compress(only, exact=True).texts.to_pylist() == [TEXTS[0], None, TEXTS[2], None]
-    assert pv.vortex.compress(json()).schema.get("$.a") is not None
+    assert pv.to_json(pv.vortex.compress_json(json())).to_pylist() == CANONICAL
+    assert pv.vortex.compress_json(json(), exact=True).texts.to_pylist() == [TEXTS[0], None, TEXTS[2], None]
+    assert pv.vortex.compress_json(json()).schema.get("$.a") is not None
     source = write(tmp_path / "k.vortex", id=[1, 2, 3, 4], j=json(kind=pa.large_string()), text=["1"] * 4)
-    info = pv.vortex.compress(source, tmp_path / "v.vortex", json=["text"], exact=True)
+    info = pv.vortex.write(tmp_path / "v.vortex", pv.vortex.read_table(source), json=["text"], exact=True)
     assert sorted(info.layouts) == ["j", "text"]
     assert pv.vortex.read_json(info.path, "j", exact=True).storage.to_pylist() == TEXTS
     assert pv.vortex.read_table(info.path)["id"].to_pylist() == [1, 2, 3, 4]
     schema = pv.ShreddingSchema.from_ddl("a bigint")
-    assert pv.vortex.compress(only, policy=schema).schema == schema
-    info = pv.vortex.compress(only, tmp_path / "w.vortex", policy=schema)
+    assert pv.vortex.compress_json(json(), schema).schema == schema
+    info = pv.vortex.write(tmp_path / "w.vortex", pv.vortex.read_table(only), schema=schema, layout="struct")
     assert pv.vortex.read(info.path).schema == schema
 
 
 def test_what_is_refused(only, tmp_path):
     plain = write(tmp_path / "p.vortex", id=[1], text=["{"])
     for call, match in (
-        (lambda: pv.vortex.compress(plain), "no column of the type vortex.json"),
-        (lambda: pv.vortex.compress(plain, json=["x"]), "json= names the column 'x'"),
+        (lambda: pv.vortex.write(tmp_path / "q.vortex", {"id": [1]}, json=["x"]), "json= names the column 'x'"),
         (lambda: pv.vortex.read_json(plain, "text"), "is not a Variant or JSON column"),
         (lambda: pv.vortex.read(only), "read JSON text \\(j\\) with read_json"),
         (lambda: pv.ingest(only, tmp_path / "d"), "name the column with json_column="),
     ):
         with pytest.raises(pv.VariantFileError, match=match):
             call()
-    with pytest.raises(pv.VariantError, match="dest= needs a Vortex file"):
-        pv.vortex.compress(json(), tmp_path / "x.vortex")
     with pytest.raises(pv.JsonError):
-        pv.vortex.compress(plain, json=["text"])
+        pv.vortex.write(tmp_path / "q.vortex", pv.vortex.read_table(plain), json=["text"])
+    assert not (tmp_path / "q.vortex").exists()
 
 
 def test_ingest_of_a_json_column(only, tmp_path):
@@ -106,7 +104,7 @@ def test_rewrite_and_diff_of_a_json_column(only, tmp_path, capsys):
     assert pv.parquet.read(info.path).schema.to_ddl() == "s string"
     (info,) = pv.vortex.rewrite(write(tmp_path / "e.vortex", j=json([])), tmp_path / "e.parquet")
     assert pv.parquet.read(info.path).to_pylist() == []
-    for other in ("a.parquet", "t", "columnar.vortex", "variant.vortex"):
+    for other in ("a.parquet", "t", "struct.vortex", "variant.vortex"):
         if layout := other.removesuffix(".vortex") * other.endswith("vortex"):
             pv.vortex.rewrite(tmp_path / "a.parquet", tmp_path / other, layout=layout)
         capsys.readouterr()
@@ -122,8 +120,7 @@ def test_invalid_json_has_its_file_column_and_row(tmp_path, capsys):
     source = write(tmp_path / "k.vortex", j=json(texts))
     for call in (
         lambda: pv.vortex.read_json(source),
-        lambda: pv.vortex.compress(source),
-        lambda: pv.vortex.compress(source, tmp_path / "v.vortex"),
+        lambda: pv.vortex.scan(source, {"a": "$.a"}).to_table(),
         lambda: pv.vortex.rewrite(source, tmp_path / "a.parquet"),
     ):
         with pytest.raises(pv.JsonError, match=r"column 'j' holds invalid JSON: .*; fix the row, or ingest") as raised:

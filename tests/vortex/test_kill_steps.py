@@ -45,7 +45,7 @@ def mortal():
     hook.left = None
 
 
-@pytest.mark.parametrize("options", [{"schema": "a bigint"}, {"layout": "columnar"}, {}], ids=str)
+@pytest.mark.parametrize("options", [{"schema": "a bigint"}, {"schema": "a bigint", "layout": "struct"}, {}], ids=str)
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_kill_at_any_step_leaves_the_old_file_or_the_new(tmp_path, mortal, is_there, options):
     old, new = pv.parse_json(['{"a": 1}']), pv.parse_json(['{"a": 2}', None])
@@ -79,7 +79,7 @@ def test_a_kill_at_any_step_leaves_the_old_file_or_the_new(tmp_path, mortal, is_
 _DIES = """
 import os, sys
 import parquet_variant as pv
-from parquet_variant.files.vortex.files import writer
+from parquet_variant.files.vortex import writer
 
 writer.append_trailer = lambda *_: os._exit(9)
 pv.vortex.write(sys.argv[1], pv.parse_json(["1"]))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.files.vortex.files.trailer import CheckedSource
+from parquet_variant.files.vortex.trailer import CheckedSource
 
 pytest.importorskip("vortex")
 
@@ -37,7 +37,9 @@ def answers(path):
     return pv.vortex.scan(path, ASKED).to_table()["a"].to_pylist()
 
 
-@pytest.mark.parametrize("options", [{"schema": "a bigint, b string"}, {"layout": "columnar"}, {"layout": "variant"}])
+@pytest.mark.parametrize(
+    "options", [{"schema": "a bigint, b string"}, {"schema": "a bigint", "layout": "struct"}, {"layout": "variant"}]
+)
 def test_a_file_that_stays_as_it_was_is_read_once(tmp_path, monkeypatch, reads, options):
     monkeypatch.setattr("parquet_variant.files.parquet.format.footer_cache.SETTLED_NS", 0)
     path = settled(tmp_path / "a.vortex", ROWS, **options)

@@ -15,7 +15,12 @@ from parquet_variant.tables.publishing import vortex_source
 
 vortex = pytest.importorskip("vortex", reason="vortex-data is not installed")
 
-LAYOUTS = {"a": ("auto", None), "b": ("columnar", None), "c": ("struct", "n bigint"), "sub/a": ("variant", "s string")}
+LAYOUTS = {
+    "a": ("auto", None),
+    "b": ("auto", "n bigint"),
+    "c": ("struct", "n bigint"),
+    "sub/a": ("variant", "s string"),
+}
 
 
 def texts(start, stop):

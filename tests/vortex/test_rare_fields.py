@@ -1,4 +1,4 @@
-"""Columnar files: what few rows have lies as bytes, what one column holds is read from that alone."""
+"""Fields of few rows, and fields with values of several types: scans answer as over Parquet files."""
 
 import json
 
@@ -30,38 +30,30 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rare")
     array = pv.parse_json(ROWS)
     pv.parquet.write(folder / "a.parquet", array)
-    pv.vortex.write(folder / "a.vortex", array, layout="columnar")
+    for layout in ("variant", "struct"):
+        pv.vortex.write(folder / f"{layout}.vortex", array, layout=layout, schema="infer")
     return folder
 
 
 @pytest.mark.parametrize("where", [None, "a is not null", "a > '95'", "a = 'no object' or a is null"])
 @pytest.mark.parametrize("columns", QUERIES, ids=str)
-def test_answers_are_those_of_parquet(files, columns, where):
+@pytest.mark.parametrize("layout", ["variant", "struct"])
+def test_answers_are_those_of_parquet(files, columns, where, layout):
     if where is not None and "'" in where and not columns["a"].endswith("string"):
         where = "a > 95" if ">" in where else "a = 91 or a is null"
     wanted = pv.parquet.scan(files / "a.parquet", columns, where).to_table()
     for options in ({}, {"pushdown": False}):
-        found = pv.vortex.scan(files / "a.vortex", columns, where, **options).to_table()
+        found = pv.vortex.scan(files / f"{layout}.vortex", columns, where, **options).to_table()
         for name in columns:
             pair = [pv.to_json(item[name]) if columns[name] == "$.rare" else item[name] for item in (found, wanted)]
             assert pair[0].to_pylist() == pair[1].to_pylist()
 
 
-def test_values_of_other_types_are_null_without_casts(files):
+@pytest.mark.parametrize("layout", ["variant", "struct"])
+def test_values_of_other_types_are_null_without_casts(files, layout):
     scan = pv.vortex.scan(
-        files / "a.vortex", {"a": "$.id:string", "b": "$.id:tinyint", "c": "$.rare:string"}, cast=False
+        files / f"{layout}.vortex", {"a": "$.id:string", "b": "$.id:tinyint", "c": "$.rare:string"}, cast=False
     )
     array = pv.parse_json(ROWS)
     for name, path, kind in (("a", "$.id", "string"), ("b", "$.id", "tinyint"), ("c", "$.rare", "string")):
         assert scan.to_table()[name].to_pylist() == pv.get_variant_element(array, path, kind).to_pylist()
-
-
-def test_only_what_is_needed_is_read(files):
-    def columns(asked):
-        return pv.vortex.scan_files(files / "a.vortex", {"a": asked}).explain().columns
-
-    assert columns("$.rare.deep:bigint") == ("v.rest",)
-    asked = {"a": ("$.id", "string"), "b": ("$.id", "tinyint"), "c": ("$.rare", "string")}
-    found = pv.vortex.scan(files / "a.vortex", asked, cast=False).to_table()
-    for name, (path, kind) in asked.items():
-        assert found[name].to_pylist() == pv.get_variant_element(pv.parse_json(ROWS), path, kind).to_pylist()

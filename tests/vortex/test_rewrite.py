@@ -9,6 +9,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import main
+from parquet_variant.files.vortex.library import open_file
 from parquet_variant.interop.json_rows import json_rows
 
 pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
@@ -41,14 +42,14 @@ def run(capsys, *words):
     return code, shown.out + shown.err
 
 
-@pytest.mark.parametrize("layout", [None, "unshredded", "final", "variant", "struct", "columnar"])
+@pytest.mark.parametrize("layout", [None, "unshredded", "final", "variant", "struct"])
 def test_parquet_to_vortex_and_back(layout, tmp_path, capsys):
     pv.parquet.write(tmp_path / "a.parquet", rows())
     words = [] if layout is None else ["--layout", layout]
     assert run(capsys, "rewrite", tmp_path / "a.parquet", tmp_path / "b.vortex", *words)[0] == 0
     assert run(capsys, "rewrite", tmp_path / "b.vortex", tmp_path / "c.parquet")[0] == 0
     assert run(capsys, "rewrite", tmp_path / "b.vortex", tmp_path / "d.vortex")[0] == 0
-    stored = {None: "struct", "unshredded": "variant", "final": "struct"}.get(layout, layout)
+    stored = {None: "variant", "unshredded": "variant", "final": "struct"}.get(layout, layout)
     for name in ("b", "d"):
         assert pv.vortex.inspect(tmp_path / f"{name}.vortex").columns[0].layouts == {stored: 1}
         check(pv.vortex.read_table(tmp_path / f"{name}.vortex"))
@@ -56,7 +57,7 @@ def test_parquet_to_vortex_and_back(layout, tmp_path, capsys):
     check(back)
     assert not back.schema.field("id").nullable
     shredded = pv.parquet.read(tmp_path / "c.parquet").schema
-    assert (shredded is not None) == (layout in (None, "final", "struct", "columnar"))
+    assert (shredded is not None) == (layout in (None, "final", "struct", "variant"))
     if layout is None:
         assert shredded.to_ddl() == "a bigint, b array<bigint>"
 
@@ -65,15 +66,16 @@ def test_drafts_schemas_and_nested_variants(tmp_path):
     for layout in ("draft-paths", "draft-object"):
         pv.parquet.write(tmp_path / f"{layout}.parquet", rows(layout=layout, schema="a bigint"))
         (info,) = pv.vortex.rewrite(tmp_path / f"{layout}.parquet", tmp_path / f"{layout}.vortex")
-        assert info.layouts == {"v": "struct"}
+        assert info.layouts == {"v": "variant"}
         check(pv.vortex.read_table(info.path))
     for schema in ("a double", "infer"):
         for dest in ("e.vortex", "e.parquet"):
             (info,) = pv.vortex.rewrite(
                 tmp_path / "draft-paths.vortex", tmp_path / dest, schema=schema, mode="overwrite", column="v"
             )
-            read = pv.vortex.read if dest.endswith("vortex") else pv.parquet.read
-            assert read(info.path).schema.get("$.a").type is not None
+            is_vortex = dest.endswith("vortex")
+            written = open_file(info.path).shredding_schema("v") if is_vortex else pv.parquet.read(info.path).schema
+            assert written.get("$.a").type is not None
     variants = pv.parse_json(['{"n": 1}', "2"])
     inner = pa.StructArray.from_arrays([variants.storage], fields=[variants.arrow_field.with_name("w")])
     nested = pa.table({"s": inner, "v": variants.storage}, schema=pa.schema([
@@ -117,7 +119,7 @@ def test_what_is_refused(tmp_path, capsys):
     pv.vortex.write(tmp_path / "a.vortex", rows())
     for words, match in (
         (("b.vortex", "--layout", "draft-paths"), "the layout of Vortex files is 'draft-paths'"),
-        (("b.parquet", "--layout", "columnar"), "the layout of Parquet files is 'columnar'"),
+        (("b.parquet", "--layout", "struct"), "the layout of Parquet files is 'struct'"),
         (("b.vortex", "--engine", "spark"), "Parquet files as Parquet files only"),
         (("b.vortex", "--compression", "lz4"), "--compression applies to Parquet"),
         (("b.vortex", "--no-annotation"), "--no-annotation applies to Parquet"),
@@ -143,17 +145,17 @@ def test_optimize(tmp_path, capsys):
         read = pv.vortex.read_table(file)
         check(read.slice(0, len(TEXTS)))
         check(read.slice(len(TEXTS)))
-        assert pv.vortex.read(file).schema.to_ddl() == "b array<bigint>"
+        assert open_file(file).shredding_schema("v").to_ddl() == "b array<bigint>"
     assert "nothing to do" in run(capsys, "optimize", tmp_path / "d", "--schema", "b array<bigint>")[1]
-    # Columnar files have no schema; original texts are kept.
+    # Layouts and original texts are kept.
     for name in ("1", "2"):
         pv.vortex.write(
-            tmp_path / f"c/{name}.vortex", {"j": pa.array(['{"a": 1.0}'])}, json=["j"], exact=True, layout="columnar"
+            tmp_path / f"c/{name}.vortex", {"j": pa.array(['{"a": 1.0}'])}, json=["j"], exact=True, layout="struct"
         )
     result = pv.vortex.optimize(tmp_path / "c")
-    assert (result.files_removed, result.files_added, result.schema) == (2, 1, None)
+    assert (result.files_removed, result.files_added) == (2, 1)
     (file,) = pv.vortex.vortex_files(tmp_path / "c")
-    assert pv.vortex.inspect(file).columns[0].layouts == {"columnar": 1}
+    assert pv.vortex.inspect(file).columns[0].layouts == {"struct": 1}
     assert pv.vortex.read_json(file, exact=True).storage.to_pylist() == ['{"a": 1.0}'] * 2
     assert pv.vortex.optimize(tmp_path / "c").files_removed == 0
     with pytest.raises(pv.VariantFileError, match="not a directory"):

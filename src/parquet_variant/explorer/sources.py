@@ -132,10 +132,10 @@ def _of_iceberg(path: str, column: str | None, version: int | None, catalog: Any
 
 
 def _of_vortex(path: str, column: str | None) -> ExploreReport:
-    from parquet_variant.files.vortex.files.library import open_file as open_vortex
-    from parquet_variant.files.vortex.files.paths import vortex_files
-    from parquet_variant.files.vortex.files.reader import choose_path_column
-    from parquet_variant.files.vortex.scanning.file_scans import scan_files
+    from parquet_variant.files.vortex.library import open_file as open_vortex
+    from parquet_variant.files.vortex.paths import vortex_files
+    from parquet_variant.files.vortex.reader import choose_path_column
+    from parquet_variant.files.vortex.scanner import scan as scan_files
 
     files = vortex_files(path)
     name = choose_path_column(open_vortex(files[0]), column)

@@ -203,7 +203,7 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
             if head.startswith(_ARROW_FILE):
                 yield from _arrow_file_tables(split.file)
             elif head.startswith(_VORTEX):
-                from parquet_variant.files.vortex.files.reader import iter_tables
+                from parquet_variant.files.vortex.reader import iter_tables
 
                 yield from iter_tables(split.file.name.removeprefix("file://"))
             elif head.startswith(_ARROW_STREAM):

@@ -56,7 +56,7 @@ def _check_table_files(options: Mapping[str, Any]) -> None:
 
 def _check_vortex(options: Mapping[str, Any]) -> None:
     # Deferred, because loading the Vortex writer takes longer than checking the options of the other formats.
-    from parquet_variant.files.vortex.files.writer import check_options
+    from parquet_variant.files.vortex.writer import check_options
 
     check_options(**options)
 

@@ -320,10 +320,10 @@ def _json_batches(files: Sequence[InputFile], text: TextOptions) -> Iterator[Row
 
 
 def _of_vortex(name: str, path: str, column: str | None) -> DataSet:
-    from parquet_variant.files.vortex.files.library import open_file as open_vortex
-    from parquet_variant.files.vortex.files.paths import vortex_files
-    from parquet_variant.files.vortex.files.reader import choose_path_column
-    from parquet_variant.files.vortex.scanning.file_scans import scan_files
+    from parquet_variant.files.vortex.library import open_file as open_vortex
+    from parquet_variant.files.vortex.paths import vortex_files
+    from parquet_variant.files.vortex.reader import choose_path_column
+    from parquet_variant.files.vortex.scanner import scan as scan_files
 
     files = vortex_files(path)
     variant = choose_path_column(open_vortex(files[0]), column)
@@ -333,7 +333,7 @@ def _of_vortex(name: str, path: str, column: str | None) -> DataSet:
 
 
 def _vortex_batches(files: Sequence[str], column: str) -> Iterator[RowBatch]:
-    from parquet_variant.files.vortex.scanning.file_scans import scan_files
+    from parquet_variant.files.vortex.scanner import scan as scan_files
 
     for file in files:
         first_row = 0

@@ -25,7 +25,7 @@ ReportFormat: TypeAlias = Literal["text", "json", "junit", "github"]
 OutputFormat: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]
 # How Variants are stored in columns of Parquet and Vortex files, and what to do if typed and untyped columns conflict.
 Layout: TypeAlias = Literal["unshredded", "final", "draft-paths", "draft-object"]
-VortexLayout: TypeAlias = Literal["auto", "variant", "struct", "columnar"]
+VortexLayout: TypeAlias = Literal["auto", "variant", "struct"]
 AnyLayout: TypeAlias = Literal[Layout, VortexLayout]
 OnConflict: TypeAlias = Literal["error", "typed"]
 # What to do with a value that cannot be cast to the type of a path.

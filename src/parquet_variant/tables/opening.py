@@ -238,7 +238,7 @@ def is_vortex(path: Any) -> bool:
     """
     if _is_parquet(path):
         return False
-    from parquet_variant.files.vortex.files.paths import vortex_files
+    from parquet_variant.files.vortex.paths import vortex_files
 
     return bool(vortex_files(os.fspath(path)))
 

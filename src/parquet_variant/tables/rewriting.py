@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from parquet_variant.files.parquet.operations.rewrite import rewrite as rewrite_parquet
-from parquet_variant.files.vortex.files.rewriting import rewrite as rewrite_vortex
+from parquet_variant.files.vortex.rewriting import rewrite as rewrite_vortex
 from parquet_variant.io.engine import Engine
 from parquet_variant.support.choices import VortexLayout
 from parquet_variant.tables.opening import is_vortex

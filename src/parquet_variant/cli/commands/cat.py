@@ -136,9 +136,9 @@ def _parts_of_tables(
 def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]:
     """Yield the rows of Vortex files in batches of some thousand rows; a column of JSON text is like a Variant."""
     from parquet_variant.arrays.variant_array import VariantArray
-    from parquet_variant.files.vortex.files.library import open_file
-    from parquet_variant.files.vortex.files.paths import vortex_files
-    from parquet_variant.files.vortex.files.reader import choose_path_column, iter_variant_tables
+    from parquet_variant.files.vortex.library import open_file
+    from parquet_variant.files.vortex.paths import vortex_files
+    from parquet_variant.files.vortex.reader import choose_path_column, iter_variant_tables
 
     for name in vortex_files(path):
         file = open_file(name)

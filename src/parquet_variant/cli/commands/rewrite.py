@@ -41,7 +41,7 @@ def command(
         AnyLayout | None,
         typer.Option(
             help="Layout of the files (default: unchanged). Of Parquet: unshredded, final, draft-paths, draft-object; "
-            "of Vortex: auto, variant, struct, columnar.",
+            "of Vortex: auto, variant, struct.",
             show_default=False,
         ),
     ] = None,
@@ -196,7 +196,7 @@ def _write_rows(
 
 def _tables(source: str, source_format: str, catalog: str | None) -> Iterator[Any]:
     from parquet_variant.cli.options.tables import read_catalog
-    from parquet_variant.files.vortex.files.rewriting import source_files, tables_of
+    from parquet_variant.files.vortex.rewriting import source_files, tables_of
     from parquet_variant.tables import delta, iceberg
 
     if source_format == "delta":

@@ -1,4 +1,4 @@
-"""Vortex's RFC for a Variant type, implemented over arrays and over Vortex files.
+"""Vortex files with Variant columns, and what Vortex's RFC for a Variant type defines over arrays.
 
 Owns the public names of ``pv.vortex`` and loads each on first use. No module here has the name of a public function,
 because the module would hide the function.
@@ -11,22 +11,17 @@ from parquet_variant.support.lazy_names import lazy_names
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
     "arrays.chunked_array": "ChunkedVariantArray",
-    "ops.get_variant_element": "VariantScalar",
-    "files.vortex.columnar.columnar_variant": "ColumnarVariant",
-    "files.vortex.files.compressing": "compress",
-    "files.vortex.files.inspecting": "dtype_of inspect",
-    "files.vortex.files.optimizing": "optimize",
-    "files.vortex.files.paths": "vortex_files",
-    "files.vortex.files.reader": "iter_tables read read_json read_table",
-    "files.vortex.files.rewriting": "rewrite",
-    "files.vortex.files.storing": "variant_table",
-    "files.vortex.files.writer": "VortexFileInfo write",
-    "files.vortex.logical.encodings": "ENCODINGS VariantDType VariantEncoding answers encode encoding_of",
-    "files.vortex.logical.get_element": "get_variant_element get_variant_scalar matching_rows",
-    "files.vortex.logical.json_columns": "JsonColumn compress_json decompress_json",
-    "files.vortex.logical.range_statistics": "RangeStatistics collect_statistics",
-    "files.vortex.scanning.file_scans": "VortexFilesScan scan_files",
-    "files.vortex.scanning.scanner": "VortexScan scan",
+    "files.vortex.dtype": "VariantDType",
+    "files.vortex.inspecting": "dtype_of inspect",
+    "files.vortex.json_columns": "JsonColumn compress_json decompress_json",
+    "files.vortex.optimizing": "optimize",
+    "files.vortex.paths": "vortex_files",
+    "files.vortex.range_statistics": "RangeStatistics collect_statistics matching_rows",
+    "files.vortex.reader": "iter_tables read read_json read_table",
+    "files.vortex.rewriting": "rewrite",
+    "files.vortex.scanner": "VortexScan scan scan_files",
+    "files.vortex.storing": "variant_table",
+    "files.vortex.writer": "VortexFileInfo write",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names

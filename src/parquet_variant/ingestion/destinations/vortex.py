@@ -1,6 +1,6 @@
 """Vortex files as the destination of an ingest: tasks write and verify files, and the driver commits them.
 
-`files.vortex.files.writer` writes a file.
+`files.vortex.writer` writes a file.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.writing.conform import conform
-from parquet_variant.files.vortex.files.library import vortex
-from parquet_variant.files.vortex.files.paths import SUFFIX
-from parquet_variant.files.vortex.files.reader import read
-from parquet_variant.files.vortex.files.writer import write
-from parquet_variant.files.vortex.logical.json_columns import JsonColumn
+from parquet_variant.files.vortex.json_columns import JsonColumn
+from parquet_variant.files.vortex.library import vortex
+from parquet_variant.files.vortex.paths import SUFFIX
+from parquet_variant.files.vortex.reader import read
+from parquet_variant.files.vortex.writer import write
 from parquet_variant.ingestion.destination import Destination, FileDestination, Work
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
@@ -35,7 +35,7 @@ class VortexFileDestination(FileDestination):
 
     def work(self, plan: TaskPlan) -> Work:
         """Start the job and return the function that every task runs."""
-        self._schema = None if self._request.write.get("layout") == "columnar" else plan.schema
+        self._schema = plan.schema
         return super().work(plan)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from parquet_variant.errors import TableError, VariantError, check_choice
-from parquet_variant.files.vortex.files.paths import vortex_files
+from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.tables.delta.log.snapshot import snapshot
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table

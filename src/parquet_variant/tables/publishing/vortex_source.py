@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from parquet_variant.errors import TableError
-from parquet_variant.files.vortex.files.library import open_file
-from parquet_variant.files.vortex.files.paths import SUFFIX, some_vortex_files
-from parquet_variant.files.vortex.files.rewriting import write_shredded_parquet
+from parquet_variant.files.vortex.library import open_file
+from parquet_variant.files.vortex.paths import SUFFIX, some_vortex_files
+from parquet_variant.files.vortex.rewriting import write_shredded_parquet
 from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.locations import absolute_location

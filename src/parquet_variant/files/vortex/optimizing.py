@@ -27,13 +27,11 @@ from parquet_variant.files.parquet.operations.optimize import (
     optimize_directory,
     staged_file,
 )
-from parquet_variant.files.vortex.files.library import OpenVortexFile, open_file, vortex
-from parquet_variant.files.vortex.files.paths import SUFFIX, some_vortex_files
-from parquet_variant.files.vortex.files.reader import choose_variant, original_texts, read, read_table
-from parquet_variant.files.vortex.files.storing import StoredLayout
-from parquet_variant.files.vortex.files.trailer import ColumnNote
-from parquet_variant.files.vortex.files.writer import VortexColumn, write
-from parquet_variant.files.vortex.logical.json_columns import JsonColumn
+from parquet_variant.files.vortex.json_columns import JsonColumn
+from parquet_variant.files.vortex.library import open_file, vortex
+from parquet_variant.files.vortex.paths import SUFFIX, some_vortex_files
+from parquet_variant.files.vortex.reader import choose_variant, original_texts, read, read_table
+from parquet_variant.files.vortex.writer import VortexColumn, write
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
@@ -66,8 +64,7 @@ def optimize(
 ) -> OptimizeResult:
     """Compact the small Vortex files of a directory, re-shredding files where that saves space; no row changes.
 
-    Columns in the columnar layout, and with typed fields inside Vortex's Variant type, keep their layout and are only
-    compacted. Each new file is written in memory.
+    Each column keeps its layout. Each new file is written in memory.
 
     Parameters
     ----------
@@ -118,15 +115,8 @@ def _described(source: _VortexFile, column: str | None) -> ShreddedFile:
     # The columns that must be equal in files to be merged; of the chosen column only the layout.
     others = [(field if field.name != name else field.name) for field in file.schema]
     texts = [note.has_texts for note in file.notes.values()]
-    kept = {column: _kept_layout(file, column) for column in file.layouts}
-    schema = None if kept[name] else file.shredding_schema(name)
-    return ShreddedFile(source, schema, len(file), f"{others} {kept} {texts}")
-
-
-def _kept_layout(file: OpenVortexFile, column: str) -> tuple[StoredLayout, ShreddingSchema | None] | None:
-    """Return layout and schema of a column that is only compacted: columnar, or typed inside Vortex's Variant type."""
-    layout, schema = file.layouts[column], file.notes.get(column, ColumnNote()).schema
-    return (layout, schema) if layout == "columnar" or (layout == "variant" and schema is not None) else None
+    key = f"{others} {file.layouts} {texts}"
+    return ShreddedFile(source, file.shredding_schema(name), len(file), key)
 
 
 def _profile(task: int, attempt: int, source: _VortexFile, *, column: str | None) -> Profile:
@@ -160,9 +150,10 @@ def _merged(
             )
             continue
         arrays = [VariantArray.from_arrow(part) for part in parts]
-        layout, kept_schema = _kept_layout(files[0], field.name) or (None, None)
-        values = _joined(arrays, schema if field.name == main and layout is None else kept_schema)
-        notes = files[0].notes.get(field.name, ColumnNote())
+        layout = files[0].layouts[field.name]
+        own_schema = files[0].shredding_schema(field.name)
+        values = _joined(arrays, schema if field.name == main and schema is not None else own_schema)
+        notes = files[0].note(field.name)
         content: VariantArray | JsonColumn = values
         if notes.is_json:
             texts = [original_texts(file, field.name) for file in files]
@@ -172,12 +163,10 @@ def _merged(
     return staged, info.rows, info.bytes
 
 
-def _joined(arrays: list[VariantArray], schema: ShreddingSchema | None) -> VariantArray:
-    """Return the rows of all arrays, shredded by a schema, or by their own if it is the same."""
-    if schema is None and all(array.storage.type == arrays[0].storage.type for array in arrays):
+def _joined(arrays: list[VariantArray], schema: ShreddingSchema) -> VariantArray:
+    """Return the rows of all arrays, shredded by a schema."""
+    is_shredded = all(array.schema == schema and array.storage.type == arrays[0].storage.type for array in arrays)
+    if is_shredded:
         return VariantArray.concat(arrays)
     rows = VariantArray.concat([array.to_unshredded() for array in arrays])
-    if schema is None or schema.kind == "variant":
-        return rows
-
-    return shred_variant(rows, schema)
+    return rows if schema.kind == "variant" else shred_variant(rows, schema)

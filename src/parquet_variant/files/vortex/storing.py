@@ -1,104 +1,31 @@
-"""The layouts of a Variant column in a Vortex file, and the check that the file preserves the column.
+"""Variant columns in the form that a Vortex file stores, and the check that the file preserves them.
 
-Owns the three layouts, conversion of columns into a layout and back, the limits of the library's own Variant type, and
-the comparison with the values that are read back. `columnar.storage` stores the columnar encoding; `write` and `read`
-own the file.
-
-===========  ================================================================  ============================
-layout       storage                                                           another Vortex reader sees
-===========  ================================================================  ============================
-variant      Vortex's own Variant type; scalars at the top may be typed in it  a Variant
-struct       the Arrow storage struct: typed columns next to the residual      that struct
-columnar     a discriminator and one column per type, for every path           that struct
-===========  ================================================================  ============================
+Owns the conversion of columns into a layout and back, and the comparison with the values that are read back. `dtype`
+owns the choice of layouts; `write` and `read` own the file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import (
-    EXTENSION_METADATA,
-    import_variant,
-    is_storage,
-    is_variant_field,
-    plain_metadata,
-)
+from parquet_variant.arrays.capsules import EXTENSION_METADATA, import_variant, plain_metadata
 from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 from parquet_variant.arrays.chunked_array import variant_table as table_of_columns
-from parquet_variant.arrays.parts import columns_of, stored_columns, with_columns
+from parquet_variant.arrays.parts import stored_columns, with_columns
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import without_encoding
 from parquet_variant.files.parquet.writing.conform import null_where_missing
-from parquet_variant.files.vortex.columnar.columnar_variant import ColumnarVariant
-from parquet_variant.files.vortex.columnar.storage import from_storage, is_columnar_storage, to_storage, whole_rows
-from parquet_variant.files.vortex.logical.encodings import AnyVariant
-from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.files.vortex.dtype import StoredLayout, within_dtype
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.equals import equals
-from parquet_variant.ops.shred_variant import shred_variant
-from parquet_variant.path import VariantPath
 from parquet_variant.support import arrow_compute as pc
-
-StoredLayout = Literal["variant", "struct", "columnar"]
-LAYOUTS: tuple[StoredLayout, ...] = get_args(StoredLayout)
 
 # The library closes a block at 8,192 rows if its buffers have a megabyte; it counts whole buffers.
 _BLOCK_BYTES = 1 << 20
-_NOT_IN_DTYPE = {
-    "array": "vortex-data fails or crashes on shredded lists",
-    "object": "vortex-data returns null below shredded objects",
-    "variant": "vortex-data loses fields that are shredded without a type",
-}
-_UUID = "vortex-data has no uuid type"
-_RESIDUAL = "some values have other types: vortex-data then fails on a part of the rows"
-_ROOT = "vortex-data can type only fields"
-
-
-def layout_of(field: pa.Field) -> StoredLayout | None:
-    """Return the layout of a file's column; None if the column is not a Variant."""
-    if is_variant_field(field):
-        return "variant"
-    if is_storage(field.type):
-        return "struct"
-    return "columnar" if is_columnar_storage(field.type) else None
-
-
-def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
-    """Return the array, shredded as far as Vortex's own type allows, and the reason for each path that is not typed.
-
-    >>> import parquet_variant as pv
-    >>> array = pv.shred_variant(pv.parse_json(['{"a": 1, "b": [1]}']), "a bigint, b array<bigint>")
-    >>> storage, in_bytes = within_dtype(array)
-    >>> storage.schema.to_ddl(), list(in_bytes)
-    ('a bigint', ["$['b']"])
-    """
-    if array.schema is None:
-        return array, {}
-    in_bytes: dict[str, str] = {}
-    typed_fields = {}
-    top = columns_of(array.storage).get("typed_value")
-    for name, node in array.schema.fields:
-        field = columns_of(columns_of(top)[name])
-        reason = _UUID if node.type == pa.uuid() else _NOT_IN_DTYPE.get(node.kind)
-        if reason is None and "value" in field and field["value"].null_count < len(array):
-            reason = _RESIDUAL
-        if reason is None:
-            typed_fields[name] = node
-        else:
-            in_bytes[str(VariantPath() / name)] = reason
-    if array.schema.kind != "object":
-        in_bytes["$"] = _NOT_IN_DTYPE.get(array.schema.kind, _ROOT)
-    if not in_bytes:
-        return array, {}
-    unshredded = array.to_unshredded()
-    if not typed_fields:
-        return unshredded, in_bytes
-    return shred_variant(unshredded, ShreddingSchema.object(typed_fields)), in_bytes
 
 
 def variant_table(columns: Mapping[str, Any], *, plain: bool = True) -> pa.Table:
@@ -137,7 +64,9 @@ def _within_dtype(column: Any) -> Any:
     return within_dtype(column)[0] if isinstance(column, VariantArray) and column.layout == "final" else column
 
 
-def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = True) -> tuple[pa.Field, pa.StructArray]:
+def stored_column(
+    array: VariantArray, layout: StoredLayout, *, nullable: bool = True
+) -> tuple[pa.Field, pa.StructArray]:
     """Return the field (without a name) and the array that store a column in a layout; ``nullable`` if rows may be
     absent.
 
@@ -145,38 +74,17 @@ def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = T
     >>> field.metadata[b"ARROW:extension:name"]
     b'arrow.parquet.variant'
     """
-    if layout == "columnar":
-        storage = to_storage(array if isinstance(array, ColumnarVariant) else ColumnarVariant.from_variant(array))
-        if not nullable:  # every row has a value, so every row has a discriminator
-            kinds = [field.with_nullable(field.name != "discriminator") for field in storage.type]
-            storage = pa.StructArray.from_arrays(storage.flatten(), fields=kinds)
-        return pa.field("", storage.type, nullable=nullable), storage
-    assert isinstance(array, VariantArray)
     if layout == "struct":
-        storage = _without_empty_values(_null_in_children(array.storage), rows=array.storage)
+        storage = _without_empty_values(array.storage, rows=array.storage)
         return pa.field("", storage.type, nullable=nullable), storage
     # Vortex's Variant type does not allow dictionary-encoded metadata; Vortex compresses the column itself.
     storage = _in_blocks(_typed_only(plain_metadata(array.storage)))
     return pa.field("", storage.type, nullable=nullable, metadata=EXTENSION_METADATA), storage
 
 
-def unstored(column: Any) -> AnyVariant:
-    """Return the Variant column for the array or chunked array read from a file."""
-    if is_columnar_storage(column.type):
-        parts = [from_storage(chunk) for chunk in _chunks(column)]
-        return parts[0] if len(parts) == 1 else ColumnarVariant.concat(parts)
-    return unstored_rows(column)
-
-
 def unstored_rows(column: Any) -> VariantArray:
-    """Return the Variant column as a `VariantArray`, unshredded if the file stores it in the columnar layout."""
-    if is_columnar_storage(column.type):
-        return VariantArray.concat(whole_rows(chunk) for chunk in _chunks(column))
+    """Return the Variant column for the array or chunked array read from a file."""
     return VariantArray.concat(VariantArray(storage) for storage in import_variant(column))
-
-
-def _chunks(column: Any) -> list[pa.Array]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _in_blocks(storage: pa.StructArray) -> pa.StructArray:
@@ -191,15 +99,6 @@ def _in_blocks(storage: pa.StructArray) -> pa.StructArray:
     buffers = [*views.buffers(), pa.py_buffer(bytes(_BLOCK_BYTES))]
     columns[name] = pa.Array.from_buffers(views.type, len(views), buffers, views.null_count, views.offset)
     return with_columns(storage, columns)
-
-
-def _null_in_children(storage: pa.StructArray) -> pa.StructArray:
-    """Return the storage with null in the children of absent rows (see `direct_children`)."""
-    if not storage.null_count or storage.type.get_field_index("typed_value") < 0:
-        return storage
-    columns = {**columns_of(storage), "metadata": storage.field("metadata")}
-    fields = [field.with_nullable(field.name != "metadata") for field in storage.type]
-    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=storage.is_null())
 
 
 def _typed_only(storage: pa.StructArray) -> pa.StructArray:
@@ -251,18 +150,15 @@ def _fill_missing(columns: dict[str, pa.Array], rows: pa.Array) -> None:
 def first_difference(written: Any, stored: pa.Array) -> int | None:
     """Return the first row that was read back with another value; None if all rows are equal.
 
-    `written`: a `VariantArray` or `ColumnarVariant`, whose values are compared by their bytes and, if these differ, by
-      meaning; or an Arrow array.
+    `written`: a `VariantArray`, whose values are compared by their bytes and, if these differ, by meaning; or an Arrow
+      array.
     `stored`: the array that was read.
     """
     if len(written) != len(stored):
         return min(len(written), len(stored))
-    if not isinstance(written, (VariantArray, ColumnarVariant)):
+    if not isinstance(written, VariantArray):
         return _first_false(_equal_values(written, stored))
-    left, right = (
-        column.to_variant() if isinstance(column, ColumnarVariant) else column.to_unshredded()
-        for column in (written, unstored_rows(stored) if len(stored) else written)
-    )
+    left, right = (column.to_unshredded() for column in (written, unstored_rows(stored) if len(stored) else written))
     nulls = [column.storage.is_null() for column in (left, right)]
     same = equals(left, right).fill_null(False)
     return _first_false(pc.or_(same, pc.and_(*nulls)).to_numpy(zero_copy_only=False))

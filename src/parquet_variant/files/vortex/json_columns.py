@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, Literal, TypeAlias, overload
 
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import is_json_type
-from parquet_variant.errors import JsonError, SchemaError, VariantError, check_choice
-from parquet_variant.files.vortex.logical.encodings import ENCODINGS, AnyVariant, EncodingName, encode, encoding_of
+from parquet_variant.errors import JsonError, SchemaError, VariantError
+from parquet_variant.files.vortex.dtype import final_variant
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arrow_input import as_arrow
@@ -23,6 +23,8 @@ from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.ops.to_json import to_json
 from parquet_variant.support import arrow_compute as pc
+
+AnyPolicy: TypeAlias = "str | Policy | ShreddingSchema"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,7 @@ class JsonColumn:
         original texts were not kept.
     """
 
-    values: AnyVariant
+    values: VariantArray
     texts: pa.Array | None = None
 
     @classmethod
@@ -55,19 +57,15 @@ class JsonColumn:
 
 @overload
 def compress_json(
-    column: Any, policy: str | Policy | ShreddingSchema = ..., *, encoding: EncodingName = ...
-) -> AnyVariant: ...
+    column: Any, policy: AnyPolicy = ..., *, shred: bool = ..., exact: Literal[False] = ...
+) -> VariantArray: ...
 @overload
 def compress_json(
-    column: Any, policy: str | Policy | ShreddingSchema = ..., *, encoding: EncodingName = ..., exact: bool
-) -> AnyVariant | JsonColumn: ...
+    column: Any, policy: AnyPolicy = ..., *, shred: bool = ..., exact: bool
+) -> VariantArray | JsonColumn: ...
 def compress_json(
-    column: Any,
-    policy: str | Policy | ShreddingSchema = "auto",
-    *,
-    encoding: EncodingName = "final",
-    exact: bool = False,
-) -> AnyVariant | JsonColumn:
+    column: Any, policy: AnyPolicy = "auto", *, shred: bool = True, exact: bool = False
+) -> VariantArray | JsonColumn:
     """Convert a column of JSON text to Variants, shredded by a policy.
 
     Parameters
@@ -76,8 +74,8 @@ def compress_json(
         Strings of any Arrow form, plain or ``arrow.json``; null is SQL NULL.
     policy
         A shredding policy, by name (``"auto"``, ``"tiles"``, ``"hints"``, …) or as an instance, or a shredding schema.
-    encoding
-        The encoding of the result.
+    shred
+        If false, the result is unshredded.
     exact
         Keep each text byte for byte; the result is then a `JsonColumn`.
 
@@ -99,7 +97,6 @@ def compress_json(
     >>> decompress_json(compress_json(texts, exact=True), exact=True)[7].as_py()
     '{"id": 7}'
     """
-    check_choice("encoding", encoding, ENCODINGS)
     texts = as_arrow(column, pa.string())
     if is_json_type(texts.type):
         texts = texts.storage
@@ -112,13 +109,10 @@ def compress_json(
             f"the column has the type {texts.type}, not JSON text: use cast_to_variant for other values",
             reason="not-json",
         )
-    unshredded = parse_json(texts)
-    values: AnyVariant
-    if encoding == "unshredded" or encoding == "columnar":
-        values = encode(unshredded, encoding)
-    else:
+    unshredded = values = parse_json(texts)
+    if shred:
         schema = policy if isinstance(policy, ShreddingSchema) else infer_shredding_schema(unshredded, policy)
-        values = shred_variant(unshredded, schema, layout=encoding)
+        values = shred_variant(unshredded, schema, layout="final")
     return JsonColumn(values, JsonColumn.of(unshredded, texts).texts) if exact else values
 
 
@@ -140,7 +134,7 @@ def json_errors(column: str, file: str | None = None, *, start: int = 0) -> Iter
 
 
 def decompress_json(array: Any, *, extension: bool = True, exact: bool = False) -> pa.Array:
-    """Return a Variant column in any encoding as JSON text.
+    """Return a Variant column as JSON text.
 
     Parameters
     ----------
@@ -168,8 +162,7 @@ def decompress_json(array: Any, *, extension: bool = True, exact: bool = False) 
         raise VariantError(
             "the original texts were not kept: compress or write the column with exact=True", reason="no-texts"
         )
-    _, variants = encoding_of(array.values if isinstance(array, JsonColumn) else array)
-    texts = to_json(variants if isinstance(variants, VariantArray) else variants.to_variant())
+    texts = to_json(final_variant(array.values if isinstance(array, JsonColumn) else array))
     if originals is not None and exact:
         texts = pc.coalesce(originals.cast(pa.large_string()), texts.cast(pa.large_string())).cast(texts.type)
     return pa.ExtensionArray.from_storage(pa.json_(texts.type), texts) if extension else texts

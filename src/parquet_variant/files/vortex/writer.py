@@ -20,28 +20,23 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 from parquet_variant.arrays.field_names import with_field_names
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import in_form, is_json_type, plain_form, with_fields
-from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, check_names, strings_of
+from parquet_variant.errors import SchemaError, VariantFileError, check_choice, check_names, strings_of
 from parquet_variant.files.parquet.writing.write import shredded_as
-from parquet_variant.files.vortex.columnar.columnar_variant import ColumnarVariant
-from parquet_variant.files.vortex.files.library import BLOCK_ROWS, open_file, vortex, vortex_errors
-from parquet_variant.files.vortex.files.paths import local_target
-from parquet_variant.files.vortex.files.storing import (
-    LAYOUTS,
-    StoredLayout,
-    first_difference,
-    stored_column,
-    within_dtype,
-)
-from parquet_variant.files.vortex.files.trailer import ColumnNote, append_trailer, text_column, write_notes
-from parquet_variant.files.vortex.logical.encodings import EncodingName, encode, encoding_of
-from parquet_variant.files.vortex.logical.json_columns import JsonColumn, compress_json, json_errors
-from parquet_variant.files.vortex.logical.range_statistics import collect_statistics, with_columns_to_describe
-from parquet_variant.inference.policies.decision import Policy
+from parquet_variant.files.vortex.dtype import LAYOUTS, StoredLayout, final_variant, within_dtype
+from parquet_variant.files.vortex.json_columns import AnyPolicy, JsonColumn, compress_json, json_errors
+from parquet_variant.files.vortex.library import BLOCK_ROWS, open_file, vortex, vortex_errors
+from parquet_variant.files.vortex.paths import local_target
+from parquet_variant.files.vortex.range_statistics import collect_statistics
+from parquet_variant.files.vortex.storing import first_difference, stored_column
+from parquet_variant.files.vortex.trailer import ColumnNote, append_trailer, text_column, write_notes
+from parquet_variant.inference.infer import infer
+from parquet_variant.inference.profile import Profile
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import cannot_write, write_errors
 from parquet_variant.io.staging import replaces, staging_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arrow_input import as_arrow
+from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.support.choices import FileMode, VortexLayout
 
 _OPTIONS = ("layout", "compact", "exact")
@@ -75,7 +70,7 @@ class VortexFileInfo:
 
 @dataclass(frozen=True)
 class VortexColumn:
-    """A column to write: a Variant in any encoding, or an Arrow array; with original JSON texts if they are kept.
+    """A column to write: a Variant or an Arrow array; with original JSON texts if they are kept.
 
     ``layout`` is the layout of a Variant in the file, and before that the layout to use instead of the caller's.
     """
@@ -85,6 +80,7 @@ class VortexColumn:
     nullable: bool = True
     note: ColumnNote = field(default_factory=ColumnNote)
     texts: pa.Array | None = None
+    shredded: VariantArray | None = None  # The Variants with the whole schema.
 
 
 def write(
@@ -95,7 +91,7 @@ def write(
     schema: ShreddingSchema | str | Mapping[str, ShreddingSchema | str] | None = None,
     layout: VortexLayout = "auto",
     json: Collection[str] = (),
-    policy: str | Policy = "auto",
+    policy: AnyPolicy = "auto",
     exact: bool = False,
     compact: bool = True,
     mode: FileMode = "error",
@@ -107,18 +103,17 @@ def write(
     path
         The file to write; its directory is created if needed.
     data
-        A `VariantArray` or `ColumnarVariant`; a mapping of column names to these, `ChunkedVariantArray` or Arrow
-        arrays; or a pyarrow table whose Variant columns have the extension name. A non-nullable field remains
-        non-nullable.
+        A `VariantArray` or `JsonColumn`; a mapping of column names to these, `ChunkedVariantArray` or Arrow columns; or
+        a table of pyarrow, polars, pandas or any library with Arrow's C interface.
     column
-        The name of the column, if `data` is a single array.
+        The name of the column if the data is one column.
     schema
-        The shredding schema, as in `pv.parquet.write`: a schema, its DDL, ``"infer"``, or several by column name.
+        The shredding schema of Variant columns (by column as a mapping): a schema, its DDL, or ``"infer"``. By default
+        each column keeps its schema.
     layout
-        ``"variant"``: Vortex's Variant type, in which top-level scalars can be typed. ``"struct"``: the storage struct,
-        with typed columns next to the residual. ``"columnar"``: a discriminator and one column per type, for every
-        path. ``"auto"``: columnar for a `ColumnarVariant`, struct for shredded columns, and the Variant type for
-        others; if the library does not preserve a column in one of the last two, the other one.
+        ``"auto"``, ``"variant"`` or ``"struct"``. ``"variant"`` is Vortex's own Variant type, in which only scalar
+        fields at the top with one type are typed; ``"struct"`` is the storage struct, in which every shredded path is a
+        column. ``"auto"`` is ``"variant"`` if the library preserves the column in it, and otherwise ``"struct"``.
     json
         Names of string columns that hold JSON: they are converted to Variants, like columns of the type ``arrow.json``;
         see `compress_json`.
@@ -163,9 +158,9 @@ def write(
         column_schema = schema.get(name) if isinstance(schema, Mapping) else schema
         if isinstance(item.values, JsonColumn) or name in json or is_json_type(getattr(item.values, "type", None)):
             with json_errors(name):
-                item = _variants_of_json(item, _policy_or_schema(policy, column_schema), layout, exact=exact)
+                item = _variants_of_json(item, _policy_or_schema(policy, column_schema), exact=exact)
             column_schema = None
-        if isinstance(item.values, (VariantArray, ColumnarVariant)):
+        if isinstance(item.values, VariantArray):
             item = _in_layout(item, column_schema, item.layout or layout)
         if item.texts is not None and text_column(name) in columns:
             raise VariantFileError(
@@ -195,7 +190,7 @@ def check_options(**options: Any) -> None:
 
 
 def _columns(data: Any, column: str) -> dict[str, VortexColumn]:
-    if isinstance(data, (VariantArray, ChunkedVariantArray, ColumnarVariant, JsonColumn)):
+    if isinstance(data, (VariantArray, ChunkedVariantArray, JsonColumn)):
         data = {column: data}
     columns: dict[str, VortexColumn] = {}
     if isinstance(data, Mapping) and data:
@@ -241,7 +236,7 @@ def _check_type(name: str, kind: pa.DataType) -> None:
 def _values(values: Any) -> Any:
     if isinstance(values, ChunkedVariantArray):
         return values.combine()
-    return values if isinstance(values, (VariantArray, ColumnarVariant, JsonColumn)) else _storable(as_arrow(values))
+    return values if isinstance(values, (VariantArray, JsonColumn)) else _storable(as_arrow(values))
 
 
 def _storable(array: pa.Array) -> pa.Array:
@@ -269,12 +264,11 @@ def _storable_type(kind: pa.DataType, as_structs: bool = False) -> pa.DataType:
     return with_fields(kind, storable)
 
 
-def _variants_of_json(column: VortexColumn, policy: Any, layout: str, *, exact: bool) -> VortexColumn:
+def _variants_of_json(column: VortexColumn, policy: AnyPolicy, *, exact: bool) -> VortexColumn:
     """Return the column with Variants in place of JSON text."""
     values = column.values
     if not isinstance(values, JsonColumn):
-        encoding: EncodingName = "columnar" if layout == "columnar" else "final"
-        compressed = compress_json(values, policy, encoding=encoding, exact=exact)
+        compressed = compress_json(values, policy, exact=exact)
         values = compressed if isinstance(compressed, JsonColumn) else JsonColumn(compressed)
     note = ColumnNote(is_json=True, has_texts=values.texts is not None)
     return replace(column, values=values.values, note=note, texts=values.texts)
@@ -282,34 +276,22 @@ def _variants_of_json(column: VortexColumn, policy: Any, layout: str, *, exact: 
 
 def _in_layout(column: VortexColumn, schema: Any, layout: str) -> VortexColumn:
     """Return the column in the encoding that the layout stores, with its note."""
-    encoding, values = encoding_of(column.values)
-    if layout == "columnar" or (layout == "auto" and encoding.name == "columnar"):
-        if schema not in (None, "infer"):
-            raise VariantError(
-                "layout='columnar' shreds every path and takes no schema: leave schema= out", reason="bad-option"
-            )
-        return _noted(column, encode(values, "columnar"), "columnar", {})
-    if isinstance(values, ColumnarVariant):
-        raise VariantError(
-            f"a ColumnarVariant cannot be stored with layout={layout!r}: use layout='columnar', or encode it first",
-            reason="bad-option",
-        )
-    shredded = shredded_as(values, schema, "final")
+    shredded = shredded_as(final_variant(column.values), schema, "final")
     if shredded.is_shredded:
         shredded = VariantArray(with_field_names(shredded.storage))
-    if layout == "auto":
-        layout = "struct" if shredded.is_shredded else "variant"
-    stored, in_bytes = within_dtype(shredded) if layout == "variant" else (shredded, {})
-    return _noted(column, stored, layout, in_bytes)
+    return _noted(column, shredded, "struct" if layout == "struct" else "variant")
 
 
-def _noted(column: VortexColumn, values: Any, layout: Any, in_bytes: Mapping[str, str]) -> VortexColumn:
-    described = with_columns_to_describe(values) if layout == "variant" else values
-    is_described = isinstance(described, ColumnarVariant) or described.is_shredded
-    data = collect_statistics(described).to_bytes() if is_described else b""
-    schema = values.schema if layout == "variant" and values.is_shredded else None
+def _noted(column: VortexColumn, shredded: VariantArray, layout: StoredLayout) -> VortexColumn:
+    """Return the values of a column in a layout, with the statistics of all their shredded children."""
+    values, in_bytes = within_dtype(shredded) if layout == "variant" else (shredded, {})
+    described = shredded
+    if layout == "variant" and not shredded.is_shredded:
+        described = shred_variant(shredded, infer(Profile.of_array(shredded)).schema)
+    data = collect_statistics(described).to_bytes() if described.is_shredded else b""
+    schema = shredded.schema if layout == "variant" else None
     note = ColumnNote(schema, in_bytes, column.note.is_json, column.note.has_texts, data)
-    return VortexColumn(values, layout, column.nullable, note, column.texts)
+    return VortexColumn(values, layout, column.nullable, note, column.texts, shredded)
 
 
 def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, VortexColumn]]:
@@ -318,24 +300,29 @@ def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, V
     The library does not say which column it cannot hold. It cannot return typed columns of its own type next to some
     values (decimals whose scale is above their digits), so the last attempt has no typed columns.
     """
+    others: tuple[StoredLayout, ...] = () if layout in LAYOUTS else ("variant", "struct")
     attempts = [columns]
-    for other in () if layout in LAYOUTS else ("struct", "variant"):
+    if any(column.note.typed_schema is not None for column in columns.values()):
+        attempts.append({name: _untyped(column) for name, column in columns.items()})
+    for other in others:
         attempt = {
-            name: column if column.layout in (None, "columnar", other) else _in_layout(column, None, other)
+            name: column if column.shredded is None else _noted(column, column.shredded, other)
             for name, column in columns.items()
         }
-        attempts += [attempt] if any(attempt[name] is not columns[name] for name in columns) else []
-    if any(column.note.schema is not None for column in attempts[-1].values()):
-        attempts.append({name: _untyped(column) for name, column in attempts[-1].items()})
+        attempts += [attempt] if any(attempt[name].layout != columns[name].layout for name in columns) else []
     return attempts
 
 
 def _untyped(column: VortexColumn) -> VortexColumn:
-    if column.note.schema is None:
+    """Return a column of Vortex's Variant type without typed fields."""
+    typed = column.note.typed_schema
+    if typed is None:
         return column
-    reason = "vortex-data cannot return typed columns of these values"
-    in_bytes = {str(path): reason for path, node in column.note.schema.leaves()}
-    return _noted(column, column.values.to_unshredded(), "variant", {**column.note.in_bytes, **in_bytes})
+    in_bytes = dict.fromkeys(
+        (str(path) for path, _ in typed.leaves()), "vortex-data cannot return typed columns of these values"
+    )
+    note = replace(column.note, in_bytes={**column.note.in_bytes, **in_bytes})
+    return replace(column, values=column.values.to_unshredded(), note=note)
 
 
 # -- the file

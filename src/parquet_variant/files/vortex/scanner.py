@@ -1,8 +1,8 @@
-"""`scan`: read typed columns by path from a Vortex file.
+"""`scan`: read typed columns by path from Vortex files.
 
-Owns the public operation and the ranges of rows that it skips. `pushdown` finds the part of a filter that Vortex may
-apply, `parts` the parts of a column that a path needs, `encodings.element_of` extracts the values, `query.predicate`
-owns the meaning of filters, and `range_statistics` the statistics of a range.
+Owns the public operation, its report, and the ranges of rows that it skips. `pushdown` finds the part of a filter that
+Vortex may apply, `parts` the parts of a column that a path needs, `query.predicate` owns the meaning of filters, and
+`range_statistics` the statistics of a range.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -19,17 +19,17 @@ from parquet_variant.encoding.cast.forms import in_form
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.reading.read_table import plain_storage
-from parquet_variant.files.vortex.columnar.columnar_variant import ColumnarVariant
-from parquet_variant.files.vortex.files.library import OpenVortexFile, open_file, vortex
-from parquet_variant.files.vortex.files.reader import choose_path_column
-from parquet_variant.files.vortex.files.storing import StoredLayout, unstored_rows
-from parquet_variant.files.vortex.files.trailer import ColumnNote
-from parquet_variant.files.vortex.logical.encodings import element_of
-from parquet_variant.files.vortex.logical.json_columns import json_errors
-from parquet_variant.files.vortex.logical.range_statistics import RangeStatistics
-from parquet_variant.files.vortex.scanning.parts import JsonPart, NestedPart, Part, TypedPart, part_of
-from parquet_variant.files.vortex.scanning.pushdown import pushed_filter
+from parquet_variant.files.parquet.report_text import Report
+from parquet_variant.files.vortex.json_columns import json_errors
+from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex
+from parquet_variant.files.vortex.parts import JsonPart, NestedPart, Part, TypedPart, part_of
+from parquet_variant.files.vortex.pushdown import pushed_filter
+from parquet_variant.files.vortex.range_statistics import RangeStatistics
+from parquet_variant.files.vortex.reader import choose_path_column
+from parquet_variant.files.vortex.storing import unstored_rows
+from parquet_variant.files.vortex.trailer import ColumnNote
 from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.ops.columns.extract_path import extract_path
 from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.question import PlannedQuery, Question
@@ -37,44 +37,87 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 
-_EMPTY_NOTE = ColumnNote()
 # Types of columns inside Vortex's own type that its `variant_get` returns without a cast.
 _UNCAST_TYPES = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 
 
-@dataclass(frozen=True)
-class VortexScan(PlannedQuery):
-    """A planned query over a Vortex file.
+@dataclass(frozen=True, slots=True)
+class VortexScanReport(Report):
+    """How much of the files a query reads.
 
     Parameters
     ----------
-    file
-        The file.
+    files, rows, bytes
+        Number of files, rows and bytes in total.
+    columns
+        Columns read from each file: ordinary columns, and parts of the Variant column.
+    filters_in_file
+        True if Vortex applies a part of the filter, and so may skip zones of the files.
+    layouts
+        Layouts of the Variant columns.
+    rows_read
+        Number of rows in the ranges that statistics do not exclude.
+    ranges, ranges_read
+        Number of row ranges with statistics of shredded children, and of those that are read.
+    """
+
+    files: int
+    rows: int
+    bytes: int
+    columns: tuple[str, ...]
+    filters_in_file: bool
+    layouts: tuple[str, ...]
+    rows_read: int
+    ranges: int
+    ranges_read: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the report as a dictionary of JSON values."""
+        return {
+            "files_total": self.files, "rows_total": self.rows, "bytes_total": self.bytes,
+            "columns": list(self.columns), "filters_in_file": self.filters_in_file, "layouts": list(self.layouts),
+            "rows_read": self.rows_read, "ranges_total": self.ranges, "ranges_read": self.ranges_read,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        columns = "\n".join(f"  {name}" for name in self.columns)
+        filtered = "applied by Vortex, which may skip zones" if self.filters_in_file else "not applied by Vortex"
+        ranges = f"{self.ranges_read:,} of {self.ranges:,} ranges" if self.ranges else "no range statistics"
+        return (
+            f"files       {self.files:,} Vortex{', ' if self.layouts else ''}{', '.join(self.layouts)}\n"
+            f"rows        {self.rows_read:,} of {self.rows:,}: {ranges}\n"
+            f"bytes       {self.bytes:,} in the files\n"
+            f"columns     {len(self.columns)}\n{columns}\nfilter      {filtered}"
+        )
+
+
+class _Options(NamedTuple):
+    """Options of a scan; `scan` documents them."""
+
+    pushdown: bool
+    cast: bool
+    zone: str
+    threads: int | None
+
+
+@dataclass(frozen=True)
+class VortexScan(PlannedQuery):
+    """A planned query over Vortex files; see `scan`.
+
+    Parameters
+    ----------
     selection, hidden
         Output columns, and columns that only the filter reads.
     predicate
         The bound filter; None for all rows.
-    column
-        The Variant column; None if no path is selected.
-    pushdown
-        If true, rows may be skipped before they are read; the result is the same without.
-    cast
-        If true, values of other types are cast.
-    zone
-        The session time zone of casts.
-    threads
-        Number of batches processed at the same time; by default one per CPU that this process may use.
+    files
+        The plan of each file.
     """
 
-    file: OpenVortexFile
     selection: tuple[Selected, ...]
     hidden: tuple[Selected, ...]
     predicate: Predicate | None
-    column: str | None
-    pushdown: bool
-    cast: bool
-    zone: str
-    threads: int | None = None
+    files: tuple[FileScan, ...]
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     @property
@@ -82,20 +125,68 @@ class VortexScan(PlannedQuery):
         """The bytes of the columns, in Arrow's representation, that this scan has read so far."""
         return self._bytes_read[0]
 
-    @property
-    def path(self) -> str:
-        """The path of the file."""
-        return self.file.path
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the result, file by file, in tables of some thousand rows.
+
+        Raises
+        ------
+        VariantFileError
+            If a file cannot be read, or its columns differ from those of the first file (``files-differ``).
+        MalformedVariantError
+            If bytes that are read are malformed.
+        """
+        for planned in self.files:
+            for table in planned.tables(self._bytes_read):
+                if len(table):
+                    yield self._in_schema(planned, table)
+
+    def explain(self) -> VortexScanReport:
+        """Report how much of the files would be read."""
+        with_statistics = [planned for planned in self.files if planned.statistics is not None]
+        names = (planned.name_of(part) for planned in self.files for part in planned.parts.values())
+        return VortexScanReport(
+            files=len(self.files),
+            rows=sum(len(planned.file) for planned in self.files),
+            bytes=sum(planned.file.size for planned in self.files),
+            columns=tuple(sorted(set(names))),
+            filters_in_file=any(planned.filter() is not None for planned in self.files),
+            layouts=tuple(sorted({str(planned.layout) for planned in self.files if planned.layout is not None})),
+            rows_read=sum(planned.rows_read for planned in self.files),
+            ranges=sum(planned.statistics.count for planned in with_statistics if planned.statistics is not None),
+            ranges_read=sum(len(planned.range_numbers) for planned in with_statistics),
+        )
+
+    def _in_schema(self, planned: FileScan, table: pa.Table) -> pa.Table:
+        if table.schema.equals(self.schema):
+            return table
+        try:
+            return table.cast(self.schema)
+        except (pa.ArrowException, ValueError) as error:
+            raise VariantFileError(
+                f"the columns differ from those of {self.files[0].file.path}: {error}",
+                file=planned.file.path,
+                reason="files-differ",
+            ) from None
+
+
+@dataclass(frozen=True)
+class FileScan:
+    """The plan of one file."""
+
+    file: OpenVortexFile
+    question: Question  # Bound to the types of the file.
+    column: str | None  # The Variant column; None if no path is selected.
+    options: _Options
 
     @property
-    def layout(self) -> StoredLayout | None:
+    def layout(self) -> str | None:
         """Layout of the Variant column; None if no path is selected, or the column is not a Variant."""
         return None if self.column is None else self.file.layouts.get(self.column)
 
     @property
     def note(self) -> ColumnNote:
         """The writer's note on the Variant column."""
-        return _EMPTY_NOTE if self.column is None else self.file.notes.get(self.column, _EMPTY_NOTE)
+        return self.file.note(self.column)
 
     @property
     def kind(self) -> pa.StructType | None:
@@ -110,7 +201,11 @@ class VortexScan(PlannedQuery):
 
     @cached_property
     def _parts_of_columns(self) -> dict[str, Part | str]:
-        return {selected.name: self._part(selected) for selected in self.every_column}
+        return {selected.name: self._part(selected) for selected in self.question.columns}
+
+    def name_of(self, part: Part | str) -> str:
+        """Return the name of a part in reports."""
+        return part if isinstance(part, str) else ".".join((str(self.column), *part.levels))
 
     def _part(self, selected: Selected) -> Part | str:
         if selected.path is None:
@@ -119,7 +214,8 @@ class VortexScan(PlannedQuery):
         if self.kind is None:
             place = self.file.nested_variants.get(str(self.column))
             return JsonPart() if place is None else NestedPart(place)
-        node = None if self.note.schema is None else self.note.schema.get(selected.path)
+        typed = self.note.typed_schema
+        node = None if typed is None else typed.get(selected.path)
         # For a Variant result the typed column is not enough: its null may be Variant null, a missing field or an
         # absent row.
         may_be_typed = node is not None and node.type in _UNCAST_TYPES and selected.path.segments
@@ -132,15 +228,15 @@ class VortexScan(PlannedQuery):
         statistics = self.note.statistics
         if statistics is None or selected.path is None or selected.path not in statistics.paths:
             return False
-        unknown = statistics.paths[selected.path].unknown
-        return not any(unknown[number] for number in self.range_numbers)
+        in_bytes = statistics.paths[selected.path].in_bytes
+        return not any(in_bytes[number] for number in self.range_numbers)
 
     # -- skipping
 
     @property
     def _skipping(self) -> Predicate | None:
         """The filter by which rows may be skipped."""
-        return self.predicate if self.pushdown else None
+        return self.question.predicate if self.options.pushdown else None
 
     @property
     def statistics(self) -> RangeStatistics | None:
@@ -157,13 +253,13 @@ class VortexScan(PlannedQuery):
         predicate = self._skipping
         if predicate is None:
             return numbers
-        by_name = {selected.name: selected for selected in self.every_column}
+        by_name = {selected.name: selected for selected in self.question.columns}
 
         def statistics_in(number: int, name: str) -> ColumnStatistics:
             selected = by_name[name]
             if selected.path is None:
                 return UNKNOWN
-            return ranges.of_path(selected.path, selected.type, number, cast=self.cast)
+            return ranges.of_path(selected.path, selected.type, number, cast=self.options.cast)
 
         return [number for number in numbers if may_match(predicate, partial(statistics_in, number))]
 
@@ -181,46 +277,36 @@ class VortexScan(PlannedQuery):
         return runs
 
     @property
-    def filters_in_file(self) -> bool:
-        """True if Vortex applies a part of the filter, and so may skip zones of the file."""
-        return self._filter() is not None
+    def rows_read(self) -> int:
+        """Number of rows in the ranges that are read."""
+        ranges = self.row_ranges
+        return len(self.file) if ranges is None else sum(stop - start for start, stop in ranges)
 
-    def _filter(self) -> Any:
+    def filter(self) -> Any:
+        """Return the part of the filter that Vortex applies, which may skip zones of the file; None without one."""
         if self._skipping is None or self.kind is None:
             return None
-        by_name = {selected.name: selected for selected in self.every_column}
+        by_name = {selected.name: selected for selected in self.question.columns}
         return pushed_filter(self._skipping, by_name, self.column, self.kind)
 
     # -- the result
 
-    def batches(self) -> Iterator[pa.Table]:
-        """Yield the result in tables of some thousand rows.
-
-        Raises
-        ------
-        VariantFileError
-            If the file cannot be read.
-        MalformedVariantError
-            If bytes that are read are malformed.
-        """
+    def tables(self, bytes_read: list[int]) -> Iterator[pa.Table]:
+        """Yield the rows of the file that match the filter, and add the bytes of their columns to a counter."""
         expr = vortex().expr
         pieces = {
             name: expr.column(part) if isinstance(part, str) else part.expression(self.column)
             for name, part in self.parts.items()
         }
-        children = not any(
-            part in self.file.layouts if isinstance(part, str) else part.is_whole for part in self.parts.values()
-        )
-        batches = self.file.batches(expr.pack(pieces), self._filter(), self.row_ranges, children=children)
-        yield from in_order(self._result, _with_first_rows(batches), thread_count(self.threads))
+        batches = _with_first_rows(self.file.batches(expr.pack(pieces), self.filter(), self.row_ranges), bytes_read)
+        yield from in_order(self._result, batches, thread_count(self.options.threads))
 
     def _result(self, rows: tuple[int, pa.RecordBatch]) -> pa.Table:
         start, batch = rows
-        self._bytes_read[0] += batch.nbytes
         names = {part: name for name, part in self.parts.items()}
-        by_column: dict[str, pa.StructArray | ColumnarVariant] = {}
+        by_column: dict[str, pa.StructArray] = {}
         columns = {}
-        for selected in self.every_column:
+        for selected in self.question.columns:
             part = self._parts_of_columns[selected.name]
             name = names[part]
             if isinstance(part, str) or selected.path is None:
@@ -228,22 +314,27 @@ class VortexScan(PlannedQuery):
                 continue
             if name not in by_column:
                 # No row of a file with JSON text is skipped, so that the number of the row is right.
-                with json_errors(str(self.column), self.path, start=start):
+                with json_errors(str(self.column), self.file.path, start=start):
                     by_column[name] = part.column(batch.column(name))
             target = VARIANT_STORAGE if selected.type is None else selected.type
             path = part.path_within(selected.path)
-            columns[selected.name] = element_of(by_column[name], path, target, cast=self.cast, zone=self.zone)
-        table = pa.table([columns[selected.name] for selected in self.selection], schema=self.schema)
-        if self.predicate is None:
+            columns[selected.name] = extract_path(
+                by_column[name], path, target, safe=False, zone=self.options.zone, lossless=not self.options.cast
+            )
+        outputs = self.question.selection
+        schema = pa.schema([selected.field for selected in outputs])
+        table = pa.table([columns[selected.name] for selected in outputs], schema=schema)
+        if self.question.predicate is None:
             return table
-        keep = evaluate(self.predicate, columns)
+        keep = evaluate(self.question.predicate, columns)
         return table.filter(pc.fill_null(keep, False))
 
 
-def _with_first_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _with_first_rows(batches: Iterable[pa.RecordBatch], bytes_read: list[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the batches that have rows, each with the number of its first row."""
     start = 0
     for batch in batches:
+        bytes_read[0] += batch.nbytes
         if batch.num_rows:
             yield start, batch
         start += batch.num_rows
@@ -267,12 +358,12 @@ def scan(
     zone: str = "UTC",
     threads: int | None = None,
 ) -> VortexScan:
-    """Plan a query by path over a Vortex file; the result equals that of `pv.parquet.scan` over the same rows.
+    """Plan a query by path over Vortex files; the result equals that of `pv.parquet.scan` over the same rows.
 
     Parameters
     ----------
     path
-        The file.
+        A file, directory or glob, as for `vortex_files`.
     columns
         Output columns by name: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of an
         ordinary column of the file.
@@ -308,11 +399,20 @@ def scan(
     """
     thread_count(threads)
     question = Question.of(columns, where)
-    file = open_file(path)
-    bound = question.bound(_with_types(file, question.columns), zone)
+    files = tuple(
+        _planned(file, question, column, _Options(pushdown, cast, zone, threads)) for file in open_files(path)
+    )
+    first = files[0].question
+    return VortexScan(first.selection, first.hidden, first.predicate, files)
+
+
+scan_files = scan
+
+
+def _planned(file: OpenVortexFile, question: Question, column: str | None, options: _Options) -> FileScan:
+    bound = question.bound(_with_types(file, question.columns), options.zone)
     has_path = any(selected.path is not None for selected in bound.columns)
-    name = choose_path_column(file, column) if has_path else None
-    return VortexScan(file, bound.selection, bound.hidden, bound.predicate, name, pushdown, cast, zone, threads)
+    return FileScan(file, bound, choose_path_column(file, column) if has_path else None, options)
 
 
 def _with_types(file: OpenVortexFile, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:

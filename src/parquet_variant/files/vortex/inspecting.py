@@ -14,13 +14,11 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import named_variants
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.files.vortex.columnar.storage import FAMILIES
-from parquet_variant.files.vortex.files.library import open_file
-from parquet_variant.files.vortex.files.paths import some_vortex_files
-from parquet_variant.files.vortex.files.reader import choose_variant
-from parquet_variant.files.vortex.files.storing import layout_of
-from parquet_variant.files.vortex.files.trailer import ColumnNote
-from parquet_variant.files.vortex.logical.encodings import VariantDType, encoding_of
+from parquet_variant.files.vortex.dtype import VariantDType, final_variant, layout_of
+from parquet_variant.files.vortex.library import open_file
+from parquet_variant.files.vortex.paths import some_vortex_files
+from parquet_variant.files.vortex.reader import choose_variant
+from parquet_variant.files.vortex.trailer import ColumnNote
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
 
@@ -64,7 +62,7 @@ class VortexColumnReport:
         self.ranges += 0 if note.statistics is None else note.statistics.count
         self.is_json |= note.is_json
         self.has_texts |= note.has_texts
-        for path, name in _columnar(column.type) if layout == "columnar" else _typed_paths(column.type, note):
+        for path, name in _typed_paths(column.type, note):
             self.types[path] = tuple(dict.fromkeys((*self.types.get(path, ()), name)))
 
 
@@ -98,24 +96,10 @@ class VortexReport:
 
 def _typed_paths(storage: pa.DataType, note: ColumnNote) -> list[tuple[str, str]]:
     names = {field.name for field in storage}
-    schema = note.schema or (ShreddingSchema.from_storage(storage) if "typed_value" in names else None)
+    schema = note.typed_schema or (ShreddingSchema.from_storage(storage) if "typed_value" in names else None)
     if schema is None:
         return []
     return [(str(path), node.to_ddl()) for path, node in schema.leaves() if node.type is not None]
-
-
-def _columnar(storage: pa.DataType, path: str = "$") -> list[tuple[str, str]]:
-    families = [(path, child.name) for child in storage if child.name in FAMILIES]
-    for child in storage:
-        if child.name == "rest":
-            families.append((path, "others in bytes"))
-        elif child.name == "array":
-            families += _columnar(child.type.value_type, f"{path}[*]")
-        elif child.name == "object":
-            for key in child.type:
-                quoted = key.name.replace("\\", "\\\\").replace("'", "\\'")
-                families += _columnar(key.type, f"{path}['{quoted}']")
-    return families
 
 
 def dtype_of(source: Any, column: str | None = None) -> VariantDType:
@@ -125,7 +109,7 @@ def dtype_of(source: Any, column: str | None = None) -> VariantDType:
     ----------
     source
         Vortex files (a path, as for `vortex_files`), of which the schemas decide; an Arrow table, record batch, schema
-        or field; or an array in any encoding, which is nullable, because only a field can declare otherwise.
+        or field; or an array, which is nullable, because only a field can declare otherwise.
     column
         The name of the column, if there are several.
 
@@ -142,7 +126,7 @@ def dtype_of(source: Any, column: str | None = None) -> VariantDType:
     >>> table = pv.vortex.variant_table({"v": pv.parse_json(["1"])})
     >>> fixed = table.cast(pa.schema([table.schema.field("v").with_nullable(False)]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.vortex.write(f"{folder}/a.vortex", fixed, layout="columnar")
+    ...     _ = pv.vortex.write(f"{folder}/a.vortex", fixed)
     ...     print(dtype_of(f"{folder}/a.vortex"), dtype_of(fixed), dtype_of(pv.parse_json(["1"])))
     variant variant variant?
     """
@@ -163,7 +147,7 @@ def dtype_of(source: Any, column: str | None = None) -> VariantDType:
         if layout_of(source) is None:
             raise SchemaError(f"the field {source.name!r} is not a Variant: {source.type}", reason="not-a-variant")
         return VariantDType(source.nullable)
-    encoding_of(source)  # raises an error for other arrays
+    final_variant(source)  # raises an error for other arrays
     return VariantDType(nullable=True)
 
 
@@ -206,7 +190,7 @@ def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexRe
                 other_columns[schema_field.name] = None
             elif column in (None, schema_field.name):
                 report = columns.setdefault(schema_field.name, VortexColumnReport(schema_field.name))
-                report.add(schema_field, layout, file.notes.get(schema_field.name, ColumnNote()))
+                report.add(schema_field, layout, file.note(schema_field.name))
     if column is not None and not columns:
         raise VariantFileError(f"{path} has no Variant column {column!r}", reason="no-such-column")
     size = sum(Path(file_path).stat().st_size for file_path in files)

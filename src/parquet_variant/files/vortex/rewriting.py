@@ -28,9 +28,10 @@ from parquet_variant.files.parquet.reading.read_table import tagged_table
 from parquet_variant.files.parquet.writing.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.files.vortex.files.library import OpenVortexFile, open_file, vortex
-from parquet_variant.files.vortex.files.paths import SUFFIX, local_target, vortex_files
-from parquet_variant.files.vortex.files.reader import (
+from parquet_variant.files.vortex.json_columns import JsonColumn, compress_json, json_errors
+from parquet_variant.files.vortex.library import OpenVortexFile, open_file, vortex
+from parquet_variant.files.vortex.paths import SUFFIX, local_target, vortex_files
+from parquet_variant.files.vortex.reader import (
     choose_variant,
     iter_tables,
     iter_variant_tables,
@@ -39,9 +40,7 @@ from parquet_variant.files.vortex.files.reader import (
     read,
     with_variants,
 )
-from parquet_variant.files.vortex.files.trailer import ColumnNote
-from parquet_variant.files.vortex.files.writer import VortexColumn, VortexFileInfo, check_options, write
-from parquet_variant.files.vortex.logical.json_columns import JsonColumn, compress_json, json_errors
+from parquet_variant.files.vortex.writer import VortexColumn, VortexFileInfo, check_options, write
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
@@ -89,7 +88,7 @@ def rewrite(
     layout
         For Parquet ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``; for Vortex a layout of
         `write`, ``"final"`` (struct) or ``"unshredded"`` (variant). By default each column keeps its layout as far as
-        the format has it. Columnar columns are shredded by an inferred schema in Parquet.
+        the format has it.
     schema
         A `ShreddingSchema`, its DDL, or ``"infer"`` to choose one from all values of all files. By default each column
         keeps its schema.
@@ -284,19 +283,21 @@ def _schemas_of(
     `skip`: a column that has another schema.
     `shreds_all`: whether columns that are unshredded in the file get a schema.
     """
-    schemas: dict[str, ShreddingSchema] = {}
-    for name, layout in file.layouts.items():
-        schema = file.shredding_schema(name)
-        if schema is None or (schema.kind == "variant" and shreds_all):
-            if (name,) != skip:
-                schemas[name] = infer_shredding_schema(read(file.path, name, encoding="unshredded"))
-        elif layout == "variant" and schema.kind != "variant":
-            schemas[name] = schema
+    schemas = _own_schemas(file)
+    for name in file.layouts if shreds_all else ():
+        if (name,) != skip and file.shredding_schema(name).kind == "variant":
+            schemas[name] = infer_shredding_schema(read(file.path, name))
     for name in file.json_columns:
         with json_errors(name, file.path):
-            unshredded = compress_json(json_texts(file, name), encoding="unshredded")
+            unshredded = compress_json(json_texts(file, name), shred=False)
         schemas[name] = infer_shredding_schema(unshredded)
     return schemas
+
+
+def _own_schemas(file: OpenVortexFile) -> dict[str, ShreddingSchema]:
+    """Return the schemas of columns of Vortex's Variant type that were shredded when they were written."""
+    schemas = {name: note.schema for name, note in file.notes.items()}
+    return {name: schema for name, schema in schemas.items() if schema is not None and schema.kind != "variant"}
 
 
 def _to_vortex(
@@ -304,7 +305,9 @@ def _to_vortex(
 ) -> VortexFileInfo:
     file, dest = target
     main = form.main(file)
-    table = pa.concat_tables([form.converted(part, main, {}, drafts=False) for part in tables_of(file, json=True)])
+    schemas = _own_schemas(open_file(file)) if isinstance(file, str) and form.layout is None else {}
+    parts = [form.converted(part, main, schemas, drafts=False) for part in tables_of(file, json=True)]
+    table = pa.concat_tables(parts)
     columns = vortex_columns(file, table, keep_layouts=form.vortex_layout is None, main=main)
     return write(dest, columns, layout=form.vortex_layout or "auto", mode="overwrite", **options)
 
@@ -321,7 +324,7 @@ def vortex_columns(
     for field, column in zip(table.schema, table.columns, strict=True):
         values: Any = VariantArray.from_arrow(column) if is_variant_field(field) else one_chunk(column)
         layout = None if opened is None else opened.layouts.get(field.name)
-        if opened is not None and layout is not None and opened.notes.get(field.name, ColumnNote()).is_json:
+        if opened is not None and layout is not None and opened.note(field.name).is_json:
             values = JsonColumn(values, original_texts(opened, field.name))
         kept = layout if keep_layouts and (field.name,) != main else None
         columns[field.name] = VortexColumn(values, kept, field.nullable)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.files.vortex.files.library import vortex
-from parquet_variant.files.vortex.scanning.parts import ColumnarPart, group_of
+from parquet_variant.files.vortex.library import vortex
+from parquet_variant.files.vortex.parts import group_of
 from parquet_variant.layouts.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.query.predicate import And, Compare, Or, Predicate
 from parquet_variant.query.selection import Selected
@@ -44,16 +44,13 @@ def _compare(compare: Compare, selected: Selected, column: str | None, storage: 
     if selected.path is None or selected.path.has_wildcard or selected.type is None:
         return None
     part = group_of(storage, selected.path, selected.type)
-    if isinstance(part, ColumnarPart):
-        typed, kind, other_columns = _columnar_columns(part, selected, storage)
-    else:
-        typed, kind, other_columns = "typed_value", _typed_value(selected, storage), ["value"] if part.has_value else []
+    kind = _typed_value(selected, storage)
     literal = None if kind is None else _literal(compare, kind, selected.type)
     if literal is None:
         return None
     group = part.group(column)
-    comparison = getattr(expr, _VORTEX_OPS[compare.op])(expr.get_item(typed, group), literal)
-    return reduce(expr.or_, [expr.is_not_null(expr.get_item(name, group)) for name in other_columns], comparison)
+    comparison = getattr(expr, _VORTEX_OPS[compare.op])(expr.get_item("typed_value", group), literal)
+    return expr.or_(expr.is_not_null(expr.get_item("value", group)), comparison) if part.has_value else comparison
 
 
 def _typed_value(selected: Selected, storage: pa.StructType) -> pa.DataType | None:
@@ -61,21 +58,6 @@ def _typed_value(selected: Selected, storage: pa.StructType) -> pa.DataType | No
     end = walk_path(ArrowGroup(storage), selected.path)
     typed = end.group.child("typed_value")
     return None if end.step is not Step.FOUND or end.is_repeated or typed is None else typed.type
-
-
-def _columnar_columns(
-    part: ColumnarPart, selected: Selected, storage: pa.StructType
-) -> tuple[str, pa.DataType | None, list[str]]:
-    """Return the column of the requested type, its type, and the other columns that may hold values."""
-    assert selected.path is not None
-    kinds = {field.name: field.type for field in part.kind(storage) if field.name in part.names}
-    family = "integer" if pa.types.is_integer(selected.type) else str(selected.type).removeprefix("large_")
-    other_columns = [name for name in kinds if name not in ("discriminator", family)]
-    if part.path_within(selected.path).segments or "array" in other_columns:  # lists are never null
-        return family, None, []
-    if "object" in other_columns:  # objects are never null
-        return family, None, []
-    return family, kinds.get(family), other_columns
 
 
 def _literal(compare: Compare, stored: pa.DataType, requested: pa.DataType) -> Any | None:

@@ -1,7 +1,7 @@
 """The parts of a stored column that a path needs, in each layout.
 
-Owns the Vortex expression that reads a part, and converting its result. `encodings.element_of` extracts the values at
-the path, and `scanner` owns filters.
+Owns the Vortex expression that reads a part, and converting its result. `ops.columns.extract_path` extracts the values
+at the path, and `scanner` owns filters.
 """
 
 from __future__ import annotations
@@ -13,12 +13,8 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import import_variant, with_metadata, without_views
 from parquet_variant.arrays.parts import columns_of, stored_columns
-from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.targets import target_of
-from parquet_variant.files.vortex.columnar.columnar_variant import ColumnarVariant
-from parquet_variant.files.vortex.columnar.storage import FAMILIES, from_storage
-from parquet_variant.files.vortex.files.library import vortex
-from parquet_variant.files.vortex.logical.json_columns import compress_json
+from parquet_variant.files.vortex.json_columns import compress_json
+from parquet_variant.files.vortex.library import vortex
 from parquet_variant.layouts.path_steps import ArrowGroup, Step, next_group
 from parquet_variant.ops.columns.extract_path import columns_of_path
 from parquet_variant.path import VariantPath
@@ -31,15 +27,11 @@ class Part(Protocol):
     def levels(self) -> tuple[str, ...]:
         """The fields along the path that are columns."""
 
-    @property
-    def is_whole(self) -> bool:
-        """True if the part is the whole column, with its nullability."""
-
     def expression(self, column: str | None) -> Any:
         """Return the expression over the file's rows that reads the part."""
 
-    def column(self, array: pa.Array) -> pa.StructArray | ColumnarVariant:
-        """Convert the result of the expression to an argument of `element_of`."""
+    def column(self, array: pa.Array) -> pa.StructArray:
+        """Convert the result of the expression to a storage struct in which a path is extracted."""
 
     def path_within(self, path: VariantPath) -> VariantPath:
         """Return the rest of a path, relative to the converted result."""
@@ -48,27 +40,11 @@ class Part(Protocol):
 def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> Part:
     """Return the part of a stored column that a path needs as a type (None for a Variant): one column if possible."""
     part = group_of(storage, path, target)
-    segments = part.path_within(path).segments
-    if isinstance(part, ColumnarPart):
-        if segments and isinstance(segments[0], str) and "rest" in part.names:
-            return RestPart(part)
-        value_columns = [name for name in part.names if name != "discriminator"]
-        name = value_columns[0] if len(value_columns) == 1 and not segments else "uuid"
-        is_typed = name in FAMILIES and name != "uuid"
-    else:
-        name = "typed_value"
-        is_typed = not (part.is_whole or part.only_value or part.has_metadata or part.has_value)
+    is_typed = not (part.is_whole or part.only_value or part.has_metadata or part.has_value)
     if not is_typed or target is None or pa.types.is_nested(target):
         return part
-    kind = part.kind(storage).field(name).type
-    return part if pa.types.is_nested(kind) else TypedPart(part.levels, kind, (part, name))
-
-
-def group_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart | ColumnarPart:
-    """Return the group of a stored column in which a path ends, with the columns that are needed."""
-    if storage.get_field_index("discriminator") >= 0:
-        return _columnar_part(storage, path, target)
-    return _storage_part(storage, path, target)
+    kind = part.kind(storage).field("typed_value").type
+    return part if pa.types.is_nested(kind) else TypedPart(part.levels, kind, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +53,15 @@ class TypedPart:
 
     levels: tuple[str, ...]  # The path.
     type: pa.DataType  # The column's type.
-    is_whole: ClassVar[bool] = False
-    # Its group, and its name in the group; None inside Vortex's own type, where no value at the path is in bytes.
-    place: tuple[StoragePart | ColumnarPart, str] | None = None
+    # Its group; None inside Vortex's own type, where no value at the path is in bytes.
+    group: StoragePart | None = None
 
     def expression(self, column: str | None) -> Any:
         """Implement `Part`."""
-        library = vortex()
-        if self.place is not None:
-            group, name = self.place
-            return library.expr.get_item(name, group.group(column))
-        kind = library.DType.from_arrow(self.type)
-        return library.expr.variant_get(library.expr.column(column), list(self.levels), kind)
+        expr = vortex().expr
+        if self.group is not None:
+            return expr.get_item("typed_value", self.group.group(column))
+        return expr.variant_get(expr.column(column), list(self.levels), vortex().DType.from_arrow(self.type))
 
     def column(self, array: pa.Array) -> pa.StructArray:
         """Implement `Part`."""
@@ -104,7 +77,6 @@ class JsonPart:
     """A whole column of JSON text, which is parsed to Variants."""
 
     levels: ClassVar[tuple[str, ...]] = ()
-    is_whole: ClassVar[bool] = True
 
     def expression(self, column: str | None) -> Any:
         """Implement `Part`."""
@@ -112,9 +84,7 @@ class JsonPart:
 
     def column(self, array: pa.Array) -> pa.StructArray:
         """Implement `Part`."""
-        variants = compress_json(array, encoding="unshredded")
-        assert isinstance(variants, VariantArray)
-        return variants.storage
+        return compress_json(array, shred=False).storage
 
     def path_within(self, path: VariantPath) -> VariantPath:
         """Implement `Part`."""
@@ -126,7 +96,6 @@ class NestedPart:
     """A Variant inside of structs, read with all fields: vortex-data 0.93 crashes if it reads the Variant alone."""
 
     levels: ClassVar[tuple[str, ...]] = ()
-    is_whole: ClassVar[bool] = True
     place: tuple[str, ...]
 
     def expression(self, column: str | None) -> Any:
@@ -145,38 +114,27 @@ class NestedPart:
 
 
 @dataclass(frozen=True, slots=True)
-class _GroupPart:
-    """A nested group, reached through the column that the encoding has for the fields of an object."""
+class StoragePart:
+    """A part of a storage struct, or the whole struct."""
 
-    fields: ClassVar[str]
     levels: tuple[str, ...]  # The fields along the path.
+    only_value: bool  # True if only ``value`` of the last group is needed.
+    has_metadata: bool  # True if bytes are read.
+    has_value: bool  # True if the last group has a ``value`` column.
 
     def group(self, column: str | None) -> Any:
         """Return the expression for the last group."""
         expr = vortex().expr
         group = expr.column(column)
         for name in self.levels:
-            group = expr.get_item(name, expr.get_item(self.fields, group))
+            group = expr.get_item(name, expr.get_item("typed_value", group))
         return group
 
     def kind(self, storage: pa.StructType) -> pa.StructType:
         """Return the type of the last group."""
         for name in self.levels:
-            storage = storage.field(self.fields).type.field(name).type
+            storage = storage.field("typed_value").type.field(name).type
         return storage
-
-
-# -- the storage struct
-
-
-@dataclass(frozen=True, slots=True)
-class StoragePart(_GroupPart):
-    """A part of a storage struct, or the whole struct."""
-
-    fields: ClassVar[str] = "typed_value"
-    only_value: bool  # True if only ``value`` of the last group is needed.
-    has_metadata: bool  # True if bytes are read.
-    has_value: bool  # True if the last group has a ``value`` column.
 
     def expression(self, column: str | None) -> Any:
         """Return the expression that reads the part: a struct, or the whole column."""
@@ -224,14 +182,14 @@ class StoragePart(_GroupPart):
         return path
 
 
-def _storage_part(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart:
-    """Return the part of a storage struct that a path needs.
+def group_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart:
+    """Return the group of a stored column in which a path ends, with the columns that are needed.
 
     >>> typed = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
     >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
-    >>> _storage_part(storage, VariantPath.parse("$.a"), pa.int64())
+    >>> group_of(storage, VariantPath.parse("$.a"), pa.int64())
     StoragePart(levels=('a',), only_value=False, has_metadata=False, has_value=False)
-    >>> _storage_part(storage, VariantPath.parse("$.b"), pa.int64())
+    >>> group_of(storage, VariantPath.parse("$.b"), pa.int64())
     StoragePart(levels=(), only_value=True, has_metadata=True, has_value=True)
     """
     group = ArrowGroup(storage)
@@ -256,89 +214,3 @@ def _reads_bytes(storage: pa.StructType, path: VariantPath, target: pa.DataType 
         return True
     columns = columns_of_path(storage, path)
     return len(columns) != 1 or columns[0][-1] == "value"
-
-
-# -- the columnar encoding
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnarPart(_GroupPart):
-    """The columns of a columnar group that a path needs."""
-
-    fields: ClassVar[str] = "object"
-    names: tuple[str, ...]  # The columns of the last group; empty if no row has a value.
-
-    @property
-    def is_whole(self) -> bool:
-        """Implement `Part`."""
-        return not self.levels
-
-    def expression(self, column: str | None) -> Any:
-        """Implement `Part`."""
-        expr = vortex().expr
-        group = self.group(column)
-        return expr.pack({name: expr.get_item(name, group) for name in self.names})
-
-    def column(self, array: pa.Array) -> ColumnarVariant:
-        """Implement `Part`."""
-        return from_storage(array)
-
-    def path_within(self, path: VariantPath) -> VariantPath:
-        """Implement `Part`."""
-        return VariantPath(path.segments[len(self.levels) :])
-
-
-@dataclass(frozen=True, slots=True)
-class RestPart:
-    """The bytes of the fields without columns, below a group."""
-
-    is_whole: ClassVar[bool] = False
-    of: ColumnarPart
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """Implement `Part`."""
-        return (*self.of.levels, "rest")
-
-    def expression(self, column: str | None) -> Any:
-        """Implement `Part`."""
-        return vortex().expr.get_item("rest", self.of.group(column))
-
-    def column(self, array: pa.Array) -> pa.StructArray:
-        """Implement `Part`."""
-        return import_variant(array)[0] if len(array) else array
-
-    def path_within(self, path: VariantPath) -> VariantPath:
-        """Implement `Part`."""
-        return self.of.path_within(path)
-
-
-def _columnar_part(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> ColumnarPart:
-    """Return the part of a columnar column that a path needs.
-
-    >>> leaf = pa.struct({"discriminator": pa.uint16(), "integer": pa.int64(), "object": pa.struct({})})
-    >>> storage = pa.struct({"discriminator": pa.uint16(), "object": pa.struct({"a": leaf})})
-    >>> _columnar_part(storage, VariantPath.parse("$.a"), pa.int64())
-    ColumnarPart(levels=('a',), names=('discriminator', 'integer'))
-    """
-    levels: list[str] = []
-    group, segments = storage, list(path.segments)
-    while segments and isinstance(segments[0], str):
-        index = group.get_field_index("object")
-        fields = None if index < 0 else group.field(index).type
-        if fields is None or fields.get_field_index(segments[0]) < 0:
-            break
-        name = segments.pop(0)
-        assert isinstance(name, str)
-        levels.append(name)
-        group = fields.field(fields.get_field_index(name)).type
-    names = [field.name for field in group]
-    if segments:
-        needed = {"discriminator", "rest"} if isinstance(segments[0], str) else {"discriminator", "array", "rest"}
-        names = [name for name in names if name in needed]
-    elif (
-        target is not None and not pa.types.is_nested(target) and target_of(target).family not in ("string", "variant")
-    ):
-        # Objects and arrays can be cast only to strings and Variants.
-        names = [name for name in names if name == "discriminator" or name in FAMILIES]
-    return ColumnarPart(tuple(levels), tuple(names))

@@ -22,9 +22,9 @@ from parquet_variant.arrays.parts import empty_table
 from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.files.parquet.format.footer_cache import FooterCache, fingerprint_of
-from parquet_variant.files.vortex.files.direct_children import ChangedSource, changes_for_children
-from parquet_variant.files.vortex.files.storing import StoredLayout, layout_of
-from parquet_variant.files.vortex.files.trailer import CheckedSource, ColumnNote, read_notes, text_column
+from parquet_variant.files.vortex.dtype import StoredLayout, layout_of
+from parquet_variant.files.vortex.paths import vortex_files
+from parquet_variant.files.vortex.trailer import CheckedSource, ColumnNote, read_notes, text_column
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
@@ -36,6 +36,8 @@ BLOCK_ROWS = 8192
 _MOST_ROWS, _BATCH_BYTES = 1 << 16, 16 << 20
 # Cached for files that were opened: prepared scans per file, and bytes of segments for all files.
 _MOST_SCANS, _SEGMENT_BYTES = 16, 32 << 20
+
+_EMPTY_NOTE = ColumnNote()
 
 
 def vortex() -> ModuleType:
@@ -76,7 +78,6 @@ class OpenVortexFile:
     path: str
     file: Any
     source: CheckedSource | None
-    segments: dict[str, Any] = field(default_factory=dict, repr=False)  # The cache of segments, and the file's key.
     _scans: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -106,11 +107,9 @@ class OpenVortexFile:
         )
         return {name: layout for name, layout in layouts if layout is not None}
 
-    def shredding_schema(self, column: str) -> ShreddingSchema | None:
-        """Return the schema of a Variant column, ``variant`` if it is unshredded; None if it is columnar."""
-        if self.layouts[column] == "columnar":
-            return None
-        note = self.notes.get(column, ColumnNote())
+    def shredding_schema(self, column: str) -> ShreddingSchema:
+        """Return the schema of a Variant column, ``variant`` if it is unshredded."""
+        note = self.note(column)
         if note.schema is not None:
             return note.schema
         kind = self.schema.field(column).type
@@ -138,52 +137,40 @@ class OpenVortexFile:
         """The writer's notes on each Variant column; empty for files of other writers."""
         return read_notes(None if self.source is None else self.source.note)
 
+    def note(self, column: str | None) -> ColumnNote:
+        """Return the writer's note on a Variant column; an empty note if there is none."""
+        return self.notes.get(column or "", _EMPTY_NOTE)
+
+    @property
+    def size(self) -> int:
+        """Number of bytes of a local file; 0 for others."""
+        return 0 if self.source is None else self.source.size()
+
     @cached_property
     def has_dtype(self) -> bool:
         """True if a column has Vortex's own Variant type."""
         return "variant" in str(self.file.dtype)
 
-    @cached_property
-    def children(self) -> Any:
-        """The file without the nullability of its Variant columns, for reading parts of structs (`direct_children`)."""
-        names = [
-            name
-            for name in self.layouts
-            if name in self.notes and self.schema.field(name).nullable and self.layouts[name] != "variant"
-        ]
-        changes = [] if self.source is None or not names else changes_for_children(self.source, names)
-        if self.source is None or not changes:
-            return self.file
-        with vortex_errors(self.path, self.source):
-            return vortex().open_readable(ChangedSource(self.source, changes), **self.segments)
-
     def batches(
-        self,
-        projection: Any = None,
-        keep: Any = None,
-        ranges: Sequence[tuple[int, int]] | None = None,
-        *,
-        children: bool = False,
+        self, projection: Any = None, keep: Any = None, ranges: Sequence[tuple[int, int]] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows, or the results of an expression over them.
 
         `projection`: an expression, or names of columns; None for all columns.
         `keep`: an expression that is true for the rows to return.
         `ranges`: first row and the row after the last of each range to read; None for the whole file.
-        `children`: whether the expressions read only children of Variant columns, of which absent rows have none.
         """
         with vortex_errors(self.path, self.source):
-            scan = self._scan(self.children if children else self.file, projection, keep)
+            scan = self._scan(projection, keep)
             for row_range in (None,) if ranges is None else ranges:
                 yield from scan.execute(row_range=row_range).to_arrow()
 
-    def _scan(self, file: Any, projection: Any, keep: Any) -> Any:
+    def _scan(self, projection: Any, keep: Any) -> Any:
         """Return a prepared scan; scans are cached because preparing one costs more than reading a column."""
-        parts = (part.serialize() if hasattr(part, "serialize") else repr(part) for part in (projection, keep))
-        key = (file is self.file, *parts)
+        key = tuple(part.serialize() if hasattr(part, "serialize") else repr(part) for part in (projection, keep))
         scan = self._scans.get(key)
         if scan is None:
-            scan = file.to_repeated_scan(projection, expr=keep, batch_size=self._batch_rows)
+            scan = self.file.to_repeated_scan(projection, expr=keep, batch_size=self._batch_rows)
             if len(self._scans) >= _MOST_SCANS:
                 self._scans.clear()
             self._scans[key] = scan
@@ -235,17 +222,20 @@ def open_file(path: Any) -> OpenVortexFile:
         return cached
     if not os.path.isfile(name):  # noqa: PTH113 - a name, perhaps of a remote file
         is_directory = os.path.isdir(name)  # noqa: PTH112
-        problem = (
-            f"{name} is a directory: use scan_files, or name a file" if is_directory else f"file not found: {name}"
-        )
+        problem = f"no Vortex file found at {name}" if is_directory else f"file not found: {name}"
         raise VariantFileError(problem, file=name, reason="no-such-file")
     source = CheckedSource(name)
     cache = {} if fingerprint is None else {"segment_cache": _segments(), "cache_key": str(fingerprint)}
     with vortex_errors(name, source):
-        file = OpenVortexFile(name, library.open_readable(source, **cache), source, cache)
+        file = OpenVortexFile(name, library.open_readable(source, **cache), source)
     if fingerprint is not None and fingerprint_of(name) == fingerprint:
         _FILES.add(fingerprint, file, len(source.note or b""))
     return file
+
+
+def open_files(path: Any) -> list[OpenVortexFile]:
+    """Open the files that a path names: a file, the matches of a glob, or the Vortex files of a directory."""
+    return [open_file(file) for file in vortex_files(path) or [path]]
 
 
 @cache

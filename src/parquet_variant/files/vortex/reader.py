@@ -6,7 +6,7 @@ Owns the public operations. `scan` reads by path.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,21 +16,15 @@ from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.errors import VariantFileError, strings_of
-from parquet_variant.files.vortex.files.library import OpenVortexFile, open_file
-from parquet_variant.files.vortex.files.paths import vortex_files
-from parquet_variant.files.vortex.files.storing import unstored, unstored_rows
-from parquet_variant.files.vortex.files.trailer import text_column
-from parquet_variant.files.vortex.logical.encodings import AnyVariant, EncodingName, encode
-from parquet_variant.files.vortex.logical.json_columns import JsonColumn, compress_json, decompress_json, json_errors
+from parquet_variant.files.vortex.json_columns import JsonColumn, compress_json, decompress_json, json_errors
+from parquet_variant.files.vortex.library import OpenVortexFile, open_file, open_files
+from parquet_variant.files.vortex.storing import unstored_rows
+from parquet_variant.files.vortex.trailer import text_column
 from parquet_variant.io.parallel import in_order
 from parquet_variant.types import MAX_OFFSET
 
 
-@overload
-def read(path: Any, column: str | None = ..., *, encoding: None = ...) -> VariantArray: ...
-@overload
-def read(path: Any, column: str | None = ..., *, encoding: EncodingName) -> AnyVariant: ...
-def read(path: Any, column: str | None = None, *, encoding: EncodingName | None = None) -> AnyVariant:
+def read(path: Any, column: str | None = None) -> VariantArray:
     """Read a Variant column.
 
     Parameters
@@ -39,9 +33,11 @@ def read(path: Any, column: str | None = None, *, encoding: EncodingName | None 
         A file, or a directory or glob of files.
     column
         The column, if there are several.
-    encoding
-        ``"unshredded"``, ``"final"``, or ``"columnar"`` for a `ColumnarVariant`. By default a `VariantArray` in the
-        stored encoding; unshredded if the files store it in the columnar layout, or in different types.
+
+    Returns
+    -------
+    VariantArray
+        The column in its stored layout; unshredded if the files store it in different types.
 
     Raises
     ------
@@ -52,22 +48,14 @@ def read(path: Any, column: str | None = None, *, encoding: EncodingName | None 
     --------
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.vortex.write(f"{folder}/a.vortex", pv.parse_json(['{"a": 1}', None]), layout="columnar")
-    ...     read(f"{folder}/a.vortex"), read(f"{folder}/a.vortex", encoding="columnar")
-    (<VariantArray unshredded, 2 rows: [{"a":1}, NULL]>, <ColumnarVariant, 2 rows, 2 paths>)
+    ...     _ = pv.vortex.write(f"{folder}/a.vortex", pv.parse_json(['{"a": 1}', None]))
+    ...     read(f"{folder}/a.vortex")
+    <VariantArray unshredded, 2 rows: [{"a":1}, NULL]>
     """
-    columns = [file.table([choose_variant(file, column)]).column(0) for file in _open_files(path)]
-    if len(columns) == 1 and encoding not in (None, "unshredded"):
-        return encode(unstored(columns[0]), encoding)
-    parts = [unstored_rows(chunks) for chunks in columns]
-    if encoding == "unshredded" or any(part.storage.type != parts[0].storage.type for part in parts):
+    parts = [unstored_rows(file.table([choose_variant(file, column)]).column(0)) for file in open_files(path)]
+    if any(part.storage.type != parts[0].storage.type for part in parts):
         parts = [part.to_unshredded() for part in parts]
-    rows = parts[0] if len(parts) == 1 else VariantArray.concat(parts)
-    return rows if encoding in (None, "unshredded") else encode(rows, encoding)
-
-
-def _open_files(path: Any) -> list[OpenVortexFile]:
-    return [open_file(file) for file in vortex_files(path) or [path]]
+    return VariantArray.concat(parts)
 
 
 def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> pa.Array:
@@ -106,9 +94,9 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
     if name in file.json_columns:
         texts = json_texts(file, name)
         with json_errors(name, file.path):
-            return texts if exact else decompress_json(compress_json(texts, encoding="unshredded"))
+            return texts if exact else decompress_json(compress_json(texts, shred=False))
     texts = original_texts(file, name) if exact else None
-    return decompress_json(JsonColumn(unstored(file.table([name]).column(0)), texts), exact=exact)
+    return decompress_json(JsonColumn(unstored_rows(file.table([name]).column(0)), texts), exact=exact)
 
 
 def original_texts(file: OpenVortexFile, column: str) -> pa.Array | None:
@@ -143,7 +131,7 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
     """
     columns = None if columns is None else strings_of("columns", columns)
     tables = []
-    for file in _open_files(path):
+    for file in open_files(path):
         missing = sorted(set(columns or ()) - set(file.schema.names))
         if missing:
             raise VariantFileError(
@@ -153,7 +141,7 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
         if not tables[-1].schema.equals(tables[0].schema):
             raise VariantFileError(
                 f"the columns differ from those of the first file of {path}: read each file separately, or read paths "
-                "with scan_files",
+                "with scan",
                 file=file.path,
                 reason="files-differ",
             )
@@ -162,7 +150,7 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
 
 def read_schema(path: Any) -> pa.Schema:
     """Return the schema of the first file; see `Table.schema`."""
-    file = _open_files(path)[0]
+    file = open_files(path)[0]
     return _tagged(empty_table(file.schema), file).schema
 
 
@@ -186,8 +174,7 @@ def with_variants(file: OpenVortexFile, table: pa.Table, start: int = 0) -> pa.T
     """Return the rows of a file from the row ``start``, with unshredded Variants in columns of JSON text."""
     for name in file.json_columns:
         with json_errors(name, file.path, start=start):
-            variants = compress_json(one_chunk(table.column(name)), encoding="unshredded")
-        assert isinstance(variants, VariantArray)
+            variants = compress_json(one_chunk(table.column(name)), shred=False)
         field = variants.arrow_field.with_name(name).with_nullable(table.schema.field(name).nullable)
         table = table.set_column(table.schema.get_field_index(name), field, variants.storage)
     return table
@@ -244,7 +231,9 @@ def choose_variant(file: OpenVortexFile, column: str | None, *, json: bool = Fal
             problem = f"the file has {len(candidates)} {kind}s (its columns are {', '.join(names)})"
         choice = f"name one of {', '.join(candidates)}" if candidates else f"name a file with a {kind}"
         if not json and file.json_columns:
-            choice = f"read JSON text ({', '.join(file.json_columns)}) with read_json, or convert it with compress"
+            choice = (
+                f"read JSON text ({', '.join(file.json_columns)}) with read_json, or convert it with write(…, json=…)"
+            )
         raise VariantFileError(
             f"{problem}: {choice}",
             file=file.path,

@@ -1,8 +1,11 @@
 """The trailer that this package adds to a Vortex file: checksums, and a note on each Variant column.
 
+This is the only private part of a file, for what vortex-data 0.93 lacks: its readers take damaged blocks for data (and
+may crash), it has no statistics inside its Variant type (which the RFC asks for), does not expose its zone maps to
+Python, and cannot return the fields that are typed in the type. Files are read without a trailer as well.
+
 Owns the trailer, the form of the notes, and reading a file through its checksums. `range_statistics` owns the
-statistics in the notes. vortex-data has neither: its readers take damaged blocks for data (and may crash), and it does
-not expose its zone maps to Python.
+statistics in the notes.
 
 The trailer is between the last segment and the postscript. A Vortex reader finds the postscript from the end of the
 file and everything else by offset, so it ignores the trailer; a program that rewrites the file drops it::
@@ -29,14 +32,15 @@ import numpy as np
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.footer_cache import Fingerprint, state_of
-from parquet_variant.files.vortex.logical.range_statistics import RangeStatistics
+from parquet_variant.files.vortex.range_statistics import RangeStatistics
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.path import VariantPath
 from parquet_variant.support.fork_safety import cached_property
 
 BLOCK_BYTES = 1 << 16
 _END = struct.Struct("<HH4s")
 _TAIL = struct.Struct("<QQIII8s")
-_MAGIC, _VORTEX = b"PVVARV01", b"VTXF"
+_MAGIC, _VORTEX = b"PVVARV02", b"VTXF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +187,7 @@ _LENGTH = struct.Struct("<I")
 class ColumnNote:
     """The note on a Variant column of a file."""
 
-    schema: ShreddingSchema | None = None  # The typed fields, if the type of the column does not show them.
+    schema: ShreddingSchema | None = None  # The shredding schema, if the type of the column does not show it.
     # Paths of the schema that are not typed, with the reason.
     in_bytes: Mapping[str, str] = field(default_factory=dict)
     is_json: bool = False  # True if the column was written from JSON text.
@@ -194,6 +198,13 @@ class ColumnNote:
     def statistics(self) -> RangeStatistics | None:
         """The statistics; None if the writer stored none."""
         return RangeStatistics.from_bytes(self.data) if self.data else None
+
+    @cached_property
+    def typed_schema(self) -> ShreddingSchema | None:
+        """The part of the schema that is typed inside Vortex's Variant type; None if no field is."""
+        fields = () if self.schema is None else self.schema.fields
+        typed = {name: node for name, node in fields if str(VariantPath() / name) not in self.in_bytes}
+        return ShreddingSchema.object(typed) if typed else None
 
 
 def text_column(name: str) -> str:

@@ -1,1 +1,0 @@
-"""The columnar encoding of a Variant column: encoding, storing, decoding, and reading by path without decoding."""

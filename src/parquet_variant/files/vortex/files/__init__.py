@@ -1,1 +1,0 @@
-"""Vortex files: writing, verifying, inspecting and reading them."""

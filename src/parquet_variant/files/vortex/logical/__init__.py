@@ -1,1 +1,0 @@
-"""The logical type Variant in memory: its encodings, and the operations over any of them."""

@@ -1,0 +1,375 @@
+"""Statistics of shredded children by row range, and `matching_rows`, which uses them.
+
+Owns collecting statistics, writing them, and what they prove about a path as a type. Only shredded children have
+statistics. Of the values of a shredded path in bytes, the kinds are known: a range is skipped if no value in it can
+have the type of the expression. Everything else is unknown, and unknown never skips. `query.prune` reasons with three
+values, `scanning.path_statistics` casts bounds, and `trailer` stores the statistics in a file.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.arrays.parts import columns_of
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.cast.targets import target_of
+from parquet_variant.files.parquet.scanning.path_statistics import scalar_statistics
+from parquet_variant.files.vortex.dtype import final_variant
+from parquet_variant.inference.leaf_statistics import LeafStatistics
+from parquet_variant.inference.statistics import TEXT_LENGTH, lower_text, upper_text
+from parquet_variant.kernels.kinds import KIND
+from parquet_variant.ops.columns.target_type import as_target
+from parquet_variant.ops.get_variant_element import get_variant_element
+from parquet_variant.path import VariantPath
+from parquet_variant.query.predicate import Compare, Operator, Predicate, bind, evaluate
+from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types import TYPE_OF_ID, BasicType, PrimitiveId
+
+Bools = npt.NDArray[np.bool_]
+Int64s = npt.NDArray[np.int64]
+
+RANGE_ROWS = 8192
+_LENGTH = struct.Struct("<I")
+_ONLY_NULL = ColumnStatistics(may_be_value=False, may_be_nan=False)
+# Families of exact numbers, whose values compare with each other.
+_EXACT = ("integer", "decimal")
+
+
+def _kind_bit(header: int) -> int:
+    """Return the kind of a value by the first byte of its encoding, as a bit; all bits for unknown types."""
+    basic, primitive = BasicType(header & 3), header >> 2
+    if basic != BasicType.PRIMITIVE:
+        kinds = {BasicType.SHORT_STRING: KIND.STRING, BasicType.ARRAY: KIND.ARRAY, BasicType.OBJECT: KIND.OBJECT}
+        return 1 << int(kinds[basic])
+    return 1 << primitive if primitive < KIND.ARRAY else (1 << 32) - 1
+
+
+_KIND_BITS = np.array([_kind_bit(header) for header in range(256)], np.uint32)
+
+
+@dataclass(frozen=True, eq=False)
+class PathStatistics:
+    """Statistics of a path, one entry per range."""
+
+    type: pa.DataType  # The Arrow type of the typed child.
+    counts: Int64s  # Number of typed values in each range.
+    # Bounds of all typed values except NaN; null in a range without values or without known bounds. Long strings are
+    # truncated.
+    lower: pa.Array
+    upper: pa.Array
+    has_nan: Bools  # True for ranges with a typed NaN.
+    in_bytes: npt.NDArray[np.uint32]  # Kinds of the values in bytes of each range, as bits; Variant nulls are left out.
+
+    def may_be(self, number: int, target: pa.DataType, *, cast: bool) -> bool:
+        """Return True if a value in bytes of a range may have a type, or be cast to it."""
+        kinds = [kind for kind in range(KIND.OBJECT + 1) if self.in_bytes[number] >> kind & 1]
+        if cast:
+            return bool(kinds)
+        types = [TYPE_OF_ID[PrimitiveId(kind)].arrow for kind in kinds if kind < KIND.ARRAY]
+        return any(arrow is not None and _can_be(arrow, target) for arrow in types)
+
+
+@dataclass(frozen=True, eq=False)
+class RangeStatistics:
+    """Statistics of the shredded children of a column, by row range.
+
+    Parameters
+    ----------
+    rows, range_rows
+        Number of rows of the column, and of a range.
+    paths
+        Statistics of the paths with shredded children. Nothing is known about other paths.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [f'{{"id": {n}}}' for n in range(8192)] + [f'{{"id": "text {n}"}}' for n in range(8192)]
+    >>> statistics = collect_statistics(pv.shred_variant(pv.parse_json(rows), "id bigint"))
+    >>> statistics.ranges("$.id", "bigint"), statistics.ranges("$.id", "bigint", ">", 9000)
+    ([(0, 8192)], [])
+    >>> statistics.ranges("$.id", "string")
+    [(8192, 16384)]
+    """
+
+    rows: int
+    range_rows: int
+    paths: dict[VariantPath, PathStatistics] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Number of ranges."""
+        return -(-self.rows // self.range_rows)
+
+    def bounds(self, number: int) -> tuple[int, int]:
+        """Return the first row of a range and the row after its last."""
+        return number * self.range_rows, min((number + 1) * self.range_rows, self.rows)
+
+    def ranges(
+        self, path: str | VariantPath, dtype: str | pa.DataType, op: Operator | None = None, literal: Any = None
+    ) -> list[tuple[int, int]]:
+        """Return the ranges in which a row can have a value of the type at the path that satisfies a comparison.
+
+        Parameters
+        ----------
+        path
+            The path, as `get_variant_element` takes it.
+        dtype
+            The type.
+        op, literal
+            The comparison of the value with a literal; None for any value.
+
+        Returns
+        -------
+        list of (int, int)
+            First row and the row after the last of each range. In all other ranges no row can match.
+
+        Raises
+        ------
+        PredicateError
+            For a literal that cannot be compared with the type.
+        """
+        parsed, target = VariantPath.parse(path), as_target(dtype)
+        predicate: Predicate | None = None if op is None else bind(Compare("x", op, literal), {"x": target})
+        by_range = [self.of_path(parsed, target, number, cast=False) for number in range(self.count)]
+
+        def may_hold_match(statistics: ColumnStatistics) -> bool:
+            if predicate is None:
+                return statistics.may_be_value
+            return bool(may_match(predicate, lambda _: statistics))
+
+        return [self.bounds(number) for number, statistics in enumerate(by_range) if may_hold_match(statistics)]
+
+    def of_path(self, path: VariantPath, target: pa.DataType | None, number: int, *, cast: bool) -> ColumnStatistics:
+        """Return the statistics of a path as a type (None for a Variant) in a range.
+
+        `number`: the number of the range.
+        `cast`: if true, values are cast to the type; otherwise values of another type are null.
+        """
+        if (
+            target is None
+            or pa.types.is_nested(target)
+            or not all(isinstance(segment, str) for segment in path.segments)
+        ):
+            return UNKNOWN
+        statistics = self.paths.get(path)
+        if statistics is None or statistics.may_be(number, target, cast=cast):
+            return UNKNOWN
+        if not statistics.counts[number] or not (cast or _can_be(statistics.type, target)):
+            return _ONLY_NULL
+        lower, upper = (
+            bound if bound.is_valid else None for bound in (statistics.lower[number], statistics.upper[number])
+        )
+        nan = bool(statistics.has_nan[number])
+        if cast:
+            leaf = LeafStatistics(int(statistics.counts[number]), 0, lower, upper)
+            return scalar_statistics(leaf, statistics.type, target, hidden_nan=nan)
+        # Without a cast numbers compare by value, whatever their width and scale.
+        if statistics.type != target and any(map(pa.types.is_temporal, (statistics.type, target))):
+            lower = upper = None
+        return ColumnStatistics(lower, upper, may_be_nan=nan)
+
+    # -- serialization
+
+    def to_bytes(self) -> bytes:
+        """Return the statistics as an Arrow stream with one row of lists: counts, flags, and bounds by type."""
+        by_type: dict[pa.DataType, list[VariantPath]] = {}
+        for path, statistics in self.paths.items():
+            by_type.setdefault(statistics.type, []).append(path)
+        ordered = [self.paths[path] for paths in by_type.values() for path in paths]
+        lists = [
+            pa.array(np.concatenate([np.zeros(0, kind), *(getattr(item, name) for item in ordered)]))
+            for name, kind in _FLAGS.items()
+        ]
+        for paths in by_type.values():
+            lists.append(pa.concat_arrays([self.paths[path].lower for path in paths]))
+            lists.append(pa.concat_arrays([self.paths[path].upper for path in paths]))
+        columns = [pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values) for values in lists]
+        batch = pa.record_batch(columns, names=list(map(str, range(len(columns)))))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+            writer.write_batch(batch)
+        paths_by_type = [list(map(str, paths)) for paths in by_type.values()]
+        header = json.dumps({"rows": self.rows, "range_rows": self.range_rows, "paths": paths_by_type}).encode()
+        packed_header = zlib.compress(header)
+        return _LENGTH.pack(len(packed_header)) + packed_header + bytes(sink.getvalue())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> RangeStatistics:
+        """Read statistics that `to_bytes` wrote."""
+        (length,) = _LENGTH.unpack_from(data)
+        body = _LENGTH.size + length
+        header = json.loads(zlib.decompress(data[_LENGTH.size : body]))
+        columns = [column.values for column in pa.ipc.open_stream(pa.py_buffer(data[body:])).read_next_batch()]
+        flags = [column.to_numpy(zero_copy_only=False) for column in columns[: len(_FLAGS)]]
+        result = cls(header["rows"], header["range_rows"])
+        size, offset = result.count, 0
+        for number, paths in enumerate(header["paths"]):
+            lower, upper = columns[len(_FLAGS) + 2 * number :][:2]
+            for index, path in enumerate(paths):
+                counts, has_nan, in_bytes = (values[offset : offset + size] for values in flags)
+                bounds = [values.slice(index * size, size) for values in (lower, upper)]
+                result.paths[VariantPath.parse(path)] = PathStatistics(
+                    lower.type, counts, bounds[0], bounds[1], has_nan, in_bytes
+                )
+                offset += size
+        return result
+
+
+# Attributes of `PathStatistics` that are stored as numbers.
+_FLAGS: dict[str, type] = {"counts": np.int64, "has_nan": np.bool_, "in_bytes": np.uint32}
+
+
+def _can_be(stored: pa.DataType, requested: pa.DataType) -> bool:
+    """Return True if a value of a child's type can be a value of the requested type (see `ops.columns.slot_casts`)."""
+    left, right = target_of(stored).family, target_of(requested).family
+    return left == right or (left in _EXACT and right in _EXACT) or (left, right) == ("float32", "float64")
+
+
+# -- collection
+
+
+def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatistics:
+    """Collect the statistics of a column's shredded children.
+
+    Parameters
+    ----------
+    array
+        A Variant column, unshredded or in the final layout, in which only shredded paths have statistics.
+    range_rows
+        Number of rows per range; default 8,192.
+
+    Raises
+    ------
+    SchemaError
+        If the column is not a Variant column, or is in a draft layout (``draft-layout``).
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> array = pv.shred_variant(pv.parse_json(['{"a": 1}', '{"a": 5}']), pv.ShreddingSchema.from_ddl("a bigint"))
+    >>> statistics = collect_statistics(array)
+    >>> statistics.ranges("$.a", "bigint", ">", 5), statistics.ranges("$.b", "bigint", ">", 5)
+    ([], [(0, 2)])
+    """
+    column = final_variant(array)
+    range_rows = RANGE_ROWS if range_rows is None else range_rows
+    return RangeStatistics(len(column), range_rows, dict(_paths_of(column, range_rows)))
+
+
+def _paths_of(array: VariantArray, range_rows: int) -> Iterator[tuple[VariantPath, PathStatistics]]:
+    """Yield the shredded scalar paths outside of arrays, with their statistics."""
+    if array.schema is None:
+        return
+    stack = [(VariantPath(), array.schema, columns_of(array.storage))]
+    while stack:
+        path, node, columns = stack.pop()
+        if node.kind == "object":
+            groups = columns_of(columns["typed_value"])
+            stack.extend((path / name, child, columns_of(groups[name])) for name, child in node.fields)
+        if node.type is not None:
+            yield path, _statistics_of(columns["typed_value"], _kinds_of(columns.get("value")), range_rows)
+
+
+def _kinds_of(residual: pa.Array | None) -> npt.NDArray[np.uint32] | None:
+    """Return the kind of each value in bytes as a bit; 0 for rows without one, and for Variant null."""
+    if residual is None or residual.null_count == len(residual):
+        return None
+    first = pc.binary_slice(residual.cast(pa.large_binary()), 0, 1)
+    first = pc.if_else(pc.equal(pc.binary_length(first), 1), first, b"\0").fill_null(b"\0").cast(pa.binary(1))
+    bits = _KIND_BITS[np.frombuffer(first.buffers()[1], np.uint8, len(first), first.offset)]
+    return np.where(bits == 1 << KIND.NULL, 0, bits).astype(np.uint32)
+
+
+def _statistics_of(typed: pa.Array, kinds: npt.NDArray[np.uint32] | None, range_rows: int) -> PathStatistics:
+    """Return the statistics of a typed column, and of the kinds of the values next to it."""
+    count = -(-len(typed) // range_rows)
+    rows = np.flatnonzero(typed.is_valid().to_numpy(zero_copy_only=False))
+    values = typed.take(pa.array(rows))
+    bounds = np.searchsorted(rows, np.arange(count + 1) * range_rows)
+    kind = values.type
+    lower: list[Any] = [None] * count
+    upper: list[Any] = [None] * count
+    has_nan = np.zeros(count, np.bool_)
+    has_bounds = not isinstance(kind, pa.BaseExtensionType) and target_of(kind).family != "binary"
+    for number in range(count):
+        part = values.slice(bounds[number], bounds[number + 1] - bounds[number])
+        if pa.types.is_floating(kind):
+            nan = pc.is_nan(part)
+            has_nan[number] = bool(pc.any(nan).as_py())
+            part = part.filter(pc.invert(nan))
+        if has_bounds and len(part):
+            extremes = pc.min_max(part)
+            lower[number] = _truncated(extremes["min"], lower_text)
+            upper[number] = _truncated(extremes["max"], upper_text)
+    # Arrays are made from Arrow scalars, because Python values would lose nanoseconds.
+    in_bytes = np.zeros(count, np.uint32)
+    if kinds is not None:
+        in_bytes = np.bitwise_or.reduceat(kinds, np.arange(count) * range_rows).astype(np.uint32)
+    return PathStatistics(kind, np.diff(bounds), pa.array(lower, kind), pa.array(upper, kind), has_nan, in_bytes)
+
+
+def _truncated(bound: pa.Scalar, truncate: Any) -> pa.Scalar | None:
+    if target_of(bound.type).family != "string" or len(text := bound.as_py()) <= TEXT_LENGTH:
+        return bound
+    truncated = truncate(text)
+    return None if truncated is None else pa.scalar(truncated, bound.type)
+
+
+def matching_rows(
+    array: Any,
+    path: str | VariantPath,
+    dtype: str | pa.DataType,
+    op: Operator,
+    literal: Any,
+    statistics: RangeStatistics | None = None,
+    *,
+    cast: bool = False,
+    zone: str = "UTC",
+) -> pa.Array:
+    """Return the numbers of the rows whose value at a path has a type and compares with a literal.
+
+    Parameters
+    ----------
+    array
+        A Variant column.
+    path, dtype
+        As in `get_variant_element`.
+    op, literal
+        ``"="``, ``"<>"``, ``"<"``, ``"<="``, ``">"`` or ``">="``, and the value to compare with.
+    statistics
+        Statistics of the column. Ranges that they exclude are not read; the result is the same without them. They are
+        not used with `cast`, because they describe the values without casts.
+    cast, zone
+        As for `get_variant_element`.
+
+    Raises
+    ------
+    PredicateError
+        For a literal that cannot be compared with the type.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> matching_rows(pv.parse_json(['{"a": 1}', '{"a": "7"}', '{"a": 7}']), "$.a", "bigint", ">=", 7).to_pylist()
+    [2]
+    """
+    target = as_target(dtype)
+    column = final_variant(array)
+    predicate = bind(Compare("x", op, literal), {"x": target})
+    ranges = [(0, len(column))] if statistics is None or cast else statistics.ranges(path, target, op, literal)
+    rows = [np.zeros(0, np.int64)]
+    for start, stop in ranges:
+        part = get_variant_element(column[start:stop], path, target, cast=cast, zone=zone)
+        hits = evaluate(predicate, {"x": part}).fill_null(False)
+        rows.append(np.flatnonzero(hits.to_numpy(zero_copy_only=False)) + start)
+    return pa.array(np.concatenate(rows))

@@ -1,1 +1,0 @@
-"""Scans by path over one or many Vortex files."""
