@@ -88,6 +88,7 @@ register_methods(
         "Contract.from_odcs": "contracts.odcs:from_odcs",
         "Contract.to_odcs": "contracts.odcs:to_odcs",
         "VariantArray.field": "ops.variant_get:field_by_name",
+        "VariantArray.parse_json": "ops.parse_json:parse_json",
         "VariantArray.from_pandas": "interop.pandas:from_pandas",
         "VariantArray.to_duckdb": "interop.duckdb:to_duckdb",
         "VariantArray.to_pandas": "interop.pandas:to_pandas",

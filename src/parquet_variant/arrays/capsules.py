@@ -27,11 +27,12 @@ from parquet_variant.encoding.cast.forms import (
     without_encoding,
 )
 from parquet_variant.encoding.metadata import EMPTY_METADATA
-from parquet_variant.errors import SchemaError
+from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.layouts.layout import find_layout
 from parquet_variant.layouts.path_steps import ArrowGroup
 from parquet_variant.layouts.storage_shape import is_binary, is_list
+from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.types import MAX_OFFSET
 
 # Arrow's canonical extension type. It is field metadata here and never a registered pyarrow type: pyarrow's Parquet
@@ -156,6 +157,7 @@ def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
     `obj`: a pyarrow array, chunked array, table or record batch, or an object with ``__arrow_c_array__`` or
       ``__arrow_c_stream__``.
     `column`: the column, if the object is a table. None: the object is the column, or a table with one Variant column.
+    A column of JSON text (``arrow.json``) is parsed.
     Raises `SchemaError` if the object is not Arrow data (``not-arrow``), if the column does not exist or there is not
     exactly one Variant column (``not-a-variant``), or if buffers point outside the data (``bad-arrow``).
     """
@@ -164,10 +166,25 @@ def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
         refuse_unsound(chunk)
     # Empty chunks are dropped: pyarrow 26 cannot concatenate an imported empty chunk that has an offset.
     chunks = [chunk for chunk in chunks if len(chunk)]
-    if column is None and is_storage(kind):
-        return [_storage_of(chunk) for chunk in chunks] or [_empty(kind)]
-    index = _column_index(kind, column)
-    return [_storage_of(_child(chunk, index)) for chunk in chunks] or [_empty(kind.field(index).type)]
+    if not (column is None and (is_storage(kind) or is_json_type(kind))):
+        index = _column_index(kind, column)
+        kind, chunks = kind.field(index).type, [_child(chunk, index) for chunk in chunks]
+    if is_json_type(kind):
+        return _parsed(chunks or [pa.nulls(0, kind)])
+    return [_storage_of(chunk) for chunk in chunks] or [_empty(kind)]
+
+
+def _parsed(chunks: list[pa.Array]) -> list[pa.StructArray]:
+    """Return the storages of columns of JSON text; an error has the row of the whole column."""
+    storages, first_row = [], 0
+    for chunk in chunks:
+        try:
+            storages.append(registered_method("VariantArray.parse_json")(chunk.storage).storage)
+        except VariantError as error:
+            error.row = None if error.row is None else error.row + first_row
+            raise
+        first_row += len(chunk)
+    return storages
 
 
 def _chunks_of(obj: Any) -> tuple[list[pa.Array], pa.DataType]:
@@ -368,7 +385,7 @@ def _column_index(kind: pa.DataType, column: str | None) -> int:
     if column is not None:
         numbers = [number for number, field in enumerate(fields) if field.name == column]
     else:
-        names = named_variants(fields)
+        names = named_variants(fields) or [field.name for field in fields if is_json_type(field.type)]
         numbers = [number for number, field in enumerate(fields) if field.name in names]
     if len(numbers) != 1:
         problem = f"no column {column!r}" if column is not None else f"{len(numbers)} Variant columns instead of one"

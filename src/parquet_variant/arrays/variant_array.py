@@ -347,7 +347,8 @@ class VariantArray:
         ----------
         obj
             Anything with ``__arrow_c_array__`` or ``__arrow_c_stream__``: an array, a series, a stream of chunks, a
-            table. The storage may have any form that the constructor accepts.
+            table. The storage may have any form that the constructor accepts. JSON text of the type ``arrow.json`` is
+            parsed.
         column
             The column, if the object is a table. None: the object is the column, or a table with one Variant column.
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import metadata_of_all
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import entry_lists, list_elements, plain_form, without_encoding
+from parquet_variant.encoding.cast.forms import entry_lists, is_json_type, list_elements, plain_form, without_encoding
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
@@ -82,7 +82,7 @@ def cast_to_variant(values: Any) -> VariantArray:
     array = without_encoding(as_arrow(values))
     if _is_variant(array.type):
         return VariantArray(array)
-    if array.type == pa.json_():
+    if is_json_type(array.type):
         return parse_json(array.storage)
     if _needs_fallback(array.type):
         return VariantArray.from_pylist(_objects(array))
@@ -182,14 +182,14 @@ def _needs_fallback(arrow: pa.DataType) -> bool:
         return _needs_fallback(arrow.value_type)
     if pa.types.is_struct(arrow) and not _is_variant(arrow):
         return any(_needs_fallback(field.type) for field in arrow)
-    return pa.types.is_map(arrow) or arrow == pa.json_() or _is_variant(arrow)
+    return pa.types.is_map(arrow) or is_json_type(arrow) or _is_variant(arrow)
 
 
 def _objects(array: pa.Array) -> list[Any]:
     """Return the values as Python containers of Variants, None for null."""
     array = without_encoding(array)
     arrow = array.type
-    if not _needs_fallback(arrow) or arrow == pa.json_() or _is_variant(arrow):
+    if not _needs_fallback(arrow) or is_json_type(arrow) or _is_variant(arrow):
         return list(cast_to_variant(array))
     valid = array.is_valid().to_pylist()
     if pa.types.is_struct(arrow):

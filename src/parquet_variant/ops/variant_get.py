@@ -14,7 +14,7 @@ import pyarrow as pa
 from parquet_variant.arrays.field_names import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast import cast_variant
-from parquet_variant.encoding.cast.forms import in_target_form
+from parquet_variant.encoding.cast.forms import in_target_form, is_json_type
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.layouts.similar_paths import missing_path_hint
@@ -22,6 +22,7 @@ from parquet_variant.ops.columns.arrow_input import as_variant_array
 from parquet_variant.ops.columns.extract_path import array_group, extract_from, extract_variant
 from parquet_variant.ops.columns.null_on_error import check_errors
 from parquet_variant.ops.columns.target_type import as_target, value_target
+from parquet_variant.ops.to_json import to_json
 from parquet_variant.path import AnyPath, Segment, VariantPath, Wildcard
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import BasicType
@@ -40,8 +41,9 @@ def variant_get(
         The path of the values: ``$.a.b[0]['x.y']``. Every ``[*]`` makes a list with one entry per element of an
         array, null where an element lacks the path that follows.
     type
-        ``"variant"``, a type's name (see `ops.columns.target_type`) or an Arrow type. For a path with wildcards it is
-        the type of the result (``"array<double>"``), or the type of every value (``"double"``).
+        ``"variant"``, a type's name (see `ops.columns.target_type`) or an Arrow type; ``pyarrow.json_()`` gives JSON
+        text. For a path with wildcards it is the type of the result (``"array<double>"``), or the type of every value
+        (``"double"``).
     zone
         The session time zone, a region or an offset, for casts between instants and local times.
     errors
@@ -88,6 +90,9 @@ null instead (row 0, path $['a'])
     parsed = VariantPath.parse(path)
     as_variant = isinstance(type, str) and type.strip().lower() == "variant"
     if isinstance(array, Variant):
+        if isinstance(type, pa.DataType) and is_json_type(type) and not parsed.has_wildcard:
+            value = array.get(parsed)
+            return None if value is None else value.to_json()
         target = None if as_variant else value_target(as_target(type), parsed)
         try:
             return _value_of_variant(array, parsed.segments, target, safe, zone)
@@ -97,6 +102,8 @@ null instead (row 0, path $['a'])
     if as_variant and not parsed.has_wildcard:
         return extract_variant(column.storage, parsed)
     target = as_target(type)
+    if is_json_type(target) and not parsed.has_wildcard:
+        return in_target_form(to_json(extract_variant(column.storage, parsed)), target)
     values_type = value_target(target, parsed)
     result = extract_from(array_group(column), parsed, values_type, safe=safe, zone=zone)
     return result if values_type == target else in_target_form(result, target)
