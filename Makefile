@@ -48,7 +48,7 @@ UNIT_TESTS := tests/encoding tests/path tests/schema tests/layouts tests/array t
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo check test checked test-numba test-vortex test-oldest judges matrix snapshots lint bench fuzz soak test-cluster constraints docs wheels clean
+.PHONY: help demo check test checked test-numba test-vortex test-oldest judges matrix snapshots lint bench fuzz soak test-cluster constraints docs wheels clean lines
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -104,6 +104,12 @@ lint: $(DEV_STAMP) ## ruff, typos, mypy strict, and the layers' import contracts
 	@$(BIN)/mypy
 	$(say) 'lint-imports'
 	@$(BIN)/lint-imports --no-cache
+
+lines: ## lines and modules of each package
+	@cd src/parquet_variant && for package in */; do \
+		printf '%7d lines %4d modules  %s\n' $$(find $$package -name '*.py' | xargs cat | wc -l) \
+			$$(find $$package -name '*.py' | wc -l) $$package; done | sort -rn; \
+	printf '%7d lines %4d modules  in all\n' $$(find . -name '*.py' | xargs cat | wc -l) $$(find . -name '*.py' | wc -l)
 
 snapshots: $(DEV_STAMP) ## write the generated files: stubs of public names, and the snapshot of error messages
 	@PYTHONPATH=src:. $(BIN)/python -m tests.packaging.stubs --update
