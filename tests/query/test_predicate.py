@@ -280,3 +280,46 @@ def test_numbers_beyond_all_types(number: str, tmp_path: Path) -> None:
 def test_a_number_that_has_no_decimal_is_an_error() -> None:
     with pytest.raises(pv.VariantError, match="out of range"):
         parse_predicate("a < 1e99999999999999999999")
+
+
+SAMPLES = {
+    pa.int64(): [-5, 0, 3, 7, 2**62],
+    pa.float64(): [-1.5, -0.0, 0.0, 2.5, float("nan"), float("inf")],
+    pa.string(): ["", "a", "ab", "é", "\U0001f600"],
+    pa.decimal128(9, 2): [Decimal("-1.25"), Decimal(0), Decimal("7.5")],
+    pa.date32(): [dt.date(1969, 1, 1), dt.date(2024, 2, 29)],
+    pa.timestamp("us", "UTC"): [dt.datetime(1969, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 2, 29, tzinfo=dt.UTC)],
+    pa.bool_(): [False, True],
+}
+
+
+@pytest.mark.parametrize("kind", SAMPLES, ids=str)
+@given(data=st.data())
+def test_a_list_of_values_means_an_equality_with_any_of_them(kind, data):
+    values = data.draw(st.lists(st.sampled_from([*SAMPLES[kind], None]), min_size=2, max_size=6))
+    array = pa.array([*SAMPLES[kind], None], kind)
+    as_list = bind(is_in("x", values), {"x": kind})
+    one_by_one = bind(Or(tuple(Compare("x", "=", value) for value in values)), {"x": kind})
+    for wrap in (lambda part: part, Not):
+        expected = evaluate(wrap(one_by_one), {"x": array}).to_pylist()
+        assert evaluate(wrap(as_list), {"x": array}).to_pylist() == expected
+        assert evaluate(wrap(as_list), {"x": array.dictionary_encode()}).to_pylist() == expected
+        stored = pc.drop_null(array)
+        present = [value for value in stored.to_pylist() if value == value]
+        for row, value in enumerate(present):
+            bounds = ColumnStatistics(pa.scalar(value, kind), pa.scalar(value, kind), may_be_nan=False)
+            matches = evaluate(wrap(one_by_one), {"x": pa.array([value], kind)}).to_pylist() == [True]
+            assert may_match(wrap(as_list), lambda _, bounds=bounds: bounds) >= matches, (row, value)
+
+
+def test_row_groups_without_any_value_of_a_list_are_skipped():
+    wanted = bind(is_in("x", [*range(0, 10_000, 2), None]), {"x": pa.int64()})
+    between = ColumnStatistics(pa.scalar(10_001), pa.scalar(20_000), may_be_nan=False)
+    odd = ColumnStatistics(pa.scalar(4_001), pa.scalar(4_001), may_be_nan=False)
+    inside = ColumnStatistics(pa.scalar(4_001), pa.scalar(4_002), may_be_nan=False)
+    assert [bool(may_match(wanted, lambda _, part=part: part)) for part in (between, odd, inside)] == [
+        False, False, True,
+    ]  # fmt: skip
+    assert not may_match(Not(wanted), lambda _: inside)  # NULL among the values: never true
+    without_null = bind(is_in("x", [4_001, 5]), {"x": pa.int64()})
+    assert [bool(may_match(Not(without_null), lambda _, part=part: part)) for part in (odd, inside)] == [False, True]

@@ -10,9 +10,9 @@ import atexit
 import datetime as dt
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +21,8 @@ from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.support.fork_safety import in_forked_child
 from parquet_variant.support.lazy_names import optional_libraries
+
+Result = TypeVar("Result")
 
 _INSTANCES: dict[tuple[int, int], Any] = {}  # by process id (a forked process cannot use its parent's) and threads
 _WITH_LOCAL_TIMES: set[tuple[int, int]] = set()  # those with the function of `local_times`
@@ -64,6 +66,37 @@ def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
             connection.execute("SET TimeZone = ?", [duckdb_zone(zone)])
             _register_local_times(duckdb, connection, thread_count(threads))
         yield connection
+
+
+def interruptible(connection: Any, work: Callable[[], Result]) -> Result:
+    """Run work of a connection so that Ctrl-C stops it; the engine would not return to Python before the work ends.
+
+    In the main thread, the only one that receives signals, the work runs in another thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    results: list[Result] = []
+    errors: list[BaseException] = []
+    is_done = threading.Event()
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            is_done.set()
+
+    threading.Thread(target=run, name="parquet-variant-duckdb", daemon=True).start()
+    try:
+        is_done.wait()
+    except BaseException:
+        while not is_done.wait(0.02):  # an interrupt before the engine starts has no effect
+            connection.interrupt()
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def duckdb_zone(zone: str) -> str:
@@ -138,6 +171,6 @@ def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Ta
         try:
             for name, table in tables.items():
                 connection.register(name, table)
-            return connection.sql(text).to_arrow_table()
+            return interruptible(connection, lambda: connection.sql(text).to_arrow_table())
         except duckdb.Error as error:
             raise SqlError(f"the SQL cannot be run: {str(error).strip().splitlines()[0]}") from None

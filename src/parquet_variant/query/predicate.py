@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import PredicateError, VariantError
+from parquet_variant.inference.leaf_statistics import order_key
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.support import arrow_compute as pc
 
@@ -36,6 +37,19 @@ class Compare:
     column: str
     op: Operator
     literal: Any
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """``column IN (values)``; unknown for null.
+
+    Before binding, the values are Python values, and NULL may be among them. After it, `values` is a sorted list of
+    different Arrow scalars, and `has_null` says whether the list had a NULL: then no answer is false.
+    """
+
+    column: str
+    values: Any
+    has_null: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +117,7 @@ class Or:
     parts: tuple[Predicate, ...]
 
 
-Predicate = Compare | Like | IsNull | Constant | Not | And | Or
+Predicate = Compare | In | Like | IsNull | Constant | Not | And | Or
 
 
 def check_like(pattern: str, error: type[VariantError]) -> None:
@@ -127,10 +141,10 @@ def joined(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
 
 def is_in(column: str, values: Iterable[object]) -> Predicate:
     """Return ``column IN (values)``; a NULL among the values makes the result unknown where no value matches."""
-    parts = tuple(Compare(column, "=", value) for value in values)
-    if not parts:
+    values = tuple(values)
+    if not values:
         raise PredicateError(f"{column} IN () has no values: write at least one")
-    return joined(Or, parts)
+    return Compare(column, "=", values[0]) if len(values) == 1 else In(column, values)
 
 
 def all_of(conditions: Iterable[object]) -> Predicate:
@@ -149,7 +163,7 @@ def all_of(conditions: Iterable[object]) -> Predicate:
 
 
 def _condition(condition: object) -> Predicate:
-    if isinstance(condition, (Compare, Like, IsNull, Constant, Not, And, Or)):
+    if isinstance(condition, (Compare, In, Like, IsNull, Constant, Not, And, Or)):
         return condition
     if not isinstance(condition, tuple) or len(condition) not in (2, 3):
         raise PredicateError(f"invalid condition {condition!r}: give (column, operator, value)")
@@ -213,9 +227,23 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: st
             )
         check_like(predicate.pattern, PredicateError)
         return predicate
+    if isinstance(predicate, In):
+        return _bind_in(predicate, kind, zone)
     if predicate.literal is None or pa.types.is_null(kind):  # A comparison with NULL is neither true nor false.
         return Constant(predicate.column, None)
     return _bind_compare(predicate, kind, zone)
+
+
+def _bind_in(predicate: In, kind: pa.DataType, zone: str) -> Predicate:
+    column, has_null = predicate.column, pa.types.is_null(kind) or any(value is None for value in predicate.values)
+    literals = () if pa.types.is_null(kind) else (value for value in predicate.values if value is not None)
+    bound = (_bind_compare(Compare(column, "=", literal), kind, zone) for literal in literals)
+    scalars = [part.literal for part in bound if isinstance(part, Compare)]  # others equal no value of the column
+    if not scalars:
+        return Constant(column, None if has_null else False)
+    by_key = {order_key(literal): literal for literal in scalars}
+    ordered = sorted(by_key, key=lambda key: (key != key, key))  # NaN is above every number
+    return In(column, [by_key[key] for key in ordered], has_null)
 
 
 def _bind_compare(compare: Compare, kind: pa.DataType, zone: str) -> Predicate:
@@ -357,6 +385,8 @@ def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedAr
         return pc.if_else(pc.is_valid(column), answer, scalar(None, pa.bool_()))
     if isinstance(predicate, Like):
         return pc.match_like(column, predicate.pattern)
+    if isinstance(predicate, In):
+        return _is_in(column, predicate)
     return _compare(column, predicate.op, predicate.literal)
 
 
@@ -374,6 +404,22 @@ def _has_is_null(predicate: Predicate) -> bool:
 _ARROW_NAMES = {
     "=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
 }  # fmt: skip
+
+
+def _is_in(column: pa.Array, predicate: In) -> pa.BooleanArray:
+    kind = predicate.values[0].type
+    if column.type == pa.uuid():
+        column, values = column.cast(pa.binary(16)), pa.array([literal.value.as_py() for literal in predicate.values])
+        values = values.cast(pa.binary(16))
+    elif pa.types.is_floating(column.type):  # 0.0 and -0.0 are equal, and NaN equals itself
+        column, values = pc.add(column.cast(kind), 0.0), pc.add(pa.array(predicate.values, kind), 0.0)
+    else:
+        values = pa.array(predicate.values, kind).cast(column.type)
+    found = pc.is_in(column, values)
+    unknown = scalar(None, pa.bool_())
+    if predicate.has_null:
+        found = pc.if_else(found, found, unknown)
+    return pc.if_else(pc.is_valid(column), found, unknown)
 
 
 def _compare(column: pa.Array, op: Operator, literal: pa.Scalar) -> pa.BooleanArray:

@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, NoReturn
 
 from parquet_variant.errors import PredicateError
-from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, is_in, joined
+from parquet_variant.query.predicate import And, Compare, Constant, In, IsNull, Like, Not, Or, Predicate, is_in, joined
 
 _MAX_DEPTH = 100
 _TOKEN = re.compile(
@@ -97,6 +97,8 @@ def predicate_text(predicate: Predicate, column: Callable[[str], str] | None = N
         return f"{shown(predicate.column)} is null"
     if isinstance(predicate, Like):
         return f"{shown(predicate.column)} like {_literal_text(predicate.pattern)}"
+    if isinstance(predicate, In):
+        return f"{shown(predicate.column)} in ({', '.join(map(_literal_text, predicate.values))})"
     assert not isinstance(predicate, Constant)
     return f"{shown(predicate.column)} {predicate.op} {_literal_text(predicate.literal)}"
 

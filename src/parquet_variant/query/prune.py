@@ -8,11 +8,13 @@ table; unknown statistics are always allowed and skip nothing. Leaves the source
 
 from __future__ import annotations
 
+import bisect
 import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
+from itertools import takewhile
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -21,9 +23,10 @@ import pyarrow as pa
 from parquet_variant.inference.leaf_statistics import forget_inverted, order_key
 from parquet_variant.inference.statistics import upper_text
 from parquet_variant.kernels.arrow_buffers import scalar
-from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate
+from parquet_variant.query.predicate import And, Compare, Constant, In, IsNull, Like, Not, Or, Predicate
 
 # A bool about one part of the data, or an array of bool with one entry per part.
+_MOST_LOOKUPS = 100  # The most values of an IN list that are looked up, in a bloom filter for instance.
 Truth: TypeAlias = Any
 Side: TypeAlias = Literal["<", "<=", ">", ">="]
 _SIDES = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -113,8 +116,28 @@ def _possible_truths(predicate: Predicate, statistics: Callable[[str], PruningSt
         return value, value
     if isinstance(predicate, Constant):
         return value & (predicate.answer is True), value & (predicate.answer is False)
-    maybe, maybe_not = _like_truths(predicate, column) if isinstance(predicate, Like) else _compare(predicate, column)
+    if isinstance(predicate, In):
+        maybe, maybe_not = _in_truths(predicate, column)
+    elif isinstance(predicate, Like):
+        maybe, maybe_not = _like_truths(predicate, column)
+    else:
+        maybe, maybe_not = _compare(predicate, column)
     return value & maybe, value & maybe_not
+
+
+def _in_truths(predicate: In, column: PruningStatistics) -> tuple[Truth, Truth]:
+    literals = predicate.values
+    if pa.types.is_floating(literals[0].type) and math.isnan(literals[-1].as_py()):
+        return True, not predicate.has_null
+    if isinstance(column.may_be("<=", literals[0]), np.ndarray):  # many parts: all values are checked at once
+        truths = [_compare(Compare(predicate.column, "=", literal), column) for literal in literals]
+        is_any, is_other = zip(*truths, strict=True)
+        return reduce(operator.or_, is_any), reduce(operator.and_, is_other) & (not predicate.has_null)
+    first = bisect.bisect_left(literals, True, key=lambda literal: bool(column.may_be("<=", literal)))
+    inside = list(takewhile(lambda literal: column.may_be(">=", literal), literals[first : first + _MOST_LOOKUPS]))
+    maybe = len(inside) == _MOST_LOOKUPS or any(column.may_equal(literal) for literal in inside)
+    only_value = bool(inside) and not any(_compare(Compare(predicate.column, "=", inside[0]), column)[1:])
+    return maybe, not (predicate.has_null or only_value)
 
 
 def _like_truths(like: Like, column: PruningStatistics) -> tuple[Truth, Truth]:

@@ -21,6 +21,7 @@ from parquet_variant.support.choices import SqlEngine
 
 _MAX_LENGTH = 1 << 20
 _MAX_DEPTH = 400
+_LONG_CHAIN = 16
 _QUERIES = (exp.Query, exp.Describe, exp.Values, exp.Summarize, exp.Pivot)
 # DuckDB's other functions in FROM read files, change settings or open URLs, and some end the process.
 _IN_FROM = ("range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree")
@@ -125,6 +126,7 @@ def _parse(text: str, engine: SqlEngine, into: type[exp.Expr] | None) -> list[ex
     dialect = _dialect(engine)()
     try:
         trees = dialect.parse_into(into, text) if into is not None else dialect.parse(text)
+        trees = [None if tree is None else _balanced(tree) for tree in trees]
         if any(depth > _MAX_DEPTH for depth in map(_depth, filter(None, trees))):
             raise SqlError(f"the SQL is nested deeper than {_MAX_DEPTH} levels")
         return list(trees)
@@ -140,6 +142,25 @@ def _parse(text: str, engine: SqlEngine, into: type[exp.Expr] | None) -> list[ex
         raise SqlError(f"invalid SQL: {error}") from None
     finally:
         logger.setLevel(level)
+
+
+def _balanced(tree: exp.Expr) -> exp.Expr:
+    """Return a tree in which long chains of AND, OR and || are balanced, so that no step recurses per operand."""
+    for node in list(tree.find_all(exp.And, exp.Or, exp.DPipe)):
+        if type(node.parent) is type(node):
+            continue
+        parts = list(node.flatten(unnest=False))
+        if len(parts) <= _LONG_CHAIN:
+            continue
+        facts = {key: value for key, value in node.args.items() if key not in ("this", "expression")}
+        while len(parts) > 1:
+            pairs = list(zip(parts[::2], [*parts[1::2], None], strict=False))
+            parts = [a if b is None else type(node)(this=a, expression=b, **facts) for a, b in pairs]
+            if isinstance(node, exp.DPipe) and len(parts) > 1:  # the engine would read the text as a chain again
+                parts = [part if b is None else exp.Paren(this=part) for part, (_, b) in zip(parts, pairs, strict=True)]
+        for key in ("this", "expression"):
+            node.set(key, parts[0].args[key])
+    return tree
 
 
 def _depth(tree: exp.Expr) -> int:

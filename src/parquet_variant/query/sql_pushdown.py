@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.errors import VariantError
-from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind, joined
+from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind, is_in, joined
 
 # Callback: an expression -> the name and Arrow type (None for a Variant) of the scan's column that it is, or None.
 FindColumn = Callable[[exp.Expr], tuple[str, pa.DataType | None] | None]
@@ -82,8 +82,7 @@ def _exact_predicate(node: exp.Expr, find_column: FindColumn, zone: str) -> Pred
         )
         return _all_of(And, (_comparison(bound, find_column, zone) for bound in bounds))
     if isinstance(node, exp.In) and node.expressions:
-        equals = (exp.EQ(this=node.this, expression=value) for value in node.expressions)
-        return _all_of(Or, (_comparison(equal, find_column, zone) for equal in equals))
+        return _in_predicate(node, find_column, zone)
     if isinstance(node, exp.Like):
         return _like_predicate(node, find_column)
     column = find_column(node)
@@ -96,6 +95,19 @@ def _without_parentheses(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
+
+
+def _in_predicate(node: exp.In, find_column: FindColumn, zone: str) -> Predicate | None:
+    column = find_column(_without_parentheses(node.this))
+    if column is None:
+        return None
+    literals = []
+    for value in map(_without_parentheses, node.expressions):
+        compare = _compare_with(column, "=", value, zone)
+        if compare is None:
+            return None
+        literals.append(compare.literal)
+    return is_in(column[0], literals)
 
 
 def _like_predicate(node: exp.Like, find_column: FindColumn) -> Predicate | None:
@@ -112,9 +124,14 @@ def _comparison(node: exp.Expr, find_column: FindColumn, zone: str) -> Predicate
     compared, other = find_column(first), second
     if compared is None:
         compared, other, op = find_column(second), first, _FLIPPED.get(op, op)
-    if compared is None or compared[1] is None:
-        return None
+    return None if compared is None else _compare_with(compared, op, other, zone)
+
+
+def _compare_with(compared: tuple[str, pa.DataType | None], op: str, other: exp.Expr, zone: str) -> Compare | None:
+    """Return the comparison of a column with a literal; None if the engine may compare otherwise."""
     column, kind = compared
+    if kind is None:
+        return None
     literal = literal_value(other)
     if literal is NO_LITERAL or not _compares_alike(kind, literal, other):
         return None

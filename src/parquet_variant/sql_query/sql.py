@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 
@@ -22,7 +22,7 @@ from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.parallel import thread_count
-from parquet_variant.query.duckdb_engine import connect
+from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.path_hints import missing_path_hints, paths_in
 from parquet_variant.query.predicate_text import predicate_text
@@ -160,8 +160,10 @@ class SqlQuery:
                 for name, plan in self.plans.items():
                     connection.register(name, Stream(plan, failures))
                 register_getters(connection, self.rewritten.getters, self.options, failures, classes)
-                reader = connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)
-                parts = (pa.table([*batch.columns], schema=batch.schema) for batch in reader)
+                run = lambda: connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)  # noqa: E731
+                reader: Any = interruptible(connection, run)
+                read = partial(interruptible, connection, partial(next, reader, None))
+                parts = (pa.table([*batch.columns], schema=batch.schema) for batch in iter(read, None))
                 names = unique_names(reader.schema.names)
                 has_values = [False] * len(names)
                 for part in chain([next(parts, empty_table(reader.schema))], parts):

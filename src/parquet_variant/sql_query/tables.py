@@ -25,7 +25,7 @@ from parquet_variant.interop.table_of import table_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.path import VariantPath
-from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, bind, joined
+from parquet_variant.query.predicate import And, Not, Or, Predicate, bind, joined
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
@@ -537,7 +537,7 @@ def _rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate
         return type(predicate)(tuple(_rename_columns(part, names) for part in predicate.parts))
     if isinstance(predicate, Not):
         return Not(_rename_columns(predicate.part, names))
-    assert isinstance(predicate, (Compare, Like, IsNull, Constant))
+    assert not isinstance(predicate, Not)
     return replace(predicate, column=names[predicate.column])
 
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 from parquet_variant.files.vortex.library import vortex
 from parquet_variant.files.vortex.parts import group_of
 from parquet_variant.layouts.path_steps import ArrowGroup, Step, walk_path
-from parquet_variant.query.predicate import And, Compare, Or, Predicate
+from parquet_variant.query.predicate import And, Compare, In, Or, Predicate, joined
 from parquet_variant.query.selection import Selected
 
 _VORTEX_OPS = {"=": "eq", "<>": "not_eq", "<": "lt", "<=": "lt_eq", ">": "gt", ">=": "gt_eq"}
 # Vortex orders NaN and -0.0 differently: comparisons of doubles that depend on this order are not pushed down.
+_MOST_VALUES = 64  # A longer IN list is not pushed down: vortex would evaluate an expression per value.
 _FLOAT_OPS = ("=", "<", "<=")
 
 
@@ -33,6 +34,9 @@ def pushed_filter(
     if isinstance(predicate, Or):
         parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
         return None if any(part is None for part in parts) else reduce(expr.or_, parts)
+    if isinstance(predicate, In) and len(predicate.values) <= _MOST_VALUES:
+        equals = [Compare(predicate.column, "=", literal) for literal in predicate.values]
+        return pushed_filter(joined(Or, equals), by_name, column, storage)
     if not isinstance(predicate, Compare):
         return None
     return _compare(predicate, by_name[predicate.column], column, storage)

@@ -103,7 +103,10 @@ def rewrite(
     of `bind`.
     """
     tree = parse_sql(text, engine)
-    return _Rewriter(bind, engine, zone, strict).rewrite(tree)
+    try:
+        return _Rewriter(bind, engine, zone, strict).rewrite(tree)
+    except RecursionError:
+        raise SqlError("the SQL is nested too deeply") from None
 
 
 class _Rewriter:

@@ -43,6 +43,7 @@ from parquet_variant.sql_query.rewriting.scopes import (
 )
 from parquet_variant.sql_query.rewriting.syntax import select_rows_alone
 
+_CHAINED = (exp.Add, exp.Sub, exp.Mul, exp.Div)
 USE = "table_use"
 _HAND_ON = FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff"}  # return any of their arguments
 _NO_ELEMENTS = exp.Array(expressions=[])
@@ -102,6 +103,8 @@ class ExpressionRewriter(PathTypes):
         """Rewrite an expression, and return it with the Variants in its result."""
         entry = self.done.get(id(node))
         if entry is None:
+            for part in _chain_below(node):  # so that a long sum does not recurse per operand
+                self.expression(part)
             entry = self.done[id(node)] = (node, *self._expression(node))
             self.done[id(entry[1])] = entry
         return entry[1:]
@@ -457,6 +460,15 @@ class ExpressionRewriter(PathTypes):
             f"{written(inner, self.engine)} is not a Variant column, and only Variants have paths such as "
             f"{written(node, self.engine)}{slices}"
         )
+
+
+def _chain_below(node: exp.Expr) -> list[exp.Expr]:
+    """Return the left operands of nested arithmetic below an expression, innermost first."""
+    chain: list[exp.Expr] = []
+    while isinstance(node, _CHAINED) and isinstance(node.this, _CHAINED):
+        node = node.this
+        chain.append(node)
+    return chain[:0:-1]
 
 
 def _takes_list(node: exp.Expr | None) -> bool:
