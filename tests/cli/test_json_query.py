@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,3 +74,14 @@ def test_cat_and_explore_take_json(variant: Run, source: Path, tmp_path: Path, m
     assert variant("cat", "-").rows == [{"n": 7}, {"n": 8}]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'[{"n": 7}, {"n": 8}]')))
     assert variant("explore", "-", "--json").json["rows"] == 2
+
+
+def test_pipes_are_read_by_every_command(variant: Run, tmp_path: Path) -> None:
+    for number, words in enumerate([["cat", "{}"], ["query", "{}", "SELECT v:n FROM t"], ["infer", "{}", "--ddl"]]):
+        pipe = tmp_path / f"pipe{number}"
+        os.mkfifo(pipe)
+        thread = threading.Thread(target=pipe.write_bytes, args=[b'{"n": 7}\n'])
+        thread.start()
+        done = variant(*(str(pipe) if word == "{}" else word for word in words))
+        thread.join()
+        assert done.code == 0 and ("7" in done.out or "n bigint" in done.out)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import itertools
 import json
 import lzma
 import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -432,3 +436,37 @@ def test_a_record_separator_inside_a_line_is_invalid(tmp_path: Path) -> None:
     path.write_text(f'{{"a": 1}}\n{{"a": {RS}2}}\n{{"a": "{RS}"}}\n')
     result = pv.ingest(path, tmp_path / "out", on_error="quarantine")
     assert (result.rows, result.bad_records) == (1, 2)
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Iterator[Path]:
+    """A named pipe, to which a thread writes two rows once."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    thread = threading.Thread(target=path.write_bytes, args=[gzip.compress(b'{"a": 1}\n{"a": 2}\n')])
+    thread.start()
+    yield path
+    thread.join()
+
+
+def test_pipes_are_sources_and_are_read_once(pipe: Path, tmp_path: Path) -> None:
+    directory = Path(tempfile.gettempdir())
+    before = set(directory.glob("variant-*"))
+    result = pv.ingest(pipe, tmp_path / "out")
+    assert (result.rows, pv.parquet.read(tmp_path / "out").to_pylist()) == (2, [{"a": 1}, {"a": 2}])
+    gc.collect()
+    assert set(directory.glob("variant-*")) <= before
+
+
+@pytest.mark.parametrize("read", [lambda pipe: len(pv.read_json(pipe)), lambda pipe: pv.infer(pipe).rows])
+def test_pipes_are_read_and_profiled(pipe: Path, read: Callable[[Path], int]) -> None:
+    assert read(pipe) == 2
+
+
+def test_a_column_of_a_table_in_a_pipe_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    thread = threading.Thread(target=path.write_bytes, args=[b'id,p\n1,"{""a"": 1}"\n'])
+    thread.start()
+    assert pv.ingest(path, tmp_path / "out", json_column="p").rows == 1
+    thread.join()

@@ -99,3 +99,13 @@ def test_a_table_stays_as_it_was_when_the_disk_is_full(rows, tmp_path):
     with _full(100), pytest.raises(pv.VariantError, match=r"cannot write .*_delta_log"):
         pv.delta.delete(tmp_path / "t")  # of all rows: nothing is written but the log
     assert pv.delta.snapshot(tmp_path / "t").version == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"one_file": True}, {"format": "delta"}])
+def test_a_disk_without_room_for_quarantined_lines_is_reported_with_the_place(options, tmp_path):
+    lines = tmp_path / "lines.ndjson"
+    lines.write_text('{"a": 1}\n' + "".join(f"not JSON {number}\n" for number in range(3000)))
+    with _full(), pytest.raises(pv.VariantError, match="cannot write") as raised:
+        pv.ingest(lines, tmp_path / "out", on_error="quarantine", **options)
+    assert raised.value.reason == "cannot-write"
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [lines]

@@ -16,8 +16,9 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import TaskPlan, WrittenSplits
-from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import BAD_RECORDS, Staging, staging_beside
+from parquet_variant.io.filesystems import filesystem_of, write_errors
+from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, staging_beside
+from parquet_variant.io.temporaries import keep_mode, linked_file
 
 # The function of a task; its arguments are the number of the task, the number of the attempt, and the splits.
 Work: TypeAlias = Callable[[int, int, list[Split]], WrittenSplits]
@@ -99,3 +100,15 @@ class FileDestination(Destination):
     def abort(self) -> None:
         """Remove the staging area."""
         self._staging.discard()
+
+
+def move_file(file: StagedFile, target: str) -> None:
+    """Move a staged file to its final path; permissions of a file there and a symbolic link to it are kept.
+
+    Raises `VariantFileError` if the file system refuses it.
+    """
+    filesystem, path = filesystem_of(file.path)
+    with write_errors(target):
+        place = linked_file(filesystem, filesystem_of(target)[1])
+        keep_mode(filesystem, path, place)
+        filesystem.move(path, place)

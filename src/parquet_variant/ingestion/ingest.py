@@ -20,11 +20,10 @@ from parquet_variant.inference.infer import infer as infer_from_profile
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import schema_and_types
-from parquet_variant.ingestion.job import IngestJob, profile_sources
+from parquet_variant.ingestion.job import IngestJob, find_files, profile_files
 from parquet_variant.ingestion.json_files import JsonFiles
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.result import IngestResult
-from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.task import profile_splits
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.io.filesystems import path_texts
@@ -224,22 +223,17 @@ def profile(
     >>> paths.rows, len(list(paths))
     (1707, 34)
     """
-    files = path_texts(sources)
+    names = path_texts(sources)
     check_names("option", text, TextKeywords.__annotations__)
     text.setdefault("sample", 1.0)
-    text_options = TextOptions.of(**text, sources=files)
-    if text_options.json_column is None:
-        files = [file.name for file in find_input_files(files, text_options.exclude)]
-    if text_options.json_column is not None or not all(map(_is_parquet, files)):
-        return profile_sources(ThreadEngine(threads, progress), files, text_options)
+    text_options = TextOptions.of(**text, sources=names)
+    files = find_files(names, text_options)
+    if text_options.json_column is not None or not all(file.head.startswith(b"PAR1") for file in files):
+        return profile_files(ThreadEngine(threads, progress), files, text_options)
     total = Profile()
-    for file in locate(files):
-        total = total.merge(profile_column(file, column))
+    for parquet_file in locate([file.name for file in files]):
+        total = total.merge(profile_column(parquet_file, column))
     return total
-
-
-def _is_parquet(file: str) -> bool:
-    return InputFile(file).head.startswith(b"PAR1")
 
 
 def infer(sources: Sources, policy: Any = None, **options: Any) -> InferenceResult:

@@ -46,7 +46,7 @@ from parquet_variant.ingestion.json_column import (
 from parquet_variant.ingestion.option_paths import check_bloom_filters, check_paths, option_paths
 from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.partition_warnings import partition_warnings
-from parquet_variant.ingestion.request import IngestRequest, Sources, TextOptions
+from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.decompression import COMPRESSION_RATIO
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
@@ -95,7 +95,7 @@ class IngestJob:
 
     def __init__(self, request: IngestRequest) -> None:
         self._rows = request.rows
-        self._files = _find_files(request.sources, request.text) if request.rows is None else []
+        self._files = find_files(request.sources, request.text) if request.rows is None else []
         # The sources are not sent to the tasks, which receive their splits.
         self._request = replace(request, sources=(), rows=None, text=_with_csv_types(request.text, self._files))
         self._source_names = tuple(map(without_secrets, request.sources)) or ("the rows",)
@@ -274,10 +274,8 @@ class IngestJob:
         return _profile_tasks(profiler, tasks, replace(self._request.text, sample=sample))
 
 
-def profile_sources(engine: Engine, sources: Sources, text: TextOptions) -> Profile:
-    """Return the profile of JSON files, as an ingest computes it (see `pv.profile`)."""
-    source_list = [sources] if isinstance(sources, str | os.PathLike) else sources
-    files = _find_files(source_list, text)
+def profile_files(engine: Engine, files: list[InputFile], text: TextOptions) -> Profile:
+    """Return the profile of JSON files or of tables with a JSON column, as an ingest computes it (see `pv.profile`)."""
     tasks = _plan_tasks(engine, files, None, text)
     profile = _profile_tasks(engine, tasks, text)
     if text.texts.auto:
@@ -287,10 +285,11 @@ def profile_sources(engine: Engine, sources: Sources, text: TextOptions) -> Prof
     return profile
 
 
-def _find_files(sources: Iterable[str | os.PathLike[str]], text: TextOptions) -> list[InputFile]:
+def find_files(sources: Iterable[str | os.PathLike[str]], text: TextOptions) -> list[InputFile]:
     """Return the text files, or the tables with a JSON column, that the sources name."""
-    find = find_input_files if text.json_column is None else find_tables
-    return find(sources, text.exclude)
+    if text.json_column is None:
+        return find_input_files(sources, text.exclude, pipes=True)
+    return find_tables(sources, text.exclude)
 
 
 def _with_csv_types(text: TextOptions, files: list[InputFile]) -> TextOptions:

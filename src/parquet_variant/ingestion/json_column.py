@@ -58,7 +58,7 @@ def find_tables(sources: Iterable[str | os.PathLike[str]], exclude: Sequence[str
                 file=source,
                 reason="iceberg-table",
             )
-        files = [InputFile(source)] if has_delta_log(source) else find_input_files(source, exclude)
+        files = [InputFile(source)] if has_delta_log(source) else find_input_files(source, exclude, pipes=True)
         tables.update(dict.fromkeys(files))
     return list(tables)
 

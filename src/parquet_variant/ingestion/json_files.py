@@ -48,7 +48,7 @@ class JsonFiles:
     def of(cls, sources: Sources, text: TextOptions | None = None) -> JsonFiles:
         """Find the files. Raises `VariantFileError` for a source that does not exist."""
         text = text or TextOptions()
-        return cls([Split(file) for file in find_input_files(sources, text.exclude)], text)
+        return cls([Split(file) for file in find_input_files(sources, text.exclude, pipes=True)], text)
 
     def arrays(
         self,

@@ -27,7 +27,7 @@ from parquet_variant.ingestion.option_paths import SeenPaths
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.io.engine import check_interrupted
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows, shredded_rows
@@ -222,7 +222,9 @@ class SplitRows:
                 self.inexact += batch.inexact
                 self.broken = self.broken.merge(batch.broken)
                 if batch.bad:
-                    bad_stream = bad_stream or stack.enter_context(_open_output(self._quarantine.path))
+                    if bad_stream is None:
+                        stack.enter_context(write_errors(self._quarantine.path))
+                        bad_stream = stack.enter_context(_open_output(self._quarantine.path))
                     bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
                     self.bad += len(batch.bad)
                 if len(batch.result):

@@ -10,13 +10,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 
 @contextmanager
 def with_stdin(sources: list[str]) -> Iterator[list[str]]:
-    """Replace ``-`` in the sources by a private file, which is removed at the end.
+    """Replace ``-`` and pipes in the sources by private files, which are removed at the end.
 
     Raises `VariantFileError` if standard input is a terminal, or is named twice.
 
@@ -25,22 +25,27 @@ def with_stdin(sources: list[str]) -> Iterator[list[str]]:
     ['a.ndjson']
     """
     from parquet_variant.errors import VariantFileError
+    from parquet_variant.ingestion.sources.input_files import is_pipe
+    from parquet_variant.io.filesystems import write_errors
 
-    if "-" not in sources:
-        yield sources
-        return
     if sources.count("-") > 1:
         raise VariantFileError("- is given twice: standard input can be read only once", reason="bad-option")
-    if sys.stdin is None or sys.stdin.isatty():
+    if "-" in sources and (sys.stdin is None or sys.stdin.isatty()):
         raise VariantFileError(
             "- reads standard input, which is a terminal: pipe JSON into the command", reason="no-rows"
         )
-    with tempfile.TemporaryDirectory(prefix="variant-") as folder:
-        file = Path(folder) / "stdin"
-        with file.open("wb") as target:
-            shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
-        with called(str(file), "standard input"):
-            yield [str(file) if source == "-" else source for source in sources]
+    with ExitStack() as stack:
+        copies: dict[str, str] = {}
+        for number, source in enumerate(dict.fromkeys(sources)):
+            if source != "-" and not is_pipe(source):
+                continue
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="variant-"))
+            copies[source] = f"{folder}/stdin{number or ''}"
+            pipe = sys.stdin.buffer if source == "-" else stack.enter_context(Path(source).open("rb"))
+            with write_errors(copies[source]), Path(copies[source]).open("wb") as target:
+                shutil.copyfileobj(pipe, target, 1 << 20)
+            stack.enter_context(called(copies[source], "standard input" if source == "-" else source))
+        yield [copies.get(source, source) for source in sources]
 
 
 @contextmanager

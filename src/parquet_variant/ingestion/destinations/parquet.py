@@ -13,14 +13,12 @@ from typing import Any
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.writing.writer import VariantWriter
-from parquet_variant.ingestion.destination import Destination, FileDestination
+from parquet_variant.ingestion.destination import Destination, FileDestination, move_file
 from parquet_variant.ingestion.partition_by import PartitionBy, check_derived_values
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
-from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
-from parquet_variant.io.temporaries import keep_mode, linked_file
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.tables.partitions import partition_directory
 
@@ -122,13 +120,8 @@ class ParquetFileDestination(FileDestination):
             raise VariantFileError(
                 f"no line is valid JSON: nothing was written to {self.dest}; check the sources", reason="no-rows"
             )
-        moves = [*((file, self.bad_records_path) for file in bad), (data[0], self.dest)]
-        for file, target in moves:
-            filesystem, path = filesystem_of(file.path)
-            replaced = linked_file(filesystem, filesystem_of(target)[1])
-            with write_errors(target):
-                keep_mode(filesystem, path, replaced)
-                filesystem.move(path, replaced)
+        for file, target in [*((file, self.bad_records_path) for file in bad), (data[0], self.dest)]:
+            move_file(file, target)
         self._staging.discard()
         return [self.dest.rpartition("/")[2]]
 

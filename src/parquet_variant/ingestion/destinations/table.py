@@ -5,6 +5,7 @@ Owns what is the same for all table formats. Leaves new tables, write plans and 
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -73,10 +74,17 @@ class TableDestination(Destination):
             self._is_uncommitted = isinstance(error, VariantError) and is_uncommitted(error)
             raise
         self._plan = None
-        if bad:
-            self._staging.commit(bad, marker=False)
-        else:
-            self._staging.abort()
+        try:
+            if bad:
+                self._staging.commit(bad, marker=False)
+            else:
+                self._staging.abort()
+        except VariantError as error:  # the rows are committed
+            warnings.warn(
+                f"the rows are committed to {self.dest}, but the quarantined lines could not be written there: {error}",
+                UserWarning,
+                stacklevel=2,
+            )
         return paths
 
     def abort(self) -> None:

@@ -20,7 +20,7 @@ from parquet_variant.files.vortex.library import vortex
 from parquet_variant.files.vortex.paths import SUFFIX
 from parquet_variant.files.vortex.reader import read
 from parquet_variant.files.vortex.writer import write
-from parquet_variant.ingestion.destination import Destination, FileDestination, Work
+from parquet_variant.ingestion.destination import Destination, FileDestination, Work, move_file
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, TaskRows, WrittenSplits
@@ -40,18 +40,18 @@ class VortexFileDestination(FileDestination):
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
         """Join the files of the tasks into one file."""
-        self._join([file.path for part in written for file in part.files])
+        self._join([file for part in written for file in part.files])
         self._staging.discard()
         return [Path(self.dest).name]
 
-    def _join(self, parts: list[str]) -> None:
+    def _join(self, parts: list[StagedFile]) -> None:
         if len(parts) == 1:
-            Path(parts[0]).replace(self.dest)
+            move_file(parts[0], self.dest)
             return
         column = self._request.column
         mode: FileMode = "overwrite" if self._request.mode == "overwrite" else "error"
         # The parts have different columns, because a column without values is not stored. One layout fits all.
-        chunks = [conform(read(part, column).to_unshredded().storage, "unshredded") for part in parts]
+        chunks = [conform(read(part.path, column).to_unshredded().storage, "unshredded") for part in parts]
         rows = VariantArray.concat(map(VariantArray, chunks))
         write(self.dest, {column: rows}, schema=self._schema, mode=mode, **self._request.write)
 

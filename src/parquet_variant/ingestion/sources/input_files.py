@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import glob
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +21,7 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.sources.decompression import Codec, decompressed, detect_codec
 from parquet_variant.io.commit_journal import everything_below, fixed_part, glob_match
-from parquet_variant.io.filesystems import filesystem_of, path_texts
+from parquet_variant.io.filesystems import filesystem_of, path_texts, write_errors
 
 # Enough for the magic numbers of codecs and of the table formats.
 _HEAD_BYTES = 8
@@ -27,8 +31,8 @@ _COMPRESSION_WORDS = ("zlib", "zstd", "bz2", "lz4", "compress", "truncated")
 class InputFile:
     """A source file: its name as the user spelled it, and its filesystem, path, size and codec.
 
-    Only the name and a size that is already known are pickled. Every process looks up the rest on first use, so that
-    no credentials of a filesystem are sent to tasks. Two files are equal if their names are.
+    Only the name, a size that is already known and the copy of a pipe are pickled. Every process looks up the rest on
+    first use, so that no credentials of a filesystem are sent to tasks. Two files are equal if their names are.
 
     Parameters
     ----------
@@ -36,6 +40,8 @@ class InputFile:
         Path or URI.
     size
         Number of bytes as stored, if it is known.
+    copy
+        The file that holds what was read from a pipe, because the text is read more than once.
 
     Examples
     --------
@@ -44,11 +50,11 @@ class InputFile:
     (None, 1217844)
     """
 
-    __slots__ = ("_head", "_location", "_size", "name")
+    __slots__ = ("__weakref__", "_copy", "_head", "_location", "_size", "name")
 
-    def __init__(self, name: str, size: int | None = None) -> None:
+    def __init__(self, name: str, size: int | None = None, copy: str | None = None) -> None:
         self.name = name
-        self._size = size
+        self._size, self._copy = size, copy
         self._location: tuple[pafs.FileSystem, str] | None = None
         self._head: bytes | None = None
 
@@ -61,8 +67,23 @@ class InputFile:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    def __reduce__(self) -> tuple[type, tuple[str, int | None]]:
-        return InputFile, (self.name, self._size)
+    def __reduce__(self) -> tuple[type, tuple[str, int | None, str | None]]:
+        return InputFile, (self.name, self._size, self._copy)
+
+    @classmethod
+    def of_pipe(cls, name: str) -> InputFile:
+        """Read a pipe to its end, and return its copy, which is removed when the object is no longer used."""
+        with tempfile.NamedTemporaryFile(prefix="variant-", delete=False) as target:
+            try:
+                with Path(name).open("rb") as pipe, write_errors(target.name):
+                    shutil.copyfileobj(pipe, target, 1 << 20)
+                    size = target.tell()
+            except BaseException:
+                Path(target.name).unlink()
+                raise
+        file = cls(name, size, target.name)
+        weakref.finalize(file, Path(target.name).unlink, missing_ok=True)
+        return file
 
     @property
     def known_size(self) -> int | None:
@@ -121,12 +142,15 @@ class InputFile:
 
     def _resolve_location(self) -> tuple[pafs.FileSystem, str]:
         if self._location is None:
-            self._location = filesystem_of(self.name)
+            self._location = filesystem_of(self._copy or self.name)
         return self._location
 
 
 def find_input_files(
-    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], exclude: Sequence[str] = ()
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    exclude: Sequence[str] = (),
+    *,
+    pipes: bool = False,
 ) -> list[InputFile]:
     """Return the files that the sources name, in order and without duplicates, with their sizes.
 
@@ -134,6 +158,7 @@ def find_input_files(
       patterns (``**`` for any depth) or URIs (``s3://bucket/key``, ``file:///…``).
     `exclude`: patterns of files and directories to leave out. A pattern is compared with the last parts of the path:
       ``*.md`` with names, ``raw/*.csv`` with names in directories ``raw``.
+    `pipes`: whether pipes are read, which is possible once; otherwise they are reported as missing.
     Raises `VariantFileError`: ``reason="missing"`` for a path that does not exist or a pattern without a match;
     ``"no-files"`` for a directory without files, an empty list of sources, or if all files are excluded.
 
@@ -143,16 +168,24 @@ def find_input_files(
     source_list = path_texts(sources)
     if not source_list:
         raise VariantFileError("no sources: name at least one file, directory or pattern", reason="no-files")
-    sizes: dict[str, int] = {}
+    found: dict[str, InputFile] = {}
     for source in source_list:
         with _file_errors(source):
-            sizes.update(_expand_source(source))
-    files = [InputFile(name, size) for name, size in sizes.items() if not is_excluded(name, exclude)]
+            if pipes and is_pipe(source):
+                found.setdefault(source, InputFile.of_pipe(source))
+            else:
+                found.update((name, InputFile(name, size)) for name, size in _expand_source(source))
+    files = [file for name, file in found.items() if not is_excluded(name, exclude)]
     if not files:
         raise VariantFileError(
-            f"exclude= leaves out all {len(sizes):,} files: change the patterns {', '.join(exclude)}", reason="no-files"
+            f"exclude= leaves out all {len(found):,} files: change the patterns {', '.join(exclude)}", reason="no-files"
         )
     return files
+
+
+def is_pipe(path: str) -> bool:
+    """Return whether a path is a named pipe, such as ``/dev/stdin`` behind ``|`` or ``<(zcat a.gz)`` of a shell."""
+    return "://" not in path and Path(path).is_fifo()
 
 
 def is_excluded(name: str, patterns: Iterable[str]) -> bool:
