@@ -284,6 +284,17 @@ def test_falls_back_to_the_layout_that_holds_the_column(tmp_path, monkeypatch):
         pv.vortex.write(tmp_path / "b.vortex", array, schema="a bigint", layout="variant")
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_fields_whose_names_contain_nul_are_kept(tmp_path, layout):
+    rows = ['{"a\\u0000b": 1, "o": {"x\\u0000": 2, "y": 3}, "l": [{"\\u0000": 1}]}', '{"a\\u0000b": 5}', None]
+    array = pv.parse_json(rows)
+    pv.vortex.write(tmp_path / "a.vortex", array, schema=pv.infer_shredding_schema(array), layout=layout)
+    assert list(pv.vortex.read(tmp_path / "a.vortex")) == list(array)
+    columns = {"a": "$['a\\u0000b']:int", "x": "$.o['x\\u0000']:int", "y": "$.o.y:int"}
+    found = pv.vortex.scan(tmp_path / "a.vortex", columns).to_arrow().to_pydict()
+    assert found == {"a": [1, 5, None], "x": [2, None, None], "y": [3, None, None]}
+
+
 READ_ALL = "import sys, vortex; print(sum(batch.num_rows for batch in vortex.open(sys.argv[1]).to_arrow()))"
 
 

@@ -39,6 +39,7 @@ _NOT_IN_DTYPE = {
 _UUID = "vortex-data has no uuid type"
 _NANOSECONDS = "vortex-data returns whole microseconds as another type"
 _RESIDUAL = "some values have other types: vortex-data then fails on a part of the rows"
+_NUL = "a name ends at NUL in Arrow's C interface"
 _ROOT = "vortex-data can type only fields"
 
 
@@ -100,7 +101,7 @@ def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
     typed_fields = {}
     top = columns_of(array.storage).get("typed_value")
     for name, node in array.schema.fields:
-        reason = _reason(node, columns_of(columns_of(top)[name]))
+        reason = _NUL if "\0" in name else _reason(node, columns_of(columns_of(top)[name]))
         if reason is None:
             typed_fields[name] = node
         else:
@@ -113,6 +114,21 @@ def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
     if not typed_fields:
         return unshredded, in_bytes
     return shred_variant(unshredded, ShreddingSchema.object(typed_fields)), in_bytes
+
+
+def without_nul(schema: ShreddingSchema) -> ShreddingSchema:
+    r"""Return the schema without the fields whose name contains NUL, which ends names in Arrow's C interface.
+
+    >>> schema = ShreddingSchema.object({"a": pa.int64(), "b\0": pa.int64()})
+    >>> without_nul(ShreddingSchema.array(schema)).to_ddl()
+    'array<struct<a: bigint>>'
+    """
+    if schema.element is not None:
+        return ShreddingSchema.array(without_nul(schema.element))
+    if schema.kind != "object":
+        return schema
+    fields = {name: without_nul(child) for name, child in schema.fields if "\0" not in name}
+    return ShreddingSchema.object(fields) if fields else ShreddingSchema.variant()
 
 
 def _reason(node: ShreddingSchema, field: dict[str, pa.Array]) -> str | None:

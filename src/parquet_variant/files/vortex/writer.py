@@ -22,7 +22,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import in_form, is_json_type, plain_form, with_fields
 from parquet_variant.errors import SchemaError, VariantFileError, check_choice, check_names, strings_of
 from parquet_variant.files.parquet.writing.write import shredded_as
-from parquet_variant.files.vortex.dtype import LAYOUTS, StoredLayout, final_variant, within_dtype
+from parquet_variant.files.vortex.dtype import LAYOUTS, StoredLayout, final_variant, within_dtype, without_nul
 from parquet_variant.files.vortex.json_columns import AnyPolicy, JsonColumn, compress_json, json_errors
 from parquet_variant.files.vortex.library import BLOCK_ROWS, open_file, vortex, vortex_errors
 from parquet_variant.files.vortex.paths import local_target
@@ -284,6 +284,9 @@ def _in_layout(column: VortexColumn, schema: Any, layout: str) -> VortexColumn:
 
 def _noted(column: VortexColumn, shredded: VariantArray, layout: StoredLayout) -> VortexColumn:
     """Return the values of a column in a layout, with the statistics of all their shredded children."""
+    if layout == "struct" and shredded.schema is not None:
+        stored = without_nul(shredded.schema)
+        shredded = shredded if stored == shredded.schema else shred_variant(shredded, stored)
     values, in_bytes = within_dtype(shredded) if layout == "variant" else (shredded, {})
     described = shredded
     if layout == "variant" and not shredded.is_shredded:

@@ -83,20 +83,6 @@ class VortexTable(Table):
         named = {"column": column or self._options.column, "zone": zone, "threads": threads, "cast": False}
         return self._scan(columns, where, named | {"skipping": skipping})
 
-    def read(self, column: str | None = None, *, encoding: Any = None, **options: Any) -> Any:
-        """Read a Variant column.
-
-        Parameters
-        ----------
-        column
-            The name of the column; optional if there is only one.
-        encoding
-            Return an array in this encoding instead of a `VariantArray`; see `pv.vortex.encode`.
-        **options
-            Options of `Table.read`, which other formats have.
-        """
-        return self._run("read", column or self._options.column, encoding=encoding, **options)
-
     def read_json(self, column: str | None = None, *, exact: bool = False) -> pa.Array:
         """Read a Variant or JSON column as JSON text.
 
