@@ -6,6 +6,7 @@ import gzip
 import json
 import warnings
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -180,7 +181,17 @@ def test_what_cannot_be_a_partition_is_an_error_before_anything_is_read(by, mess
     [
         (["1", "-2", None], pa.int32(), [1, -2, None]),
         (["1", "3000000000"], pa.int64(), [1, 3_000_000_000]),
-        (["1", "99999999999999999999"], pa.float64(), [1.0, 1e20]),
+        (["1", "99999999999999999999"], pa.decimal128(20, 0), [Decimal(1), Decimal(10**20 - 1)]),
+        (
+            ["12345678901234567890", "12345678901234567891"],
+            pa.decimal128(20, 0),
+            [Decimal(12345678901234567890), Decimal(12345678901234567891)],
+        ),
+        (["-" + "9" * 38, "007"], pa.decimal128(38, 0), [Decimal("-" + "9" * 38), Decimal(7)]),
+        (["9" * 39, "1"], pa.string(), ["9" * 39, "1"]),
+        (["3000000000", "2.5"], pa.string(), ["3000000000", "2.5"]),
+        (["12345678901234567890", "2.5"], pa.string(), ["12345678901234567890", "2.5"]),
+        (["\u0661"], pa.string(), ["\u0661"]),
         (["1", "2.5"], pa.float64(), [1.0, 2.5]),
         (["2026-01-31", "2026-02-28"], pa.date32(), [date(2026, 1, 31), date(2026, 2, 28)]),
         (["2026-01-31", "2026-02-30"], pa.string(), ["2026-01-31", "2026-02-30"]),
@@ -195,6 +206,54 @@ def test_the_type_is_the_narrowest_that_all_values_have(texts, kind, values):
     found = [dict(partition)["k"] for partition in typed_partitions([{"k": text} for text in texts])]
     assert [value.type for value in found] == [kind] * len(texts)
     assert [value.as_py() for value in found] == values
+
+
+@pytest.mark.parametrize(
+    ("type_name", "values", "kind"),
+    [
+        ("string", ["001", "1", "01"], pa.string()),
+        ("string", ["12345678901234567890", "12345678901234567891", "2026-01-31"], pa.string()),
+        ("boolean", [True, False, True], pa.bool_()),
+        ("decimal(10,2)", [Decimal("1.00"), Decimal("-2.50"), Decimal("0.05")], pa.decimal128(10, 2)),
+        ("date", [date(2026, 1, 31), date(2026, 2, 1), date(1999, 12, 31)], pa.date32()),
+        ("bigint", [1, 2, 3], pa.int32()),
+    ],
+)
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+def test_declared_types_come_back(type_name, values, kind, mode, tmp_path):
+    source, dest = tmp_path / "rows.ndjson", tmp_path / "out"
+    keys = [value if isinstance(value, (str, bool, int)) else str(value) for value in values]
+    rows = [{"k": key, "n": n} for n, key in enumerate(keys)]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows[:1]))
+    pv.ingest(source, dest, partition_by=f"k=$.k:{type_name}")
+    source.write_text("".join(json.dumps(row) + "\n" for row in (rows if mode == "overwrite" else rows[1:])))
+    pv.ingest(source, dest, partition_by=f"k=$.k:{type_name}" if mode == "overwrite" else (), mode=mode)
+    for read in (dest, f"{dest}/k=*/*.parquet", f"{dest}/k=*"):
+        table = pv.parquet.extract(read, {"k": "k", "n": "$.n:int"})
+        assert table.schema.field("k").type == kind
+        assert dict(zip(table["n"].to_pylist(), table["k"].to_pylist(), strict=True)) == dict(enumerate(values))
+    assert pv.parquet.read_table(dest).schema.field("k").type == kind
+    literal = f"DATE '{keys[1]}'" if kind == pa.date32() else f"'{keys[1]}'" if kind == pa.string() else values[1]
+    found = pv.sql(f"SELECT count(*) AS n FROM '{dest}' WHERE k = {literal}").to_pylist()
+    assert found == [{"n": values.count(values[1])}]
+    pv.parquet.optimize(dest)
+    assert pv.parquet.read_table(dest).schema.field("k").type == kind
+
+
+def test_an_overwrite_declares_its_own_types_and_values_of_another_type_are_inferred(tmp_path):
+    source, dest = tmp_path / "rows.ndjson", tmp_path / "out"
+    source.write_text('{"k": "01"}\n')
+    pv.ingest(source, dest, partition_by="k=$.k:string")
+    pv.ingest(source, dest, partition_by="k=$.k", mode="overwrite")
+    assert pv.parquet.read_table(dest)["k"].to_pylist() == [1]
+    source.write_text('{"k": true}\n')
+    pv.ingest(source, dest, partition_by="k=$.k:boolean", mode="overwrite")
+    assert pv.parquet.read_table(dest)["k"].to_pylist() == [True]
+    pv.parquet.write(dest / "k=maybe" / "a.parquet", pv.from_python([1]))
+    assert sorted(pv.parquet.read_table(dest)["k"].to_pylist()) == ["maybe", "true"]
+    (dest / "_partition_types.json").write_text('{"k": "nonsense"}')
+    with pytest.raises(pv.VariantFileError, match="types of partition columns"):
+        pv.parquet.read_table(dest)
 
 
 def test_files_outside_of_a_partition_are_null_there(tmp_path):

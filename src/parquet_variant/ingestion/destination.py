@@ -59,8 +59,13 @@ class Destination:
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
         """Make the files of all tasks visible, and return the paths of the data files relative to `dest`."""
         root = self.dest.rstrip("/") + "/"
-        names = self._staging.commit(file for part in written for file in part.files)
+        files = [file for part in written for file in part.files]
+        names = self._staging.commit(files, partition_types=self.partition_types())
         return [name.removeprefix(root) for name in names if not name.startswith(f"{root}{BAD_RECORDS}/")]
+
+    def partition_types(self) -> dict[str, str]:
+        """Return the types of partition columns that the directory declares after the commit, as DDL."""
+        return {}
 
     def abort(self) -> None:
         """Restore the state before the job. Files that other processes wrote meanwhile are kept."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError, bad_option, strings_of
 from parquet_variant.files.parquet.format.files import locate
-from parquet_variant.io.hive import partition_texts
+from parquet_variant.io.hive import partition_texts, types_to_declare
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support.choices import Errors
@@ -33,6 +33,8 @@ class PartitionBy:
     columns: tuple[Selected, ...] = ()
     is_derived: bool = False
     """Whether the columns are those of the directory, instead of an option: values of another type are errors."""
+    declared: frozenset[str] = frozenset()
+    """The names of the columns whose type the option names, so that the directory declares it."""
 
     @classmethod
     def appending_to(cls, dest: str, option: PartitionBy) -> PartitionBy:
@@ -67,11 +69,17 @@ class PartitionBy:
             if invalid:
                 raise bad_option(f"partition_by= contains {invalid[0]!r}: write NAME=PATH:TYPE, such as day=$.ts:date")
             paths = {name: path for name, _, path in pairs}
-        columns = tuple(map(_partition_column, read_selection(paths)))
+        selection = read_selection(paths)
+        columns = tuple(map(_partition_column, selection))
         names = [column.name.lower() for column in columns]
         if duplicates := [name for name in names if names.count(name) > 1]:
             raise bad_option(f"partition_by= names the column {duplicates[0]!r} twice: remove one of the two")
-        return cls(columns)
+        return cls(columns, declared=frozenset(column.name for column in selection if column.type is not None))
+
+    @property
+    def types_to_declare(self) -> dict[str, str]:
+        """The types, as DDL, that a directory must declare so that its columns are read as the option names them."""
+        return types_to_declare({column.name: column.type for column in self.columns if column.name in self.declared})
 
     def __bool__(self) -> bool:
         return bool(self.columns)

@@ -16,14 +16,15 @@ import os
 import posixpath
 import warnings
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import refuse_no_path
+from parquet_variant.io.hive import PARTITION_TYPES
 from parquet_variant.io.temporaries import JobOwner
 
 TEMPORARY = "_temporary"
@@ -42,6 +43,7 @@ class Journal:
     add: tuple[str, ...] = ()  # Files to move in.
     remove: tuple[str, ...] = ()  # Files to remove.
     markers: tuple[str, ...] = ()  # Empty files that mark the end of the commit.
+    partition_types: Mapping[str, str] = field(default_factory=dict)  # Types that the directory declares, as DDL.
 
     def to_json(self) -> str:
         """Return the journal as JSON text."""
@@ -58,7 +60,9 @@ class Journal:
         True
         """
         try:
-            journal = cls(**{name: tuple(paths) for name, paths in json.loads(text).items()})
+            parts = json.loads(text)
+            types = {str(name): str(kind) for name, kind in parts.pop("partition_types", {}).items()}
+            journal = cls(**{name: tuple(paths) for name, paths in parts.items()}, partition_types=types)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise _bad_journal(f"it is not valid JSON ({error})") from None
         for path in (*journal.add, *journal.remove, *journal.markers):
@@ -79,13 +83,14 @@ class Journal:
                 continue
             except OSError as error:
                 failure = error
-        for name in self.markers:
+        contents = {PARTITION_TYPES: json.dumps(dict(self.partition_types)).encode()} if self.partition_types else {}
+        for name, content in (contents | dict.fromkeys(self.markers, b"")).items():
             try:
                 filesystem.create_dir(posixpath.dirname(f"{root}/{name}"), recursive=True)
-                with filesystem.open_output_stream(f"{root}/{name}"):
-                    pass
+                with filesystem.open_output_stream(f"{root}/{name}") as stream:
+                    stream.write(content)
             except OSError as error:
-                if filesystem.get_file_info(f"{root}/{name}").type != pafs.FileType.File:
+                if content or filesystem.get_file_info(f"{root}/{name}").type != pafs.FileType.File:
                     failure = error
         if failure is not None:
             raise failure

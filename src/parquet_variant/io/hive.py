@@ -1,26 +1,38 @@
 """Hive partitions for reading: columns whose values are in directory names, ``day=2026-01-31/``.
 
-Owns parsing the names, and the types of the values, which are those that Spark infers. Readers list the files, and
-`tables.partitions` makes directory names from values.
+Owns parsing the names, and the types of the values: those that the directory declares, or that Spark infers. Readers
+list the files, and `tables.partitions` makes directory names from values.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.fs as pafs
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.layouts.primitive_types import ddl_name
 
 # Columns and values, in the order of the directories; null for a file without such a partition.
 Partition: TypeAlias = "tuple[tuple[str, pa.Scalar], ...]"
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_INTEGER = re.compile(r"-?\d{1,19}")
-_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+# The file in a directory that declares the types of its partition columns.
+PARTITION_TYPES = "_partition_types.json"
+_INTEGER = re.compile(r"-?\d+", re.ASCII)
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)", re.ASCII)
+_BOOLEANS = {"true": True, "false": False}
+# Spark's decimal for integers beyond int64 has at least as many digits as the largest integer of 64 bits.
+_MIN_WIDE_DIGITS, _MAX_DIGITS = 20, 38
+_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[-+]\d\d:\d\d)?")
 
 
@@ -38,11 +50,17 @@ def partition_texts(folders: Sequence[str]) -> dict[str, str | None]:
     return values
 
 
-def typed_partitions(files: Sequence[dict[str, str | None]]) -> list[Partition]:
-    """Return the partition columns of files, with one type per column: the narrowest for all of its values.
+def typed_partitions(
+    files: Sequence[dict[str, str | None]], declared: Sequence[Mapping[str, pa.DataType]] = ()
+) -> list[Partition]:
+    """Return the partition columns of files, with one type per column: the declared type, or what Spark infers.
 
-    Integers are ``int32`` if they fit, else ``int64``; otherwise the type is ``double``, ``date32``, ``timestamp`` or,
-    for other values, ``string``.
+    That is the narrowest of ``int32``, ``int64``, ``decimal128(n, 0)``, ``double``, ``date32`` and ``timestamp`` that
+    holds all values, or ``string``. Integers beyond ``int32`` are never mixed with doubles, which do not hold all of
+    them.
+
+    `files`: the values by column of each file.
+    `declared`: the types by column that the directory of each file declares; ignored if some value does not have it.
 
     >>> typed_partitions([{"day": "2026-01-31", "n": "1"}, {"day": None, "n": "x"}])[0][1]
     ('n', <pyarrow.StringScalar: '1'>)
@@ -51,16 +69,36 @@ def typed_partitions(files: Sequence[dict[str, str | None]]) -> list[Partition]:
     scalars: dict[str, dict[str | None, pa.Scalar]] = {}
     for name in names:
         values = dict.fromkeys(texts.get(name) for texts in files)
-        kind, parse = _type_of([text for text in values if text is not None])
-        scalars[name] = {text: pa.scalar(None if text is None else parse(text), kind) for text in values}
+        known = [text for text in values if text is not None]
+        kinds = {types.get(name) for types, texts in zip(declared, files, strict=False) if name in texts}
+        kind = kinds.pop() if len(kinds) == 1 else None
+        typed = _typed_as(known, kind) or _inferred(known)
+        null = pa.scalar(None, next(iter(typed.values())).type if typed else kind or pa.string())
+        scalars[name] = {**typed, None: null}
     return [tuple((name, scalars[name][texts.get(name)]) for name in names) for texts in files]
 
 
-def _type_of(texts: list[str]) -> tuple[pa.DataType, Callable[[str], object]]:
+def _typed_as(texts: list[str], kind: pa.DataType | None) -> dict[str | None, pa.Scalar]:
+    """Return the values as a declared type; nothing if one of them does not have it, or no type is declared."""
+    try:
+        if kind is None:
+            return {}
+        if pa.types.is_boolean(kind):
+            return {text: pa.scalar(_BOOLEANS[text], kind) for text in texts}
+        return {text: pa.scalar(Decimal(text) if pa.types.is_decimal(kind) else text, kind) for text in texts}
+    except (KeyError, ArithmeticError, pa.ArrowException):
+        return {}
+
+
+def _inferred(texts: list[str]) -> dict[str | None, pa.Scalar]:
+    """Return the values as the type that Spark infers."""
+    digits = max((len(text.lstrip("-").lstrip("0")) for text in texts), default=0)
+    wide = pa.decimal128(max(digits, _MIN_WIDE_DIGITS), 0) if digits <= _MAX_DIGITS else pa.string()
     kinds: tuple[tuple[re.Pattern[str], pa.DataType, Callable[[str], object]], ...] = (
         (_INTEGER, pa.int32(), int),
         (_INTEGER, pa.int64(), int),
-        (_NUMBER, pa.float64(), float),
+        (_INTEGER, wide, Decimal if digits <= _MAX_DIGITS else str),
+        (_NUMBER, pa.float64(), _double),
         (_DATE, pa.date32(), date.fromisoformat),
         (_TIMESTAMP, pa.timestamp("us"), _local_time),
         (_TIMESTAMP, pa.timestamp("us", "UTC"), _instant),
@@ -68,11 +106,49 @@ def _type_of(texts: list[str]) -> tuple[pa.DataType, Callable[[str], object]]:
     for pattern, kind, parse in kinds:
         if texts and all(map(pattern.fullmatch, texts)):
             try:
-                pa.array([parse(text) for text in texts], kind)
+                return {text: pa.scalar(parse(text), kind) for text in texts}
             except (ValueError, OverflowError, pa.ArrowException):
                 continue
-            return kind, parse
-    return pa.string(), str
+    return {text: pa.scalar(text, pa.string()) for text in texts}
+
+
+def _double(text: str) -> float:
+    if _INTEGER.fullmatch(text) and not -(2**31) <= int(text) < 2**31:
+        raise ValueError("a long integer")
+    return float(text)
+
+
+def types_to_declare(types: Mapping[str, pa.DataType]) -> dict[str, str]:
+    """Return the types, as DDL, of partition columns that would be inferred as another type."""
+    return {
+        name: ddl_name(kind)
+        for name, kind in types.items()
+        if pa.types.is_string(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
+    }
+
+
+def declared_types(filesystem: pafs.FileSystem, root: str) -> dict[str, pa.DataType]:
+    """Return the types that a partitioned directory declares for its columns; nothing if it declares none."""
+    place = f"{root.rstrip('/')}/{PARTITION_TYPES}"
+    try:
+        with filesystem.open_input_stream(place) as stream:
+            texts = json.loads(stream.read())
+        return {str(name): _declared(str(text)) for name, text in texts.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
+        raise VariantFileError(
+            f"cannot read the types of partition columns ({error}): remove the file to infer them from the values",
+            reason="bad-partition-types",
+            file=place,
+        ) from None
+
+
+def _declared(text: str) -> pa.DataType:
+    decimal = _DECIMAL.fullmatch(text)
+    if decimal is not None:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return {"string": pa.string(), "boolean": pa.bool_()}[text]
 
 
 def _local_time(text: str) -> datetime:

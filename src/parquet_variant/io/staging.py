@@ -43,6 +43,7 @@ from parquet_variant.io.filesystems import (
     table_directories,
     write_errors,
 )
+from parquet_variant.io.hive import PARTITION_TYPES
 from parquet_variant.io.temporaries import JobOwner, is_dead, linked_file, sweep_temporaries
 from parquet_variant.support.choices import FileMode, Mode
 
@@ -134,13 +135,19 @@ class Staging:
         return f"{prefix}-{task:05d}-{index:04d}-{self.job}.{extension}"
 
     def commit(
-        self, files: Iterable[StagedFile], *, marker: bool = True, replaced: Iterable[str] | None = None
+        self,
+        files: Iterable[StagedFile],
+        *,
+        marker: bool = True,
+        replaced: Iterable[str] | None = None,
+        partition_types: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Make the files visible and the old ones invisible in one step, and write ``_SUCCESS`` if `marker` is set.
 
         `files`: the staged files.
         `marker`: whether to write ``_SUCCESS``.
         `replaced`: paths below `dest` of the files to replace; by default those of the mode.
+        `partition_types`: types of partition columns that the directory declares from now on, as DDL.
         Returns the files in the destination, in the given order. Raises `VariantFileError` with reason
         ``"commit-failed"`` if a file cannot be moved, and ``"conflict"`` if another job replaces files in the
         directory: the destination is unchanged then. Raises it with reason ``"unknown-outcome"`` if it cannot be read
@@ -148,7 +155,8 @@ class Staging:
         be removed are warnings, because the rows are committed; the next job repeats the steps.
         """
         moves = {file.name: file for file in files}
-        self._switch(moves, (SUCCESS,) if marker else (), None if replaced is None else tuple(replaced))
+        journal = Journal(tuple(moves), (), (SUCCESS,) if marker else (), partition_types or {})
+        self._switch(moves, journal, None if replaced is None else tuple(replaced))
         return [f"{self.dest.rstrip('/')}/{name}" for name in moves]
 
     def commit_once(self, files: Iterable[StagedFile], stream: str, batch: int) -> None:
@@ -168,7 +176,8 @@ class Staging:
             return
         # Another job may repeat a batch, so the name contains the batch instead of the job.
         suffix = f"-{stream}-{batch}.parquet"
-        self._switch({f"{file.name.rsplit('-', 1)[0]}{suffix}": file for file in files}, (SUCCESS, marker), None)
+        moves = {f"{file.name.rsplit('-', 1)[0]}{suffix}": file for file in files}
+        self._switch(moves, Journal(tuple(moves), (), (SUCCESS, marker)), None)
 
     def abort(self) -> None:
         """Remove all staged files, and undo an uncommitted switch."""
@@ -186,9 +195,7 @@ class Staging:
             if not any(info.is_file for info in filesystem.get_file_info(pafs.FileSelector(root, recursive=True))):
                 filesystem.delete_dir(root)
 
-    def _switch(
-        self, moves: Mapping[str, StagedFile], markers: tuple[str, ...], replaced: tuple[str, ...] | None
-    ) -> None:
+    def _switch(self, moves: Mapping[str, StagedFile], journal: Journal, replaced: tuple[str, ...] | None) -> None:
         filesystem, root = self._place()
         directory = f"{root}/{TEMPORARY}/{self.job}"
         is_switching = False
@@ -202,7 +209,7 @@ class Staging:
                         reason="outside",
                         file=self.dest,
                     )
-            self._prepare(Journal(tuple(moves), (), markers), replaced)
+            self._prepare(journal, replaced)
             for name, file in moves.items():
                 target = f"{root}/{name}"
                 filesystem.create_dir(posixpath.dirname(target), recursive=True)
@@ -470,7 +477,7 @@ def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
         name
         for name in names
         if not name.startswith(f"{TEMPORARY}/")
-        and (name.endswith(_DATA) or name.startswith(f"{BAD_RECORDS}/"))
+        and (name.endswith(_DATA) or name.startswith(f"{BAD_RECORDS}/") or name == PARTITION_TYPES)
         and not is_inside(name, tables)
         and not _is_outside(filesystem, root, name)
     )

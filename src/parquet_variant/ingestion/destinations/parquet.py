@@ -18,6 +18,8 @@ from parquet_variant.ingestion.partition_by import PartitionBy, check_derived_va
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
+from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.hive import declared_types, types_to_declare
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.tables.partitions import partition_directory
@@ -137,6 +139,13 @@ class ParquetDirectory(Destination):
             folders = [parts for parts in names if parts[:1] != [BAD_RECORDS]]
             check_derived_values(partition_by.names, folders, self.dest)
         return super().commit(written)
+
+    def partition_types(self) -> dict[str, str]:
+        """See `Destination.partition_types`: those of the option, and when appending those of the directory."""
+        types = self._request.partition_by.types_to_declare
+        if not types or self._request.mode != "append":
+            return types
+        return types | types_to_declare(declared_types(*filesystem_of(self.dest)))
 
 
 def open_parquet(request: IngestRequest) -> Destination | None:

@@ -22,7 +22,7 @@ from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.inference.statistics import shredded_bounds, typed_place
 from parquet_variant.io.filesystems import is_inside, table_directories
-from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
+from parquet_variant.io.hive import Partition, declared_types, partition_texts, typed_partitions
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, is_footer_counted, leaf_columns
@@ -83,7 +83,10 @@ class ParquetFilesSource(Source):
     @cached_property
     def _sources(self) -> dict[str, ParquetSource]:
         texts = [partition_texts(file.path.split("/")[:-1]) for file in self._stored]
-        partitions = typed_partitions(texts) if any(texts) else [()] * len(texts)
+        partitions: list[Partition] = [()] * len(texts)
+        if any(texts):
+            declared = declared_types(*self._storage.filesystem(""))
+            partitions = typed_partitions(texts, [declared] * len(texts))
         return {
             f"{self.location}/{file.path}": self._source(file, partition)
             for file, partition in zip(self._stored, partitions, strict=True)

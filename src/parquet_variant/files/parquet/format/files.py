@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
@@ -43,14 +43,14 @@ from parquet_variant.files.parquet.format.footer_cache import (
 from parquet_variant.files.parquet.format.page_places import chunk_start_of
 from parquet_variant.files.parquet.format.pyarrow_limits import footer_for_pyarrow, with_wide_decimals
 from parquet_variant.files.parquet.format.statistics import footer_metadata, writer_of
-from parquet_variant.io.commit_journal import fixed_part, glob_match, visible_entries
+from parquet_variant.io.commit_journal import committed_directory, fixed_part, glob_match, visible_entries
 from parquet_variant.io.filesystems import (
     ICEBERG_METADATA,
     filesystem_of,
     is_inside,
     table_directories,
 )
-from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
+from parquet_variant.io.hive import Partition, declared_types, partition_texts, typed_partitions
 from parquet_variant.types import MAX_OFFSET
 
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
@@ -271,10 +271,24 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
     texts = [partition_texts(relative.split("/")[:-1]) for _, relative in files.values()]
     if not any(texts):
         return [file for file, _ in files.values()]
+    declared: dict[str, Mapping[str, pa.DataType]] = {}
+    for file, relative in files.values():
+        root = _partition_root(file.path, relative)
+        if root not in declared:
+            declared[root] = declared_types(file.filesystem, root)
+    types = [declared[_partition_root(file.path, relative)] for file, relative in files.values()]
     return [
         replace(file, partition=partition)
-        for (file, _), partition in zip(files.values(), typed_partitions(texts), strict=True)
+        for (file, _), partition in zip(files.values(), typed_partitions(texts, types), strict=True)
     ]
+
+
+def _partition_root(path: str, relative: str) -> str:
+    """Return the directory above the partition directories of a file, which may be above the one that was listed."""
+    folders = relative.split("/")[:-1]
+    first = next((number for number, folder in enumerate(folders) if "=" in folder), len(folders))
+    above = path[: len(path) - len(relative)].rstrip("/")
+    return committed_directory("/".join([above, *folders[:first]]))
 
 
 def with_current_files(
