@@ -22,6 +22,7 @@ from parquet_variant.encoding.header import value_size
 from parquet_variant.encoding.metadata import metadata_length
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, VariantError
+from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.path import VariantPath
 from parquet_variant.support import arrow_compute as pc
@@ -42,6 +43,17 @@ def bounds_to_bytes(bounds: Mapping[VariantPath, Variant]) -> bytes:
     b'\x07'
     """
     return Variant.from_python({str(path): bound for path, bound in bounds.items()}).to_bytes()
+
+
+def complete_bounds(
+    paths: Mapping[VariantPath, ValueBounds],
+) -> tuple[dict[VariantPath, Variant], dict[VariantPath, Variant]]:
+    """Return the lower and the upper bounds by path: of paths with both, because both objects need the same paths."""
+    lower, upper = {}, {}
+    for path, sides in paths.items():
+        if sides.lower is not None and sides.upper is not None:
+            lower[path], upper[path] = sides.lower, sides.upper
+    return lower, upper
 
 
 def bounds_from_bytes(data: bytes) -> dict[VariantPath, Variant]:

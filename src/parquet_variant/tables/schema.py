@@ -21,6 +21,7 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import TableError
 from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.layouts.type_grammar import ParsedColumn, TypeParser
 from parquet_variant.types import TYPES, of_arrow
 
 _EXTENSION = b"ARROW:extension:name"
@@ -146,6 +147,59 @@ def from_arrow_schema(schema: pa.Schema) -> StructType:
     'integer'
     """
     return StructType(tuple(_field_from_arrow(f) for f in schema))
+
+
+def from_ddl(text: str) -> StructType:
+    """Return the table schema of column definitions: ``"id BIGINT NOT NULL, v VARIANT"``.
+
+    Raises `TableError`: reason ``"bad-schema"``.
+
+    >>> [(f.name, f.type, f.nullable) for f in from_ddl("id BIGINT NOT NULL, v VARIANT").fields]
+    [('id', PrimitiveType(name='long'), False), ('v', PrimitiveType(name='variant'), True)]
+    """
+    parser = _DdlParser(text)
+    schema = parser.struct(parser.columns())
+    parser.complete(schema)
+    return schema
+
+
+class _DdlParser(TypeParser["TableType"]):
+    """Builds the types of tables; the result for a column is its type, and whether it may be null."""
+
+    error = TableError
+    reason = "bad-schema"
+    max_depth = 100
+    too_deep = "the schema is nested more than {} levels deep"
+    nested = ("array", "struct", "map")
+
+    def variant(self) -> TableType:
+        return VARIANT
+
+    def array(self, element: TableType) -> TableType:
+        return ArrayType(element)
+
+    def struct(self, columns: list[ParsedColumn]) -> StructType:
+        return StructType(tuple(Field(column.name, *column.type) for column in columns))
+
+    def map(self, key: TableType, value: TableType) -> TableType:
+        return MapType(key, value)
+
+    def other(self, name: str) -> Any:
+        return None
+
+    def columns(self) -> list[ParsedColumn]:
+        columns = []
+        while True:
+            offset, name = self.token.offset, self._name()
+            self._take_mark(":")
+            kind = self._type_at(name)
+            columns.append(ParsedColumn(name, (kind, self._text() != "NOT"), offset))
+            self._skip_notes()
+            if not self._take_mark(","):
+                return columns
+
+    def _not_null_mark(self, kind: pa.DataType) -> Any:
+        return _from_arrow(kind, "")
 
 
 def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:

@@ -23,17 +23,16 @@ from parquet_variant.spark.arrow_variant import with_variants
 from parquet_variant.spark.datasource.options import table_format, transaction_of
 from parquet_variant.spark.engine import SparkEngine
 from parquet_variant.tables.changes.merge_builder import Merge
+from parquet_variant.tables.changes.optimizing import OptimizeResult as TableOptimizeResult
 from parquet_variant.tables.changes.retries import ChangeResult
 from parquet_variant.tables.delta.dml.delete import delete as delete_rows
 from parquet_variant.tables.delta.dml.merge import merge as merge_into
 from parquet_variant.tables.delta.dml.update import update as update_rows
-from parquet_variant.tables.delta.maintenance.optimize import OptimizeResult as DeltaOptimizeResult
 from parquet_variant.tables.delta.maintenance.optimize import optimize as optimize_table
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties
 from parquet_variant.tables.iceberg.changes.delete import delete as delete_iceberg_rows
 from parquet_variant.tables.iceberg.changes.merge import merge as merge_into_iceberg
 from parquet_variant.tables.iceberg.changes.update import update as update_iceberg_rows
-from parquet_variant.tables.iceberg.maintenance.optimize import OptimizeResult as IcebergOptimizeResult
 from parquet_variant.tables.iceberg.maintenance.optimize import optimize as optimize_iceberg_table
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def optimize(
     catalog: CatalogOption = None,
     progress: Progress | None = None,
     **options: Any,
-) -> OptimizeResult | DeltaOptimizeResult | IcebergOptimizeResult:
+) -> OptimizeResult | TableOptimizeResult:
     """Compact small files as Spark jobs, re-shredding columns where that saves space.
 
     The driver commits the changes of a table as one version when all tasks are done. A repeated task may leave
@@ -150,7 +149,7 @@ def optimize(
 
     Returns
     -------
-    parquet.OptimizeResult, delta.OptimizeResult or iceberg.OptimizeResult
+    parquet.OptimizeResult or delta.OptimizeResult
         The numbers of files and bytes before and after.
 
     Raises

@@ -19,6 +19,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, check_mapping
 from parquet_variant.ops.cast_to_variant import cast_to_variant
 from parquet_variant.ops.value_edits import variant_set
+from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns, read_expression
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.columns import align_column, by_given_name, by_logical_name, check_known, unchanged
@@ -151,11 +152,30 @@ def _evaluate(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table],
 
 def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray) -> pa.Array:
     if assignment.path is not None:
-        variants = VariantArray.from_storage(one_chunk(before))
-        return variant_set(variants, assignment.path, _path_column(assignment, value, len(before))).storage
+        return _with_path(assignment, assignment.path, value, VariantArray.from_storage(one_chunk(before)))
     if assignment.value is None and value is None:
         return pa.nulls(len(before), arrow_type(VARIANT))
     return _variants(assignment, value, len(before)).to_unshredded().storage
+
+
+def _with_path(assignment: Assignment, path: VariantPath, value: Any, before: VariantArray) -> pa.Array:
+    """Return Variants with values at a path. NULL that is computed from a row does not create a path there."""
+    values = _path_column(assignment, value, len(before))
+    expression = assignment.value
+    if expression is None or not any(expression.columns.values()):
+        return variant_set(before, path, values).storage
+    is_null = (value.storage if isinstance(value, VariantArray) else value).is_null()
+    parts, positions = [], []
+    for mask, creates in ((pc.invert(is_null), True), (is_null, False)):
+        rows = pc.indices_nonzero(mask)
+        selected = (VariantArray.from_storage(array.storage.take(rows)) for array in (before, values))
+        changed, new = selected
+        parts.append(variant_set(changed, path, new, creates).storage)
+        positions.append(rows)
+    if not len(positions[1]):
+        return parts[0]
+    order = pc.sort_indices(pa.concat_arrays([one_chunk(rows) for rows in positions]))
+    return one_chunk(pa.chunked_array(parts)).take(order)
 
 
 def _path_column(assignment: Assignment, value: Any, rows: int) -> VariantArray:

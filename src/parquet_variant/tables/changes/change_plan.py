@@ -7,9 +7,9 @@ Owns the interfaces and the records that pass between them. A format implements 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,16 @@ class FileChange(Generic[File]):
 
 
 @dataclass(frozen=True)
+class FileLayout:
+    """What decides with which other files a file is rewritten."""
+
+    partition: Hashable  # Files that are rewritten together have the same one.
+    size: int
+    must_rewrite: bool  # It has deleted rows, or a former partitioning.
+    millis: int | None  # The time at which it was written.
+
+
+@dataclass(frozen=True)
 class TableChange(Generic[File]):
     """A change planned on one version of a table: the input of `ChangeableTable.commit`."""
 
@@ -66,6 +76,7 @@ class TableChange(Generic[File]):
     source_rows: int = 0  # Of a merge.
     parameters: Mapping[str, Any] = field(default_factory=dict)  # Recorded in the history.
     identities: Any = None  # The `IdentitySource` that numbered the new rows.
+    changes_rows: bool = True  # False if the new files hold the same rows.
     hints: Sequence[str] = ()  # Paths of the condition that no row has, if no row matched.
 
     @property
@@ -104,6 +115,11 @@ class ChangePlan(ABC, Generic[File]):
     uses_vectors: bool
     records_changes: bool
     copies_pages: bool = True
+
+    def with_write(self, write: TableWritePlan[File]) -> Self:
+        """Return the plan with another plan of writes."""
+        plan: Any = self
+        return replace(plan, write=write)
 
     @property
     def schema(self) -> StructType:
@@ -279,6 +295,10 @@ class ChangeableTable(ABC, Generic[File]):
             types = {selected.name: selected.output for selected in query.selection}
             files = self.prune(files, bind(part, types, zone), query)
         return files
+
+    @abstractmethod
+    def file_layouts(self) -> list[FileLayout]:
+        """Return what decides how each file is rewritten, in the order of `to_files(files)`."""
 
     @abstractmethod
     def may_hold_keys(self, files: FileSet, needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:

@@ -1,6 +1,7 @@
 # Generated from the table in __init__.py: change that, then run make snapshots.
 from parquet_variant.tables.changes.erasing import EraseReport as EraseReport
 from parquet_variant.tables.changes.merge_builder import Merge as Merge
+from parquet_variant.tables.changes.optimizing import OptimizeResult as OptimizeResult
 from parquet_variant.tables.changes.retries import ChangeResult as ChangeResult
 from parquet_variant.tables.delta.dml.delete import delete as delete
 from parquet_variant.tables.delta.dml.merge import merge as merge
@@ -18,7 +19,6 @@ from parquet_variant.tables.delta.maintenance.evolution import add_columns as ad
 from parquet_variant.tables.delta.maintenance.evolution import drop_column as drop_column
 from parquet_variant.tables.delta.maintenance.evolution import rename_column as rename_column
 from parquet_variant.tables.delta.maintenance.evolution import widen_column as widen_column
-from parquet_variant.tables.delta.maintenance.optimize import OptimizeResult as OptimizeResult
 from parquet_variant.tables.delta.maintenance.optimize import drop_shredding as drop_shredding
 from parquet_variant.tables.delta.maintenance.optimize import optimize as optimize
 from parquet_variant.tables.delta.maintenance.properties import set_properties as set_properties

@@ -1,6 +1,7 @@
 # Generated from the table in __init__.py: change that, then run make snapshots.
 from parquet_variant.tables.changes.erasing import EraseReport as EraseReport
 from parquet_variant.tables.changes.merge_builder import Merge as Merge
+from parquet_variant.tables.changes.optimizing import OptimizeResult as OptimizeResult
 from parquet_variant.tables.changes.retries import ChangeResult as ChangeResult
 from parquet_variant.tables.iceberg.changes.delete import delete as delete
 from parquet_variant.tables.iceberg.changes.merge import merge as merge
@@ -16,7 +17,6 @@ from parquet_variant.tables.iceberg.maintenance.expiration import ExpireResult a
 from parquet_variant.tables.iceberg.maintenance.expiration import expire_snapshots as expire_snapshots
 from parquet_variant.tables.iceberg.maintenance.manifests import RewriteManifestsResult as RewriteManifestsResult
 from parquet_variant.tables.iceberg.maintenance.manifests import rewrite_manifests as rewrite_manifests
-from parquet_variant.tables.iceberg.maintenance.optimize import OptimizeResult as OptimizeResult
 from parquet_variant.tables.iceberg.maintenance.optimize import drop_shredding as drop_shredding
 from parquet_variant.tables.iceberg.maintenance.optimize import optimize as optimize
 from parquet_variant.tables.iceberg.maintenance.orphans import remove_orphan_files as remove_orphan_files

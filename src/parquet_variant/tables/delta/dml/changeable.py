@@ -27,6 +27,7 @@ from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
     ChangePlan,
     FileChange,
+    FileLayout,
     IdentitySource,
     NeededColumns,
     PathBounds,
@@ -34,6 +35,7 @@ from parquet_variant.tables.changes.change_plan import (
 )
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta.data.deletion_vector import write_vector
+from parquet_variant.tables.delta.data.file_partitions import partition_keys
 from parquet_variant.tables.delta.data.paths import relative_path, vector_path
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
@@ -64,6 +66,7 @@ from parquet_variant.tables.delta.statistics.variant_stats import decode_bounds,
 from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.tables.delta.writing.identity import IdentityValues, refuse_identity_set
 from parquet_variant.tables.file_metrics import FileMetrics
+from parquet_variant.tables.path_bounds import complete_bounds
 from parquet_variant.tables.pruning import keys_between
 from parquet_variant.tables.scanning.table_scan import TableScan
 from parquet_variant.tables.schema import StructType
@@ -166,7 +169,8 @@ class DeltaChangePlan(ChangePlan[Add]):
         """See `ChangePlan.with_path_bounds`."""
         stats = read_stats(file.stats) | {"numRecords": info.rows}
         for column, variant_path, sides in bounds:
-            for tree, bound in (("minValues", sides.lower), ("maxValues", sides.upper)):
+            lower, upper = complete_bounds({variant_path: sides})
+            for tree, bound in (("minValues", lower.get(variant_path)), ("maxValues", upper.get(variant_path))):
                 if column in stats.get(tree, {}):
                     _replace_bound(stats[tree], column, variant_path, bound)
         return self.write.add(path, file.partition_values, info, dump_stats(stats))
@@ -278,6 +282,14 @@ class DeltaTable(ChangeableTable[Add]):
         by_name = {selected.name: selected for selected in query.selection}
         return prune_files(replace(self.current, files=files), predicate, by_name, query.place).files
 
+    def file_layouts(self) -> list[FileLayout]:
+        """See `ChangeableTable.file_layouts`."""
+        keys, files = partition_keys(self.files, self.current.partition_fields), self.to_files(self.files)
+        return [
+            FileLayout(key, add.size, add.deletion_vector is not None, add.modification_time)
+            for key, add in zip(keys, files, strict=True)
+        ]
+
     def may_hold_keys(self, files: pa.Table, needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
         """See `ChangeableTable.may_hold_keys`."""
         query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
@@ -341,7 +353,7 @@ class DeltaTable(ChangeableTable[Add]):
             operation,
             change.parameters,
             adds=[add for file in changed for add in file.added] + list(change.added),
-            removes=self.current.to_removes(removed),
+            removes=self.current.to_removes(removed, data_change=change.changes_rows),
             other_actions=[cdc for file in changed for cdc in file.change_data] + list(change.change_data),
             metadata=identities.metadata if isinstance(identities, DeltaIdentities) else None,
             reads=change.reads,

@@ -19,6 +19,7 @@ from parquet_variant.tables.storage import Storage, StorageFile
 
 _DAY = 86_400_000
 _LOG_RETENTION = "interval 30 days"
+_PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _CHECKPOINT = re.compile(r"checkpoint\.([0-9a-fA-F-]{36}\.json|([0-9a-fA-F-]{36}\.)?parquet)")
 _NAME = re.compile(r"(\d{20})\.(json|crc|checkpoint\..*|(\d{20})\.compacted\.json)")
 
@@ -39,7 +40,8 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
             files.append((file, int(match[1]), match[2]))
     expired = [version for version, time in commit_times(storage).items() if time <= cutoff]
     first = _first_needed(storage, files, max(expired, default=-1))
-    if first is None:
+    # Older versions have features that this library may not know: all of them may go at once, or none.
+    if first is None or first < _protected(configuration):
         return []
     removed = [
         file.path for file, version, kind in files
@@ -48,6 +50,12 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
     for path in removed:
         storage.delete(path)
     return removed + _clean_sidecars(storage, cutoff=now_millis() // _DAY * _DAY - _DAY)
+
+
+def _protected(configuration: Mapping[str, str]) -> int:
+    """Return the version before which the log may only be removed as a whole (feature ``checkpointProtection``)."""
+    text = configuration.get(_PROTECTED_BEFORE, "0")
+    return int(text) if text.isdecimal() else 0
 
 
 def _first_needed(storage: Storage, files: list[tuple[StorageFile, int, str]], last_expired: int) -> int | None:

@@ -41,8 +41,8 @@ def add_columns(
     table, storage_options
         The table; see `snapshot`.
     columns
-        An Arrow schema whose Variant fields carry the extension name ``arrow.parquet.variant``, or a Delta schema or
-        schema string.
+        DDL (``"v VARIANT"``), an Arrow schema whose Variant fields carry the extension name
+        ``arrow.parquet.variant``, or a Delta schema or schema string.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def add_columns(
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = pv.delta.write(folder, {"n": [1]})
-    ...     _ = pv.delta.add_columns(folder, '{"type":"struct","fields":[{"name":"v","type":"variant"}]}')
+    ...     _ = pv.delta.add_columns(folder, "v VARIANT")
     ...     pv.delta.read_table(folder).column_names
     ['n', 'v']
     """

@@ -37,6 +37,7 @@ _WRITER_ONLY = {
     "appendOnly",
     "changeDataFeed",
     "checkConstraints",
+    "checkpointProtection",
     "clustering",
     "domainMetadata",
     "generatedColumns",
@@ -101,6 +102,21 @@ def check_writable(protocol: Protocol, uri: str) -> None:
             reason="unsupported-feature",
             file=uri,
         )
+
+
+def check_column_features(protocol: Protocol, schema: StructType, uri: str) -> None:
+    """Refuse to write rows of a table whose protocol does not list a feature that the type of a column needs.
+
+    Raises `DeltaError`: reason ``"unsupported-feature"``.
+    """
+    for feature in schema_features(schema):
+        if not supports(protocol, feature) or not has_feature(protocol.reader_features, feature):
+            raise DeltaError(
+                f"{uri} has a column whose type needs the feature {feature}, which the table's protocol does not list: "
+                f"add it with set_properties({{'delta.feature.{feature}': 'supported'}})",
+                reason="unsupported-feature",
+                file=uri,
+            )
 
 
 def supports(protocol: Protocol, name: str) -> bool:

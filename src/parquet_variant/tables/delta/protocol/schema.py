@@ -22,6 +22,7 @@ from parquet_variant.tables.schema import (
     StructType,
     TableType,
     from_arrow_schema,
+    from_ddl,
 )
 from parquet_variant.types import TYPES
 
@@ -62,7 +63,7 @@ def schema_json(schema: StructType) -> str:
 
 
 def read_schema(schema: pa.Schema | StructType | str) -> StructType:
-    """Return the columns that a user gives as an Arrow schema, a `StructType` or Delta's JSON.
+    """Return the columns that a user gives as an Arrow schema, a `StructType`, DDL or Delta's JSON.
 
     Raises `DeltaError`: reason ``"bad-schema"``; and as `from_arrow_schema`.
 
@@ -72,10 +73,10 @@ def read_schema(schema: pa.Schema | StructType | str) -> StructType:
     if isinstance(schema, StructType):
         return schema
     if isinstance(schema, str):
-        return parse_schema(schema)
+        return parse_schema(schema) if schema.lstrip().startswith("{") else from_ddl(schema)
     if not isinstance(schema, pa.Schema):
         raise DeltaError(
-            f"schema must be a pyarrow.Schema or a Delta schema string, not {type(schema).__name__}",
+            f"schema must be a pyarrow.Schema, DDL or a Delta schema string, not {type(schema).__name__}",
             reason="bad-schema",
         )
     columns = zip(from_arrow_schema(schema).fields, schema, strict=True)

@@ -292,14 +292,6 @@ def _with_partitions(
     return rows
 
 
-def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
-    """Return the shredding schemas of a file as JSON, by dotted column name, from its footer."""
-    match = by_field_id if current.column_mapping == "id" else by_name
-    with open_parquet(current.storage.open(path)) as file:
-        schemas = shredding_schemas(file.schema_arrow, current.schema, match)
-    return {name: schema.to_json() for name, schema in schemas.items()}
-
-
 def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema]:
     """Return the shredding schemas of the file from which `read_file` read rows, in some of the table's columns."""
     present = StructType(tuple(f for f in schema.fields if f.name in rows.column_names))

@@ -29,6 +29,7 @@ from parquet_variant.tables.file_metrics import (
     leaf_columns,
     physical_place,
 )
+from parquet_variant.tables.path_bounds import complete_bounds
 from parquet_variant.tables.schema import VOID, Place, PrimitiveType, StructType, TableType, leaves
 
 # The statistics of a file, or a part of them: values, and further trees by name.
@@ -93,10 +94,7 @@ def stats_tree(metrics: FileMetrics, schema: StructType) -> Stats:
             continue
         set_at(nulls, place, column.nulls)
         if not is_footer_counted(kind):
-            for tree, side in ((lower, "lower"), (upper, "upper")):
-                bounds = {
-                    path: bound for path, sides in column.paths.items() if (bound := getattr(sides, side)) is not None
-                }
+            for tree, bounds in zip((lower, upper), complete_bounds(column.paths), strict=True):
                 set_at(tree, place, encode_bounds(bounds) if bounds else None)
         elif isinstance(kind, PrimitiveType) and column.lower is not None and column.upper is not None:
             set_at(lower, place, spelled_bound(python_value(column.lower), kind, up=False))

@@ -57,9 +57,9 @@ def create(
     table, storage_options
         Path or URL of the table; see `snapshot`.
     schema
-        Columns: an Arrow schema whose Variant fields carry the extension name ``arrow.parquet.variant``, or a Delta
-        schema or schema string. Identity, generation, default and invariant metadata of columns enables the features
-        that it needs.
+        Columns: DDL (``"id BIGINT NOT NULL, v VARIANT"``), an Arrow schema whose Variant fields carry the extension
+        name ``arrow.parquet.variant``, or a Delta schema or schema string. Identity, generation, default and invariant
+        metadata of columns enables the features that it needs.
     partition_by
         The partition column, or several columns.
     properties

@@ -28,6 +28,7 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, PlanMark, now_millis
+from parquet_variant.tables.delta.protocol.features import check_column_features
 from parquet_variant.tables.delta.statistics.file_stats import dump_stats, indexed_places, stats_tree
 from parquet_variant.tables.delta.writing.plan_marks import table_key, to_marked_dict
 from parquet_variant.tables.delta.writing.table_rules import rules_of
@@ -205,7 +206,9 @@ def plan_write(
     """Return the plan that writes files for a table at one version.
 
     `shredding`, `file_bytes`, `options`: see `WritePlan`.
+    Raises `DeltaError`: reason ``"unsupported-feature"`` if a column needs a feature that the protocol does not list.
     """
+    check_column_features(snapshot.protocol, snapshot.schema, snapshot.storage.uri)
     return WritePlan(
         uri=snapshot.storage.uri,
         schema=snapshot.schema,

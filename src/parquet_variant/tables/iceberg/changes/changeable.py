@@ -24,6 +24,7 @@ from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
     ChangePlan,
     FileChange,
+    FileLayout,
     NeededColumns,
     TableChange,
 )
@@ -34,6 +35,7 @@ from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
 from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
 from parquet_variant.tables.iceberg.metadata.types import StructType as IcebergStruct
 from parquet_variant.tables.iceberg.reading.data_files import live_rows, open_data_file, read_file
+from parquet_variant.tables.iceberg.reading.deletes import partition_key
 from parquet_variant.tables.iceberg.reading.planning import files_among, parquet_files, parts_with_metrics, plan_files
 from parquet_variant.tables.iceberg.reading.pruning import QueryColumns, column_bounds
 from parquet_variant.tables.iceberg.reading.scan import IcebergScan, scan
@@ -221,6 +223,19 @@ class IcebergTable(ChangeableTable[TableFile]):
         matching = {file.path for part in parts for file in part}
         return [file for file in files if file.path in matching]
 
+    def file_layouts(self) -> list[FileLayout]:
+        """See `ChangeableTable.file_layouts`."""
+        metadata = self.current.metadata
+        times = {number: info.timestamp_ms for number, info in metadata.snapshots.items()}
+        layouts = []
+        for file in self.files:
+            # Files of former specs are divided again, so that one pack holds files of several partitions.
+            is_former = file.file.spec_id != metadata.spec.id
+            key = None if is_former else partition_key(file.file)
+            must_rewrite = is_former or bool(file.deletes)
+            layouts.append(FileLayout(key, file.size, must_rewrite, times.get(file.entry.snapshot_id or 0)))
+        return layouts
+
     def may_hold_keys(self, files: list[TableFile], needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
         """See `ChangeableTable.may_hold_keys`."""
         query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
@@ -287,6 +302,8 @@ class IcebergTable(ChangeableTable[TableFile]):
         operation = "overwrite" if added else "delete"
         if not touched:
             operation = "append"
+        if not change.changes_rows:
+            operation = "replace"
         return SnapshotChange(
             operation,
             added=tuple(file for file in added if file.record_count),

@@ -33,10 +33,10 @@ from parquet_variant.tables.iceberg.metadata.types import (
     arrow_type,
     field_of_arrow,
 )
-from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_schema, change_of
+from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_schema, change_of, set_properties
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike
-from parquet_variant.tables.iceberg.writing.create import checked_schema
+from parquet_variant.tables.iceberg.writing.create import checked_schema, reader_properties
 from parquet_variant.tables.iceberg.writing.merging import can_promote
 from parquet_variant.tables.iceberg.writing.write import CommitResult
 
@@ -365,6 +365,7 @@ def _evolved(
             raise IcebergError("a table needs at least one column", reason="bad-schema")
         if schema.struct == metadata.schema.struct:
             return None
+        properties = reader_properties(schema, metadata.properties)
         return change_of(
             {
                 "action": "add-schema",
@@ -372,6 +373,7 @@ def _evolved(
                 "last-column-id": max(metadata.last_column_id, schema.highest_id),
             },
             {"action": "set-current-schema", "schema-id": -1},
+            *([set_properties(properties)] if properties else []),
             requires=assert_schema(metadata),
         )
 

@@ -13,6 +13,7 @@ from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_me
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_ref, change_of, set_reference
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike, snapshot
+from parquet_variant.tables.iceberg.writing.summaries import undone_batches
 from parquet_variant.tables.iceberg.writing.write import CommitResult
 
 
@@ -198,7 +199,9 @@ def rollback(
         if target == metadata.current_snapshot_id:
             return None
         moved = replace(metadata.references[MAIN], snapshot_id=target)
-        return change_of(set_reference(MAIN, moved), requires=assert_ref(metadata, MAIN))
+        undone = undone_batches(metadata, target)
+        removed = [{"action": "remove-properties", "removals": undone}] if undone else []
+        return change_of(set_reference(MAIN, moved), *removed, requires=assert_ref(metadata, MAIN))
 
     after = change_metadata(table, make_change, catalog, storage_options)
     return CommitResult(after.metadata.current_snapshot_id)

@@ -28,7 +28,7 @@ from parquet_variant.tables.iceberg.metadata.updates import (
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import ManifestWriter, NextManifests, next_manifests
 from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
-from parquet_variant.tables.iceberg.writing.summaries import has_batch, summary_of
+from parquet_variant.tables.iceberg.writing.summaries import batch_updates, has_batch, summary_of
 
 _RETRIES, _MIN_WAIT = "commit.retry.num-retries", "commit.retry.min-wait-ms"
 _MAX_WAIT, _TIMEOUT = "commit.retry.max-wait-ms", "commit.retry.total-timeout-ms"
@@ -178,6 +178,7 @@ class _Attempts:
         )
         updates = (
             *self.change.updates,
+            *batch_updates(self.base, self.change, self.snapshot_id),
             {"action": "add-snapshot", "snapshot": self._with_schema(table, snapshot)},
             set_reference(branch, reference),
         )

@@ -29,6 +29,7 @@ from parquet_variant.tables.iceberg.metadata.updates import Update, apply_change
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 
 Names = Sequence[str] | str
+_VECTORIZATION = "read.parquet.vectorization.enabled"
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,19 @@ def new_table(catalog: Catalog, identifier: tuple[str, ...], arrow: pa.Schema, a
     order = sort_order_of(asked.sort_by, schema)
     # A catalog of names chooses the location unless the user did.
     location = absolute_location(asked.location) if asked.location else ""
-    metadata = new_metadata(location, schema, spec, order, asked.properties)
+    properties = {**reader_properties(schema, asked.properties), **asked.properties}
+    metadata = new_metadata(location, schema, spec, order, properties)
     return catalog.stage(identifier, metadata)
+
+
+def reader_properties(schema: Schema, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that readers of a table with Variants need and that are not set.
+
+    The vectorized reader of Iceberg 1.12 for Spark fails on files with shredded Variants, also in queries of other
+    columns.
+    """
+    is_needed = _VECTORIZATION not in properties and any(True for _ in schema.variant_places())
+    return {_VECTORIZATION: "false"} if is_needed else {}
 
 
 def checked_schema(schema: Schema) -> Schema:
@@ -137,8 +149,9 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
         {"action": "add-sort-order", "sort-order": order.to_json()},
         {"action": "set-default-sort-order", "sort-order-id": -1},
     ]
-    if asked.properties:
-        updates.append(set_properties(asked.properties))
+    properties = {**reader_properties(schema, former.properties), **asked.properties}
+    if properties:
+        updates.append(set_properties(properties))
     return Replacement(apply_change(former, change_of(*updates), None), tuple(updates))
 
 

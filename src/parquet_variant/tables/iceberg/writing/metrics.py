@@ -32,7 +32,7 @@ from parquet_variant.tables.iceberg.metadata.types import (
 )
 from parquet_variant.tables.iceberg.metadata.values import raw_values, to_bytes
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties, truncation
-from parquet_variant.tables.path_bounds import bounds_to_bytes
+from parquet_variant.tables.path_bounds import bounds_to_bytes, complete_bounds
 from parquet_variant.tables.schema import Place
 
 
@@ -98,14 +98,9 @@ def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, Ne
 
 
 def _set_variant_bounds(result: ManifestMetrics, number: int, paths: Mapping[VariantPath, ValueBounds]) -> None:
-    both = {p: b for p, b in paths.items() if b.lower is not None and b.upper is not None}
-    if both:
-        result.lower_bounds[number] = bounds_to_bytes(
-            {path: b.lower for path, b in both.items() if b.lower is not None}
-        )
-        result.upper_bounds[number] = bounds_to_bytes(
-            {path: b.upper for path, b in both.items() if b.upper is not None}
-        )
+    lower, upper = complete_bounds(paths)
+    if lower:
+        result.lower_bounds[number], result.upper_bounds[number] = bounds_to_bytes(lower), bounds_to_bytes(upper)
 
 
 def _set_bounds(result: ManifestMetrics, f: NestedField, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:

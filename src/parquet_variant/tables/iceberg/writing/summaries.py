@@ -6,15 +6,18 @@ Owns the fields of the specification's Appendix F, and the record of stream batc
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from urllib.parse import quote
 
 from parquet_variant.errors import check_batch
 from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from parquet_variant.tables.iceberg.metadata.updates import Update, set_properties
 from parquet_variant.tables.iceberg.reading.deletes import partition_key
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
 
 ENGINE = "parquet-variant"
-_BATCH = "parquet-variant.batch."
+_BATCH, _BRANCH = "parquet-variant.batch.", "parquet-variant.branch-batch."
 _TOTALS = {
     "total-data-files": ("added-data-files", "deleted-data-files"),
     "total-delete-files": ("added-delete-files", "removed-delete-files"),
@@ -31,16 +34,58 @@ def batch_key(application: str) -> str:
 
 
 def has_batch(snapshot: Snapshot, batch: tuple[str, int] | None) -> bool:
-    """Return whether the branch of a snapshot has a batch of a stream, or a later batch of the same stream."""
+    """Return whether the branch of a snapshot has a batch of a stream, or a later batch of the same stream.
+
+    The summaries of snapshots say so, or the table's properties after other engines have expired these snapshots.
+    """
     check_batch("batch", batch)
     if batch is None:
         return False
     key = batch_key(batch[0])
-    for info in snapshot.metadata.ancestors(snapshot.snapshot_id):
+    ancestors = snapshot.metadata.ancestors(snapshot.snapshot_id)
+    for info in ancestors:
         text = info.summary.get(key, "")
         if text.removeprefix("-").isdecimal():
             return int(text) >= batch[1]
-    return False
+    number, _, recorder = snapshot.metadata.properties.get(_branch_key(key, snapshot.branch), "").partition("@")
+    # The snapshot of a batch exists, but is not an ancestor: the table was rolled back, and the batch with it.
+    others = set(snapshot.metadata.snapshots) - {info.id for info in ancestors}
+    is_undone = recorder.isdecimal() and int(recorder) in others
+    return number.removeprefix("-").isdecimal() and int(number) >= batch[1] and not is_undone
+
+
+def batch_updates(base: Snapshot, change: SnapshotChange, snapshot_id: int) -> list[Update]:
+    """Return the updates that record the batch of a change in the table's properties, with the snapshot that has it.
+
+    Engines that rewrite files do not repeat the summaries of the snapshots that they expire.
+    """
+    if change.is_replacement:
+        former = [name for name in base.metadata.properties if name.startswith(_BATCH)]
+        return [{"action": "remove-properties", "removals": former}] if former else []
+    if change.batch is None:
+        return []
+    application, number = change.batch
+    key = _branch_key(batch_key(application), base.branch)
+    return [set_properties({key: f"{number}@{snapshot_id}"})]
+
+
+def undone_batches(metadata: TableMetadata, snapshot_id: int) -> list[str]:
+    """Return the properties of batches that the main branch loses when it is rolled back to a snapshot."""
+    remaining = {info.id for info in metadata.ancestors(snapshot_id)}
+    lost = {info.id for info in metadata.ancestors(metadata.current_snapshot_id)} - remaining
+    recorders = {f"@{number}" for number in lost}
+    return [
+        name
+        for name, text in metadata.properties.items()
+        if name.startswith(_BATCH) and "".join(text.rpartition("@")[1:]) in recorders
+    ]
+
+
+def _branch_key(key: str, branch: str) -> str:
+    if branch == MAIN:
+        return key
+    name = quote(branch, safe="").replace(".", "%2E")
+    return f"{_BRANCH}{name}.{key.removeprefix(_BATCH)}"
 
 
 def summary_of(parent: Snapshot, change: SnapshotChange, removed: Sequence[DataFile]) -> dict[str, str]:
