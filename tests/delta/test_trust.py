@@ -17,7 +17,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.errors import TableError
 from parquet_variant.tables.delta import z85
-from parquet_variant.tables.delta.data.paths import relative_path, vector_path
+from parquet_variant.tables.delta.file_locations import relative_path, vector_path
 from parquet_variant.tables.delta.protocol.actions import DeletionVector
 from parquet_variant.tables.storage import open_storage
 

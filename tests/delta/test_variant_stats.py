@@ -18,7 +18,7 @@ from parquet_variant.errors import TableError
 from parquet_variant.path import VariantPath
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.log.snapshot import snapshot
-from parquet_variant.tables.delta.statistics.variant_stats import decode_bounds, decode_bounds_array, encode_bounds
+from parquet_variant.tables.delta.statistics.file_stats import decode_bounds, decode_bounds_array, encode_bounds
 from parquet_variant.types import VariantType
 
 RFC_MIN = "0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu"

@@ -18,7 +18,7 @@ from typing import Any
 
 import parquet_variant as pv
 from parquet_variant.tables.delta.log.file_actions import iter_adds
-from parquet_variant.tables.delta.reading.row_ids import tracked_rows
+from parquet_variant.tables.delta.reading.read import tracked_rows
 from soak.on_table import arrow_columns, perform, plain, rows_of, sql_condition
 from soak.plain_model import Model, Operation, choose, condition, new_rows, truth
 

@@ -16,7 +16,7 @@ from parquet_variant.errors import TableError
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.path import VariantPath
 from parquet_variant.tables.delta.log import commit as commit_module
-from parquet_variant.tables.delta.log.cleanup import clean_log
+from parquet_variant.tables.delta.log.checkpoint import clean_log
 from parquet_variant.tables.delta.log.segment import commit_path
 from parquet_variant.tables.path_bounds import complete_bounds
 

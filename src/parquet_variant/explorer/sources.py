@@ -73,7 +73,7 @@ def _all_rows(footers: Footers) -> int:
 
 
 def _of_delta(path: str, column: str | None, version: int | None) -> ExploreReport:
-    from parquet_variant.tables.delta.data.paths import relative_path
+    from parquet_variant.tables.delta.file_locations import relative_path
     from parquet_variant.tables.delta.log.history import history
     from parquet_variant.tables.delta.log.snapshot import snapshot
 

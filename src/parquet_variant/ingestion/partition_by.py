@@ -1,7 +1,7 @@
 """`PartitionBy`: partition columns that are extracted from JSON paths.
 
 This module parses the option (``day=$.ts:date``), extracts the columns, and splits rows by partition.
-`tables.delta.data.partitions` names the directories, and the destinations write the files.
+`tables.partitions` names the directories, and the destinations write the files.
 """
 
 from __future__ import annotations

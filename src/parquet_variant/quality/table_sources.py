@@ -64,12 +64,11 @@ class TableRows:
 
 def delta_rows(table: Any, column: str | None, version: int | None, timestamp: Any) -> TableRows:
     """Return the rows of a Delta table. Raises `DeltaError` and `TableError` as `pv.delta.snapshot` does."""
-    from parquet_variant.tables.delta.data.file_partitions import partition_column
-    from parquet_variant.tables.delta.data.paths import relative_path
+    from parquet_variant.tables.delta.file_locations import partition_column, relative_path
     from parquet_variant.tables.delta.log.file_actions import iter_adds
     from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
     from parquet_variant.tables.delta.reading.read import PLACES
-    from parquet_variant.tables.scanning.scan_columns import variant_place
+    from parquet_variant.tables.table_scan import variant_place
 
     current = table if isinstance(table, Snapshot) else snapshot(table, version=version, timestamp=timestamp)
     place = variant_place(current.schema, column)
@@ -112,10 +111,10 @@ def _name_of(table: Any, location: str) -> str:
 
 def iceberg_rows(table: Any, column: str | None, version: int | None, timestamp: Any, catalog: Any) -> TableRows:
     """Return the rows of an Iceberg table. Raises `IcebergError` as `pv.iceberg.snapshot` does."""
-    from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+    from parquet_variant.tables.iceberg.metadata.schema import shared_schema
     from parquet_variant.tables.iceberg.reading.planning import plan_files
     from parquet_variant.tables.iceberg.reading.snapshot import snapshot
-    from parquet_variant.tables.scanning.scan_columns import variant_place
+    from parquet_variant.tables.table_scan import variant_place
 
     current = snapshot(table, catalog=catalog, snapshot_id=version, timestamp=timestamp)
     place = variant_place(shared_schema(current.schema), column)

@@ -445,7 +445,7 @@ def _delta_table(current: Snapshot, name: str) -> BoundTable:
 def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
     from parquet_variant.tables.expressions import columns_of_table
     from parquet_variant.tables.iceberg import scan
-    from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+    from parquet_variant.tables.iceberg.metadata.schema import shared_schema
     from parquet_variant.tables.iceberg.reading.planning import parquet_files
 
     schema = shared_schema(current.schema)

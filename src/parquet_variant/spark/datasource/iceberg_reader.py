@@ -15,9 +15,9 @@ from parquet_variant.spark.datasource.table_reader import TableReader
 from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS
 from parquet_variant.tables.iceberg.metadata.types import arrow_field
 from parquet_variant.tables.iceberg.reading.data_files import read_file
+from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.scan import IcebergScan, scan
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, snapshot
-from parquet_variant.tables.iceberg.reading.table_files import TableFile
 
 
 def table_columns(options: ReadOptions) -> pa.Schema:

@@ -15,9 +15,9 @@ from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.table_stream import TableStreamReader
 from parquet_variant.tables.iceberg.metadata.manifests import Status
 from parquet_variant.tables.iceberg.metadata.table_metadata import SnapshotInfo
+from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.planning import plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, snapshot
-from parquet_variant.tables.iceberg.reading.table_files import TableFile
 
 
 class IcebergStreamReader(TableStreamReader[Snapshot, TableFile]):

@@ -21,8 +21,8 @@ from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.partitioning import spec_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.metadata.updates import change_of
+from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
-from parquet_variant.tables.iceberg.reading.table_files import TableFile
 from parquet_variant.tables.iceberg.writing.commit import check_writable
 from parquet_variant.tables.iceberg.writing.create import TableDefinition, new_table
 from parquet_variant.tables.iceberg.writing.write import commit_files, write_plan

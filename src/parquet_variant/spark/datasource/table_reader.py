@@ -17,7 +17,7 @@ from pyspark.sql.datasource import InputPartition
 from parquet_variant.spark.arrow_types import to_arrow_schema
 from parquet_variant.spark.datasource.batch_reader import BatchReader, spark_batches
 from parquet_variant.spark.task_errors import one_line
-from parquet_variant.tables.scanning.table_scan import File, TableScan, TableScanTask
+from parquet_variant.tables.table_scan import File, TableScan, TableScanTask
 
 Version = TypeVar("Version")
 

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import InputPartition
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.read_limits import LimitedStreamReader
 from parquet_variant.spark.datasource.table_reader import TableReader, Version
-from parquet_variant.tables.scanning.table_scan import File
+from parquet_variant.tables.table_scan import File
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit

@@ -22,9 +22,9 @@ from parquet_variant.io.filesystems import absolute
 from parquet_variant.spark.arrow_variant import with_variants
 from parquet_variant.spark.datasource.options import table_format, transaction_of
 from parquet_variant.spark.engine import SparkEngine
-from parquet_variant.tables.changes.merge_builder import Merge
+from parquet_variant.tables.changes.merge_run import Merge
+from parquet_variant.tables.changes.operations import ChangeResult
 from parquet_variant.tables.changes.optimizing import OptimizeResult as TableOptimizeResult
-from parquet_variant.tables.changes.retries import ChangeResult
 from parquet_variant.tables.delta.dml.delete import delete as delete_rows
 from parquet_variant.tables.delta.dml.merge import merge as merge_into
 from parquet_variant.tables.delta.dml.update import update as update_rows

@@ -25,9 +25,9 @@ from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.tables.expressions import numbered
 from parquet_variant.tables.file_metrics import FileMetrics
-from parquet_variant.tables.scanning.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage
+from parquet_variant.tables.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.write_plan import File, TableWritePlan
 
 # A format's collection of data files: it has a length, and only the format looks inside.

@@ -27,16 +27,17 @@ from parquet_variant.tables.changes.change_plan import (
     FileSet,
     TableChange,
 )
-from parquet_variant.tables.changes.missing_paths import missing_paths
 from parquet_variant.tables.changes.operations import (
     TARGET,
+    ChangeResult,
     delete_from_file,
     matching_files,
     matching_rows,
+    missing_paths,
     read_condition,
     reads_matching,
+    run_change,
 )
-from parquet_variant.tables.changes.retries import ChangeResult, run_change
 from parquet_variant.tables.columns import align_table, by_logical_name
 from parquet_variant.tables.schema import Place, StructType
 

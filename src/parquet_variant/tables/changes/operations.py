@@ -7,16 +7,20 @@ merges to `merge_run`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.errors import TableError
+from parquet_variant.arrays.field_names import keys_of_storage
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import TableError, VariantError
+from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
 from parquet_variant.io.engine import Engine
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.query.path_hints import is_correction, needed_path_hints
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, read_expression
 from parquet_variant.tables.changes.assignments import assigned, read_assignments
 from parquet_variant.tables.changes.change_plan import (
@@ -28,11 +32,131 @@ from parquet_variant.tables.changes.change_plan import (
     NeededColumns,
     TableChange,
 )
-from parquet_variant.tables.changes.file_changes import RowChanges
-from parquet_variant.tables.changes.missing_paths import missing_paths
-from parquet_variant.tables.changes.patching import NO_COLUMNS, columns_in_use, path_assignments, rewrite_file
-from parquet_variant.tables.changes.retries import ChangeResult, run_change
+from parquet_variant.tables.changes.patching import (
+    NO_COLUMNS,
+    RowChanges,
+    columns_in_use,
+    path_assignments,
+    rewrite_file,
+)
+from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.expressions import Assignment, columns_of_table, is_true, needed_table, numbered, renumbered
+from parquet_variant.tables.write_plan import File
+
+
+@dataclass(frozen=True)
+class ChangeResult:
+    """The result of a delete, update, replace or merge.
+
+    Parameters
+    ----------
+    version
+        The table's version afterwards.
+    rows_deleted, rows_updated, rows_inserted, rows_copied
+        Numbers of rows; copied rows are rewritten unchanged.
+    files_total, files_opened, files_removed, files_added
+        Numbers of data files: in the table, opened because they could hold matches, removed or changed, added.
+    bytes_removed
+        Size of the removed files, which remain in storage until a vacuum.
+    committed
+        False if the table had recorded the transaction ``txn`` before, so that nothing was done.
+    hints
+        If no row matched: messages about paths of the condition that no row of the table has.
+    """
+
+    version: int
+    rows_deleted: int = 0
+    rows_updated: int = 0
+    rows_inserted: int = 0
+    rows_copied: int = 0
+    files_total: int = 0
+    files_opened: int = 0
+    files_removed: int = 0
+    files_added: int = 0
+    bytes_removed: int = 0
+    committed: bool = True
+    hints: tuple[str, ...] = ()
+
+
+def run_change(
+    table: ChangeableTable[File], operation: str, plan: Callable[[ChangeableTable[File]], TableChange[File]]
+) -> ChangeResult:
+    """Plan a change and commit it; on a conflict, plan it again on the newest version.
+
+    Raises `TableError`: ``"append-only"``; ``"too-many-retries"``; and as `plan`.
+    """
+
+    def run(current: ChangeableTable[File]) -> ChangeResult:
+        if current.is_applied():
+            return ChangeResult(current.version, files_total=len(current.files), committed=False)
+        change = plan(current)
+        result = _result(current, change)
+        if not change.changed and not change.added and not current.has_transaction:
+            return result
+        return replace(result, version=current.commit(operation, change))
+
+    return planned_again(run, table, lambda current: current.reload(), table.uri)
+
+
+def _result(table: ChangeableTable[File], change: TableChange[File]) -> ChangeResult:
+    changed = change.changed
+    return ChangeResult(
+        table.version,
+        sum(file.rows_deleted for file in changed),
+        sum(file.rows_updated for file in changed),
+        change.rows_inserted,
+        sum(file.rows_copied for file in changed),
+        len(table.files),
+        len(change.opened),
+        len(changed),
+        sum(len(file.added) for file in changed) + len(change.added),
+        sum(table.removed_bytes(file) for file in changed),
+        hints=tuple(change.hints),
+    )
+
+
+def missing_paths(
+    table: ChangeableTable[Any], condition: SqlExpression | None, target: str, advice: str = ""
+) -> tuple[str, ...]:
+    """Return messages about the paths that a condition needs and no row has; call it if the condition matched no row.
+
+    `target`: the name of the table in the condition.
+    `advice`: the end of the error's message.
+    Raises `TableError` if the rows have a similar path.
+    """
+    hints = () if condition is None else tuple(needed_path_hints(partial(_keys, table), condition, target))
+    for hint in filter(is_correction, hints):
+        raise TableError(f"the condition matches no row: {hint}{advice}", reason="no-such-path", file=table.uri)
+    return hints
+
+
+def refuse_misspelled_keys(
+    table: ChangeableTable[Any], source: pa.Table, condition: SqlExpression, names: tuple[str, str]
+) -> None:
+    """Raise `TableError` if a merge that matched no row needs a missing path that is similar to a path of the rows.
+
+    `names`: those of the table and of the source in the condition.
+    """
+    for name, keys_of in zip(names, (partial(_keys, table), partial(_keys_of_rows, source)), strict=True):
+        for hint in filter(is_correction, needed_path_hints(keys_of, condition, name)):
+            raise TableError(
+                f"the condition of the merge matches no row: in {name} {hint}", reason="no-such-path", file=table.uri
+            )
+
+
+def _keys(table: ChangeableTable[Any], column: str) -> frozenset[str] | None:
+    """Return the keys of the objects in a Variant column; None if the files do not have the column by its name."""
+    try:
+        return keys_of_files(sources, column) if (sources := table.parquet_files()) else None
+    except VariantError:
+        return None
+
+
+def _keys_of_rows(rows: pa.Table, column: str) -> frozenset[str] | None:
+    if column not in rows.column_names:
+        return None
+    return keys_of_storage(VariantArray.from_arrow(rows, column).to_unshredded().storage)
+
 
 TARGET = "target"
 

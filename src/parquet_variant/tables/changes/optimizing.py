@@ -6,8 +6,10 @@ schema to `inference.drift`, and the commit to the formats.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -17,7 +19,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.operations.optimize import pack_files
 from parquet_variant.files.parquet.report_text import rewritten
-from parquet_variant.inference.drift import DriftReport
+from parquet_variant.inference.drift import DriftReport, SchemaOrigin, find_drift
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -25,10 +27,71 @@ from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePl
 from parquet_variant.tables.columns import shredding_schemas
 from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.file_metrics import column_at
-from parquet_variant.tables.row_input import SchemaOption, schemas_by_column
 from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.schema import reachable_variants
-from parquet_variant.tables.shredding_drift import ShreddedContent, largest_drift
+from parquet_variant.tables.write_plan import SchemaOption, schemas_by_column
+
+
+@dataclass(slots=True)
+class ShreddedContent:
+    """The content of some files of a table, by dotted name of the Variant column.
+
+    Parameters
+    ----------
+    profiles
+        The profiles of the values.
+    rows
+        Number of rows by schema, as JSON.
+    oldest
+        The time of the oldest file by schema, in milliseconds since 1970.
+    """
+
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    rows: dict[str, Counter[str]] = field(default_factory=dict)
+    oldest: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def add_file(self, schemas: Mapping[str, str], rows: int, millis: int | None) -> None:
+        """Add a file: its schemas as JSON by column, its number of rows, and its time."""
+        for column, text in schemas.items():
+            self.rows.setdefault(column, Counter())[text] += rows
+            if millis is not None:
+                times = self.oldest.setdefault(column, {})
+                times[text] = min(times.get(text, millis), millis)
+
+    def add_profile(self, column: str, profile: Profile) -> None:
+        """Add the profile of values of a column."""
+        self.profiles[column] = self.profiles.get(column, Profile()).merge(profile)
+
+    def merge(self, other: ShreddedContent) -> ShreddedContent:
+        """Return the content of both sets of files."""
+        merged = ShreddedContent(dict(self.profiles), {name: Counter(rows) for name, rows in self.rows.items()})
+        for column, profile in other.profiles.items():
+            merged.add_profile(column, profile)
+        for column, rows in other.rows.items():
+            merged.rows.setdefault(column, Counter()).update(rows)
+        for times in (self.oldest, other.oldest):
+            for column, by_schema in times.items():
+                oldest = merged.oldest.setdefault(column, {})
+                oldest |= {text: min(oldest.get(text, millis), millis) for text, millis in by_schema.items()}
+        return merged
+
+    def reports(self, policy: Any, min_saving: float) -> dict[str, tuple[DriftReport, ShreddingSchema]]:
+        """Return, for each column, how its values have drifted from the schema of most rows, and this schema."""
+        reports = {}
+        for column, profile in self.profiles.items():
+            rows = self.rows[column]
+            text = max(rows, key=lambda schema: (rows[schema], schema))
+            millis = self.oldest.get(column, {}).get(text)
+            since = None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)
+            schema = ShreddingSchema.from_json(text)
+            report = find_drift(schema, profile, policy, min_saving=min_saving)
+            reports[column] = replace(report, origin=SchemaOrigin(rows[text], rows.total(), since)), schema
+        return reports
+
+
+def largest_drift(reports: Mapping[str, tuple[DriftReport, ShreddingSchema]]) -> DriftReport | None:
+    """Return the report of the column where a change saves most; None without columns."""
+    return max((report for report, _ in reports.values()), key=lambda report: report.saved_share, default=None)
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,7 @@ from parquet_variant.support.lazy_names import lazy_names
 
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
-    "tables.changes.retries": "ChangeResult",
+    "tables.changes.operations": "ChangeResult",
     "tables.delta.dml.delete": "delete",
     "tables.delta.dml.merge": "merge",
     "tables.delta.dml.replacing": "replace_partitions replace_where",
@@ -34,7 +34,7 @@ _NAMES = {
     "tables.delta.writing.data_files": "WritePlan",
     "tables.delta.writing.write": "append commit_files overwrite plan",
     "tables.changes.erasing": "EraseReport",
-    "tables.changes.merge_builder": "Merge",
+    "tables.changes.merge_run": "Merge",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names

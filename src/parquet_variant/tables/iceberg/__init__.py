@@ -30,8 +30,8 @@ _NAMES = {
     "tables.iceberg.writing.tables": "create_namespace drop_table",
     "tables.iceberg.writing.write": "CommitResult append commit_files overwrite plan write",
     "tables.changes.erasing": "EraseReport",
-    "tables.changes.merge_builder": "Merge",
-    "tables.changes.retries": "ChangeResult",
+    "tables.changes.merge_run": "Merge",
+    "tables.changes.operations": "ChangeResult",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names

@@ -1,8 +1,8 @@
 # Generated from the table in __init__.py: change that, then run make snapshots.
 from parquet_variant.tables.changes.erasing import EraseReport as EraseReport
-from parquet_variant.tables.changes.merge_builder import Merge as Merge
+from parquet_variant.tables.changes.merge_run import Merge as Merge
+from parquet_variant.tables.changes.operations import ChangeResult as ChangeResult
 from parquet_variant.tables.changes.optimizing import OptimizeResult as OptimizeResult
-from parquet_variant.tables.changes.retries import ChangeResult as ChangeResult
 from parquet_variant.tables.iceberg.changes.delete import delete as delete
 from parquet_variant.tables.iceberg.changes.merge import merge as merge
 from parquet_variant.tables.iceberg.changes.update import update as update

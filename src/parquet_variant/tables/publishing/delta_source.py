@@ -17,8 +17,7 @@ from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.delta import z85
-from parquet_variant.tables.delta.data.deletion_vector import deleted_rows
-from parquet_variant.tables.delta.data.paths import relative_path
+from parquet_variant.tables.delta.file_locations import deleted_rows, relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector

@@ -16,12 +16,11 @@ from urllib.parse import quote
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.delta import z85
-from parquet_variant.tables.delta.data.deletion_vector import write_vector
-from parquet_variant.tables.delta.data.paths import relative_path, vector_path
+from parquet_variant.tables.delta.file_locations import relative_path, vector_path, write_vector
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Remove, Txn, now_millis
-from parquet_variant.tables.delta.protocol.column_mapping import MODE
+from parquet_variant.tables.delta.protocol.column_metadata import MODE
 from parquet_variant.tables.delta.protocol.features import with_protocol
 from parquet_variant.tables.delta.protocol.schema import with_metadata
 from parquet_variant.tables.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY
@@ -30,8 +29,7 @@ from parquet_variant.tables.delta.writing.create import existing_table, planned_
 from parquet_variant.tables.delta.writing.data_files import URI_SAFE
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema
-from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+from parquet_variant.tables.iceberg.metadata.schema import Schema, shared_schema
 from parquet_variant.tables.iceberg.metadata.types import VARIANT, PrimitiveType, walk_fields
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
 from parquet_variant.tables.iceberg.writing.metrics import metric_leaves

@@ -8,13 +8,11 @@ from dataclasses import replace
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import NAME_MAPPING, Schema
-from parquet_variant.tables.iceberg.metadata.table_schema import shared_field
+from parquet_variant.tables.iceberg.metadata.schema import NAME_MAPPING, Schema, shared_field
 from parquet_variant.tables.iceberg.metadata.types import PrimitiveType, walk_fields
-from parquet_variant.tables.iceberg.reading.deletes import FileDeletes, deleted_positions
+from parquet_variant.tables.iceberg.reading.deletes import FileDeletes, TableFile, deleted_positions
 from parquet_variant.tables.iceberg.reading.planning import plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
-from parquet_variant.tables.iceberg.reading.table_files import TableFile
 from parquet_variant.tables.publishing.source import ListedFile, Rows, Source, SourceColumns, cannot_publish
 from parquet_variant.tables.schema import PrimitiveType as SharedType
 

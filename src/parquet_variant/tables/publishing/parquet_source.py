@@ -28,8 +28,7 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, is_footer_counted, leaf_columns
 from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema
-from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+from parquet_variant.tables.iceberg.metadata.schema import Schema, shared_schema
 from parquet_variant.tables.iceberg.metadata.types import (
     IcebergType,
     ListType,

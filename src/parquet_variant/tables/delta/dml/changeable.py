@@ -34,9 +34,7 @@ from parquet_variant.tables.changes.change_plan import (
     TableChange,
 )
 from parquet_variant.tables.columns import stored_schema
-from parquet_variant.tables.delta.data.deletion_vector import write_vector
-from parquet_variant.tables.delta.data.file_partitions import partition_keys
-from parquet_variant.tables.delta.data.paths import relative_path, vector_path
+from parquet_variant.tables.delta.file_locations import partition_keys, relative_path, vector_path, write_vector
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, snapshot
@@ -50,27 +48,29 @@ from parquet_variant.tables.delta.reading.read import (
     parquet_files,
     read_file,
     shredded_in,
+    tracked_rows,
+    unshredded_rows,
     unshredded_table,
 )
-from parquet_variant.tables.delta.reading.row_ids import tracked_rows, unshredded_rows
 from parquet_variant.tables.delta.reading.scan import DeltaScan, scan
 from parquet_variant.tables.delta.statistics.file_stats import (
     Stats,
     counted_metrics,
+    decode_bounds,
     dump_stats,
+    encode_bounds,
     read_stats,
     stats_tree,
     with_columns,
 )
-from parquet_variant.tables.delta.statistics.variant_stats import decode_bounds, encode_bounds
 from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.tables.delta.writing.identity import IdentityValues, refuse_identity_set
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.path_bounds import complete_bounds
 from parquet_variant.tables.pruning import keys_between
-from parquet_variant.tables.scanning.table_scan import TableScan
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage
+from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.tables.write_plan import TableWritePlan
 
 

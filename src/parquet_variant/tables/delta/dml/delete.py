@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
-from parquet_variant.tables.changes.operations import count_rows, delete_rows
-from parquet_variant.tables.changes.retries import ChangeResult
+from parquet_variant.tables.changes.operations import ChangeResult, count_rows, delete_rows
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.log.snapshot import TableLike
 

@@ -1,6 +1,6 @@
 """``MERGE INTO target USING source ON condition WHEN …`` over Delta tables.
 
-Leaves the clauses to `tables.changes.merge_builder`, and running the merge to `tables.changes.merge_run`.
+Leaves the clauses to `tables.changes.merge_run`, and running the merge to `tables.changes.merge_run`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.engine import Progress, ThreadEngine
-from parquet_variant.tables.changes.merge_builder import Merge
+from parquet_variant.tables.changes.merge_run import Merge
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike
 from parquet_variant.tables.delta.reading.read import read_table

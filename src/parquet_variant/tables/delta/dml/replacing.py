@@ -15,13 +15,18 @@ import pyarrow as pa
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.tables.changes.change_plan import ChangeableTable, TableChange
-from parquet_variant.tables.changes.operations import delete_from_file, insertion, replace_rows
-from parquet_variant.tables.changes.retries import ChangeResult, run_change
-from parquet_variant.tables.delta.data.file_partitions import partition_keys
+from parquet_variant.tables.changes.operations import (
+    ChangeResult,
+    delete_from_file,
+    insertion,
+    replace_rows,
+    run_change,
+)
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
+from parquet_variant.tables.delta.file_locations import partition_keys
 from parquet_variant.tables.delta.log.snapshot import TableLike
 from parquet_variant.tables.delta.protocol.actions import Add
-from parquet_variant.tables.row_input import all_rows
+from parquet_variant.tables.write_plan import all_rows
 
 
 def replace_where(

@@ -17,7 +17,7 @@ from parquet_variant.errors import DeltaError, TableError, VariantError
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.delta.data.paths import relative_path
+from parquet_variant.tables.delta.file_locations import relative_path
 from parquet_variant.tables.delta.log.file_actions import no_files, read_checkpoint_part, split_commits
 from parquet_variant.tables.delta.log.segment import LOG, Checkpoint, Segment
 from parquet_variant.tables.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn

@@ -29,8 +29,7 @@ from parquet_variant.tables.changes.erasing import (
     with_own_keys,
 )
 from parquet_variant.tables.delta.dml.changeable import DeltaChangePlan, DeltaTable
-from parquet_variant.tables.delta.log.checkpoint import write_checkpoint
-from parquet_variant.tables.delta.log.cleanup import checkpoint_sidecars
+from parquet_variant.tables.delta.log.checkpoint import checkpoint_sidecars, write_checkpoint
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.segment import LOG, commit_path, commit_times
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot

@@ -18,16 +18,15 @@ from parquet_variant.tables.changes.optimizing import (
     rewrite_pack,
     run_optimize,
 )
-from parquet_variant.tables.delta.data.paths import paths_of_adds
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
+from parquet_variant.tables.delta.file_locations import paths_of_adds
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import TableLike, writable_snapshot
 from parquet_variant.tables.delta.maintenance.properties import with_properties, without_feature
 from parquet_variant.tables.delta.protocol.features import SHREDDING, has_feature
 from parquet_variant.tables.delta.protocol.table_properties import SHREDDING_PROPERTY
-from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.rules import Rules
-from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, SchemaOption
 
 
 def optimize(

@@ -13,12 +13,11 @@ from parquet_variant.errors import TableError
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, snapshot
 from parquet_variant.tables.delta.protocol.actions import Metadata, Protocol
-from parquet_variant.tables.delta.protocol.column_mapping import with_mode
-from parquet_variant.tables.delta.protocol.column_metadata import check_change_data_names
+from parquet_variant.tables.delta.protocol.column_metadata import check_change_data_names, with_mode
 from parquet_variant.tables.delta.protocol.features import check_writable, has_feature, with_features
 from parquet_variant.tables.delta.protocol.table_properties import CONSTRAINT, resolve_properties, with_tracking_columns
 from parquet_variant.tables.delta.reading.read import iter_files
-from parquet_variant.tables.delta.writing.table_rules import rules_of
+from parquet_variant.tables.delta.writing.data_files import rules_of
 from parquet_variant.tables.rules import Rules
 
 

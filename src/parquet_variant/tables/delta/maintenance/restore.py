@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.delta.data.paths import relative_path
+from parquet_variant.tables.delta.file_locations import relative_path
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.actions import DomainMetadata
-from parquet_variant.tables.delta.protocol.column_mapping import with_last_id
+from parquet_variant.tables.delta.protocol.column_metadata import with_last_id
 from parquet_variant.tables.delta.protocol.features import with_protocol
 from parquet_variant.tables.delta.writing.data_files import CLUSTERING
 from parquet_variant.tables.delta.writing.identity import with_last_marks

@@ -15,7 +15,7 @@ from parquet_variant.io.filesystems import ICEBERG_METADATA, is_inside, table_di
 from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.changes.erasing import TABLE_FILE_ENDINGS
-from parquet_variant.tables.delta.data.paths import relative_path, vector_path
+from parquet_variant.tables.delta.file_locations import relative_path, vector_path
 from parquet_variant.tables.delta.log.checkpoint import DEFAULT_RETENTION
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.segment import LOG

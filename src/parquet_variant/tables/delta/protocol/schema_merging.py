@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 from parquet_variant.errors import DeltaError
 from parquet_variant.tables.delta.protocol.actions import Metadata, Protocol
-from parquet_variant.tables.delta.protocol.column_mapping import MODE, assign_mapping
-from parquet_variant.tables.delta.protocol.column_metadata import check_change_data_names
+from parquet_variant.tables.delta.protocol.column_metadata import MODE, assign_mapping, check_change_data_names
 from parquet_variant.tables.delta.protocol.features import schema_features, with_features
 from parquet_variant.tables.delta.protocol.schema import parse_schema, schema_json
 from parquet_variant.tables.schema import (

@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import DeltaError, check_count
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.delta.data.deletion_vector import deleted_rows
+from parquet_variant.tables.delta.file_locations import deleted_rows
 from parquet_variant.tables.delta.log.file_actions import iter_adds, log_lines, no_files, split_commits
 from parquet_variant.tables.delta.log.segment import commit_path, commit_times, in_commit_time
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, snapshot

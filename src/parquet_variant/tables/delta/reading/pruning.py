@@ -18,11 +18,11 @@ from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_n
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.delta.data.file_partitions import partition_column
+from parquet_variant.tables.delta.file_locations import partition_column
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.schema import was_float
+from parquet_variant.tables.delta.statistics.file_stats import decode_bounds_array
 from parquet_variant.tables.delta.statistics.stats_table import StatsTable, read_stats
-from parquet_variant.tables.delta.statistics.variant_stats import decode_bounds_array
 from parquet_variant.tables.path_bounds import parsed_bounds
 from parquet_variant.tables.pruning import (
     FILES_AT_ONCE,

@@ -1,7 +1,7 @@
 """Typed columns from a table's Variants: pruning of files by the log, then of row groups, then of leaf columns.
 
 Owns the columns of a data file: deletion vectors, partition columns, column mapping. Leaves the query to
-`tables.scanning`, and the choice of files to `pruning`.
+`tables.table_scan`, and the choice of files to `pruning`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.keywords import with_keywords
 from parquet_variant.tables.columns import align_column, by_field_id, by_name, unchanged
-from parquet_variant.tables.delta.data.paths import relative_path
+from parquet_variant.tables.delta.file_locations import relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
 from parquet_variant.tables.delta.protocol.actions import Add
 from parquet_variant.tables.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.tables.delta.reading.read import PLACES, live_rows
 from parquet_variant.tables.partitions import partition_array
-from parquet_variant.tables.scanning.scan_report import TableScanReport
-from parquet_variant.tables.scanning.table_scan import ColumnOfRows, TableScan
 from parquet_variant.tables.schema import Field, Place, fields_at
 from parquet_variant.tables.storage import LocalStorage
+from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, c
 from parquet_variant.tables.delta.log.file_actions import no_files
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Txn, now_millis
-from parquet_variant.tables.delta.protocol.column_mapping import with_mode
 from parquet_variant.tables.delta.protocol.column_metadata import (
     check_change_data_names,
     check_column_metadata,
     metadata_features,
+    with_mode,
 )
 from parquet_variant.tables.delta.protocol.features import check_writable, table_protocol
 from parquet_variant.tables.delta.protocol.schema import read_schema, schema_json
@@ -32,7 +32,7 @@ from parquet_variant.tables.delta.protocol.table_properties import (
     resolve_properties,
     with_tracking_columns,
 )
-from parquet_variant.tables.delta.writing.plan_marks import warn_of_nulls
+from parquet_variant.tables.delta.writing.data_files import warn_of_nulls
 from parquet_variant.tables.delta.writing.write import rows_transaction
 from parquet_variant.tables.schema import StructType, check_schema, variant_paths
 from parquet_variant.tables.storage import Storage, open_storage

@@ -6,10 +6,12 @@ the commit to `writing.write`. Vacuum removes files that no commit names.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -26,17 +28,150 @@ from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import stored_schema
-from parquet_variant.tables.delta.log.snapshot import Snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Cdc, PlanMark, now_millis
-from parquet_variant.tables.delta.protocol.features import check_column_features
+from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, PlanMark, Protocol, now_millis
+from parquet_variant.tables.delta.protocol.column_metadata import DEFAULT, GENERATION, INVARIANT
+from parquet_variant.tables.delta.protocol.features import check_column_features, supports
+from parquet_variant.tables.delta.protocol.schema import parse_schema
+from parquet_variant.tables.delta.protocol.table_properties import CONSTRAINT
 from parquet_variant.tables.delta.statistics.file_stats import dump_stats, indexed_places, stats_tree
-from parquet_variant.tables.delta.writing.plan_marks import table_key, to_marked_dict
-from parquet_variant.tables.delta.writing.table_rules import rules_of
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
-from parquet_variant.tables.partitions import partition_directory, split_by_partition
+from parquet_variant.tables.partitions import partition_directory, split_by_partition, warn_of_null_partitions
 from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
+
+# The key of the mark in the JSON form of an add action, outside of the log.
+_KEY = "parquetVariantPlan"
+
+
+def table_key(protocol: Protocol, metadata: Metadata) -> str:
+    """Return a digest of all that files are checked against: protocol, schema, partition columns and properties."""
+    parts = (
+        protocol.to_dict(),
+        metadata.schema_string,
+        list(metadata.partition_columns),
+        dict(sorted(metadata.configuration.items())),
+    )
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def to_marked_dict(add: Add) -> dict[str, Any]:
+    """Return an add action as JSON holds it, with its mark."""
+    action = add.to_dict()
+    return action if add.mark is None else action | {_KEY: asdict(add.mark)}
+
+
+def with_mark(action: Mapping[str, Any]) -> Add:
+    """Return the add action of `to_marked_dict`; the mark is None if the JSON has none.
+
+    Raises `DeltaError`: reason ``"broken-log"`` if the JSON is not an add action.
+    """
+    add, mark = Add.from_dict(action), action.get(_KEY)
+    if not isinstance(mark, Mapping):
+        return add
+    try:
+        return replace(add, mark=PlanMark(int(mark["version"]), str(mark["key"]), tuple(mark["derived"])))
+    except (KeyError, TypeError, ValueError):
+        raise DeltaError(
+            f"the add action of {add.path} has an invalid {_KEY}: pass what plan.write returned", reason="broken-log"
+        ) from None
+
+
+def check_planned(current: Snapshot, adds: Sequence[Add]) -> None:
+    """Refuse files whose plan was made for another schema, protocol or other properties, or misses a partition.
+
+    Raises `DeltaError`: reason ``"conflict"``; ``"missing-column"`` for a partition column that was extracted from the
+    Variant column if no row had a value.
+    """
+    marks = {add.mark for add in adds if add.mark is not None}
+    key = table_key(current.protocol, current.metadata)
+    for mark in sorted(marks, key=lambda mark: mark.version):
+        if mark.key != key:
+            raise DeltaError(
+                f"the files were planned for version {mark.version} of the table, whose {_changed_part(current, mark)} "
+                "changed since: write them again",
+                reason="conflict",
+                file=current.storage.uri,
+            )
+    for name in sorted({name for mark in marks for name in mark.derived}):
+        field = current.schema.get(name)
+        physical = name if field is None else field.physical_name
+        if all(add.partition_values.get(physical) is None for add in adds):
+            raise DeltaError(
+                f"the data has no partition column {name!r}, and no row has a value at $.{name}: add the column, or "
+                f"name its path with partition_by",
+                reason="missing-column",
+            )
+    warn_of_nulls(current, adds)
+
+
+def warn_of_nulls(current: Snapshot, adds: Sequence[Add]) -> None:
+    """Warn of partition columns of the table that are null in every row of the files."""
+    fields = current.partition_fields
+    values = {field.name: [add.partition_values.get(field.physical_name) for add in adds] for field in fields}
+    warn_of_null_partitions(values, sum(add.num_records or 0 for add in adds))
+
+
+def _changed_part(current: Snapshot, mark: PlanMark) -> str:
+    """Return what has changed since the version of a mark, as far as the log still has that version."""
+    before: Snapshot | None = None
+    with suppress(TableError, OSError):
+        before = load_snapshot(current.storage, mark.version, files=False)
+    if before is None:
+        return "schema or properties"
+    if before.protocol != current.protocol:
+        return "protocol"
+    if before.metadata.schema_string != current.metadata.schema_string:
+        return "schema"
+    if before.metadata.partition_columns != current.metadata.partition_columns:
+        return "partition columns"
+    old, new = before.metadata.configuration, current.metadata.configuration
+    names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    return f"property {names[0]}" if names else "definition"
+
+
+def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
+    """Return the rules that a writer of a table must obey."""
+    schema = parse_schema(metadata.schema_string)
+    checks: list[tuple[str, str]] = []
+    if supports(protocol, "checkConstraints"):
+        checks += [(key, text) for key, text in metadata.configuration.items() if key.startswith(CONSTRAINT)]
+    if supports(protocol, "invariants"):
+        checks += [
+            (f"of column {f.name}", _invariant(f.metadata[INVARIANT])) for f in schema.fields if INVARIANT in f.metadata
+        ]
+        _refuse_nested(schema, INVARIANT, "an invariant")
+    generated: tuple[tuple[str, str], ...] = ()
+    if supports(protocol, "generatedColumns"):
+        generated = _expressions(schema, GENERATION)
+        _refuse_nested(schema, GENERATION, "a generation expression")
+    defaults = _expressions(schema, DEFAULT) if supports(protocol, "allowColumnDefaults") else ()
+    return Rules(tuple(checks), generated, defaults)
+
+
+def _expressions(schema: StructType, key: str) -> tuple[tuple[str, str], ...]:
+    return tuple((f.name, str(f.metadata[key])) for f in schema.fields if key in f.metadata)
+
+
+def _refuse_nested(schema: StructType, key: str, description: str) -> None:
+    for f in schema.fields:
+        if isinstance(f.type, StructType):
+            for field in f.type.fields:
+                if key in field.metadata:
+                    raise DeltaError(
+                        f"column {f.name}.{field.name} has {description}, which is not supported inside structs",
+                        reason="unsupported-feature",
+                    )
+            _refuse_nested(f.type, key, description)
+
+
+def _invariant(text: Any) -> str:
+    try:
+        return str(json.loads(text)["expression"]["expression"])
+    except (ValueError, KeyError, TypeError):
+        raise DeltaError(f"the invariant {text!r} cannot be parsed", reason="unsupported-feature") from None
+
 
 _CODEC = "delta.parquet.compression.codec"
 CHANGE_TYPE = "_change_type"

@@ -31,20 +31,17 @@ from parquet_variant.tables.changes.change_plan import (
 from parquet_variant.tables.columns import align_table, by_logical_name, shredding_schemas, unshredded
 from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
 from parquet_variant.tables.iceberg.metadata.puffin import write_vectors
-from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
-from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, shared_schema
 from parquet_variant.tables.iceberg.metadata.types import StructType as IcebergStruct
 from parquet_variant.tables.iceberg.reading.data_files import live_rows, open_data_file, read_file
-from parquet_variant.tables.iceberg.reading.deletes import partition_key
+from parquet_variant.tables.iceberg.reading.deletes import TableFile, partition_key
 from parquet_variant.tables.iceberg.reading.planning import files_among, parquet_files, parts_with_metrics, plan_files
 from parquet_variant.tables.iceberg.reading.pruning import QueryColumns, column_bounds
 from parquet_variant.tables.iceberg.reading.scan import IcebergScan, scan
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
-from parquet_variant.tables.iceberg.reading.table_files import TableFile
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
-from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
-from parquet_variant.tables.iceberg.writing.summaries import ENGINE, has_batch
+from parquet_variant.tables.iceberg.writing.snapshot_change import ENGINE, SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.write_plan import (
     IcebergWritePlan,
     lineage_field,
@@ -52,9 +49,9 @@ from parquet_variant.tables.iceberg.writing.write_plan import (
     with_lineage,
 )
 from parquet_variant.tables.pruning import keys_between
-from parquet_variant.tables.scanning.table_scan import TableScan
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage, open_storage
+from parquet_variant.tables.table_scan import TableScan
 
 # The metrics of this many files are kept in memory; those of more files are read from the manifests when needed.
 METRICS_IN_MEMORY = 20_000

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
-from parquet_variant.tables.changes.operations import count_rows, delete_rows
-from parquet_variant.tables.changes.retries import ChangeResult
+from parquet_variant.tables.changes.operations import ChangeResult, count_rows, delete_rows
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN

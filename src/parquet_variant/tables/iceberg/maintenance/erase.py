@@ -34,15 +34,13 @@ from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.tables.iceberg.changes.changeable import IcebergChangePlan, IcebergTable
 from parquet_variant.tables.iceberg.maintenance.expiration import check_deletable, files_of
-from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.tables.iceberg.maintenance.orphans import orphan_files
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMetadata, now_ms
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, Update, assert_ref, change_of
-from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex
+from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
-from parquet_variant.tables.iceberg.reading.table_files import TableFile
-from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
+from parquet_variant.tables.iceberg.writing.commit import change_metadata, check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import FileKey, file_key
 from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan

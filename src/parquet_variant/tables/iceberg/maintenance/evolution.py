@@ -18,7 +18,6 @@ from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import IcebergError, check_mapping
 from parquet_variant.ops.columns.target_type import as_target
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
-from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.tables.iceberg.metadata.schema import Schema, unknown_column
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.metadata.types import (
@@ -36,8 +35,8 @@ from parquet_variant.tables.iceberg.metadata.types import (
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_schema, change_of, set_properties
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike
-from parquet_variant.tables.iceberg.writing.create import checked_schema, reader_properties
-from parquet_variant.tables.iceberg.writing.merging import can_promote
+from parquet_variant.tables.iceberg.writing.commit import change_metadata
+from parquet_variant.tables.iceberg.writing.create import can_promote, checked_schema, reader_properties
 from parquet_variant.tables.iceberg.writing.write import CommitResult
 
 # Returns the fields that take the place of a struct's fields, by the name of the one that is changed.

@@ -13,7 +13,6 @@ from datetime import datetime
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
-from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, SnapshotInfo, TableMetadata, now_ms
 from parquet_variant.tables.iceberg.metadata.updates import (
     TableChange,
@@ -24,7 +23,7 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     change_of,
 )
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, to_millis
-from parquet_variant.tables.iceberg.writing.commit import check_writable
+from parquet_variant.tables.iceberg.writing.commit import change_metadata, check_writable
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 
 _MAX_AGE, _DEFAULT_MAX_AGE = "history.expire.max-snapshot-age-ms", 432_000_000

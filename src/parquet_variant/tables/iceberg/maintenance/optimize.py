@@ -15,7 +15,7 @@ from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike, snapshot
-from parquet_variant.tables.row_input import SchemaOption
+from parquet_variant.tables.write_plan import SchemaOption
 
 
 def optimize(

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from parquet_variant.errors import strings_of
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
-from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder, sort_order_of, spec_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_schema, assert_spec, change_of
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike
+from parquet_variant.tables.iceberg.writing.commit import change_metadata
 from parquet_variant.tables.iceberg.writing.create import Names
 from parquet_variant.tables.iceberg.writing.write import CommitResult
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from parquet_variant.errors import strings_of
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
-from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_uuid, change_of
 from parquet_variant.tables.iceberg.metadata.updates import set_properties as properties_update
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike
+from parquet_variant.tables.iceberg.writing.commit import change_metadata
 from parquet_variant.tables.iceberg.writing.create import checked_properties
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 

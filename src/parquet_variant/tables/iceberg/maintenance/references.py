@@ -9,11 +9,11 @@ from typing import Literal
 
 from parquet_variant.errors import IcebergError, check_count
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
-from parquet_variant.tables.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_ref, change_of, set_reference
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike, snapshot
-from parquet_variant.tables.iceberg.writing.summaries import undone_batches
+from parquet_variant.tables.iceberg.writing.commit import change_metadata
+from parquet_variant.tables.iceberg.writing.snapshot_change import undone_batches
 from parquet_variant.tables.iceberg.writing.write import CommitResult
 
 

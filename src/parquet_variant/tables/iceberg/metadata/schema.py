@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables import schema as shared
 from parquet_variant.tables.iceberg.metadata.types import (
     VARIANT,
     IcebergType,
@@ -242,3 +243,45 @@ def with_new_ids(kind: IcebergType, ids: Iterator[int]) -> IcebergType:
         key, value = with_new_ids(kind.key, ids), with_new_ids(kind.value, ids)
         return replace(kind, key_id=key_id, key=key, value_id=value_id, value=value)
     return kind
+
+
+# Names of types that `tables.schema` spells another way.
+_NAMES = {
+    "int": "integer",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+    "unknown": "void",
+    "geometry": "binary",
+    "geography": "binary",
+}
+
+
+def shared_schema(schema: Schema) -> shared.StructType:
+    """Return a schema in the form that table formats share.
+
+    >>> from parquet_variant.tables.iceberg.metadata.schema import schema_of_arrow
+    >>> import pyarrow as pa
+    >>> shared_schema(schema_of_arrow(pa.schema([("n", pa.int32())]))).fields[0].type
+    PrimitiveType(name='integer')
+    """
+    return shared_struct(schema.struct)
+
+
+def shared_struct(struct: StructType) -> shared.StructType:
+    """Return the fields of a struct in the form that table formats share."""
+    return shared.StructType(tuple(shared_field(f) for f in struct.fields))
+
+
+def shared_field(f: NestedField) -> shared.Field:
+    """Return a field in the form that table formats share."""
+    return shared.Field(f.name, _type(f.type), not f.required, field_id=f.id)
+
+
+def _type(kind: IcebergType) -> shared.TableType:
+    if isinstance(kind, StructType):
+        return shared_struct(kind)
+    if isinstance(kind, ListType):
+        return shared.ArrayType(_type(kind.element), not kind.element_required, kind.element_id)
+    if isinstance(kind, MapType):
+        return shared.MapType(_type(kind.key), _type(kind.value), not kind.value_required, kind.key_id, kind.value_id)
+    return shared.PrimitiveType(_NAMES.get(kind.family, kind.name))

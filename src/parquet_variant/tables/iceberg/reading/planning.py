@@ -14,7 +14,7 @@ import numpy as np
 
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
-from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex
+from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, TableFile
 from parquet_variant.tables.iceberg.reading.pruning import (
     QueryColumns,
     matching_by_metrics,
@@ -22,7 +22,6 @@ from parquet_variant.tables.iceberg.reading.pruning import (
     matching_manifests,
 )
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
-from parquet_variant.tables.iceberg.reading.table_files import TableFile
 from parquet_variant.tables.pruning import FILES_AT_ONCE
 
 

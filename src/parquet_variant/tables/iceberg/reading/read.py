@@ -15,13 +15,13 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, strings_of
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.support.keywords import with_keywords
-from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+from parquet_variant.tables.iceberg.metadata.schema import shared_schema
 from parquet_variant.tables.iceberg.metadata.types import StructType
 from parquet_variant.tables.iceberg.reading.data_files import empty_rows, read_file, with_unshredded
+from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.planning import plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
-from parquet_variant.tables.iceberg.reading.table_files import TableFile
-from parquet_variant.tables.scanning.scan_columns import named_variant
+from parquet_variant.tables.table_scan import named_variant
 
 
 @with_keywords(SnapshotKeywords, snapshot)

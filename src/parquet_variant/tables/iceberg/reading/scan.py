@@ -1,7 +1,7 @@
 """Typed columns from a table's Variants: pruning of files by manifests, then of row groups, then of leaf columns.
 
 Owns the columns of a data file: delete files, metadata columns, fields that the file lacks. Leaves the query to
-`tables.scanning`, and the choice of files to `planning`.
+`tables.table_scan`, and the choice of files to `planning`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.keywords import with_keywords
 from parquet_variant.tables import schema as shared
-from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS
-from parquet_variant.tables.iceberg.metadata.table_schema import shared_field, shared_schema
+from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS, shared_field, shared_schema
 from parquet_variant.tables.iceberg.metadata.types import NestedField, StructType
 from parquet_variant.tables.iceberg.reading.columns import FileColumns, find
 from parquet_variant.tables.iceberg.reading.data_files import (
@@ -35,12 +34,11 @@ from parquet_variant.tables.iceberg.reading.data_files import (
     open_data_file,
     read_columns,
 )
+from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, plan_files
 from parquet_variant.tables.iceberg.reading.pruning import QueryColumns
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
-from parquet_variant.tables.iceberg.reading.table_files import TableFile
-from parquet_variant.tables.scanning.scan_report import TableScanReport
-from parquet_variant.tables.scanning.table_scan import ColumnOfRows, TableScan
+from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.tables.commits import CommitSteps, best_effort, commit_steps
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.tables.iceberg.metadata.manifest_lists import write_manifest_list
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata, now_ms
 from parquet_variant.tables.iceberg.metadata.updates import (
@@ -25,10 +26,9 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     change_of,
     set_reference,
 )
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import ManifestWriter, NextManifests, next_manifests
-from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
-from parquet_variant.tables.iceberg.writing.summaries import batch_updates, has_batch, summary_of
+from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange, batch_updates, has_batch, summary_of
 
 _RETRIES, _MIN_WAIT = "commit.retry.num-retries", "commit.retry.min-wait-ms"
 _MAX_WAIT, _TIMEOUT = "commit.retry.max-wait-ms", "commit.retry.total-timeout-ms"
@@ -209,4 +209,45 @@ def _move_reference(reference: Reference, snapshot_id: int) -> Reference:
         reference.min_snapshots_to_keep,
         reference.max_snapshot_age_ms,
         reference.max_ref_age_ms,
+    )
+
+
+_METADATA_RETRIES = 10
+
+
+def change_metadata(
+    table: TableLike,
+    make: Callable[[TableMetadata], TableChange | None],
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    any_version: bool = False,
+) -> LoadedTable:
+    """Commit a change of a table's metadata and return the table after it.
+
+    `make`: returns the change for the newest metadata; None if there is nothing to change.
+    `any_version`: also change tables that `check_writable` refuses.
+    Raises `IcebergError`: reason ``"too-many-retries"``, and as `check_writable` and `make`.
+    """
+    loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)
+    message = ""
+    for attempt in range(_METADATA_RETRIES):
+        if not any_version:
+            check_writable(loaded.metadata)
+        change = make(loaded.metadata)
+        if change is None:
+            return loaded
+        try:
+            return CommitSteps(loaded.name).swap(partial(loaded.commit, change))
+        except VariantError as error:
+            if error.reason != "conflict":
+                raise
+            message = error.message
+        wait_before_retry(loaded.metadata, attempt)
+        loaded = loaded.refreshed()
+    raise IcebergError(
+        f"{_METADATA_RETRIES} attempts to commit found other commits first: try again when fewer writers are active "
+        f"(the last: {message})",
+        reason="too-many-retries",
+        file=loaded.name,
     )

@@ -24,16 +24,14 @@ from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.metadata.updates import assert_schema
+from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
-from parquet_variant.tables.iceberg.reading.table_files import TableFile
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
-from parquet_variant.tables.iceberg.writing.create import Names, TableDefinition, new_table, replacement
-from parquet_variant.tables.iceberg.writing.merging import merged_schema
-from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
-from parquet_variant.tables.iceberg.writing.summaries import has_batch
+from parquet_variant.tables.iceberg.writing.create import Names, TableDefinition, merged_schema, new_table, replacement
+from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
-from parquet_variant.tables.row_input import SchemaOption, first_rows, schemas_by_column
+from parquet_variant.tables.write_plan import SchemaOption, first_rows, schemas_by_column
 
 # What to do if the table exists; ``"replace"`` gives it a new definition and keeps its history.
 IcebergMode: TypeAlias = Literal["error", "append", "overwrite", "ignore", "replace"]

@@ -29,10 +29,9 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile, ManifestEntry, Status
-from parquet_variant.tables.iceberg.metadata.murmur3 import hash_rows
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, source_type
-from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, Schema
-from parquet_variant.tables.iceberg.metadata.table_schema import shared_schema
+from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, Schema, shared_schema
+from parquet_variant.tables.iceberg.metadata.transforms import hash_rows
 from parquet_variant.tables.iceberg.metadata.types import (
     NO_FIELDS,
     NestedField,
@@ -43,13 +42,12 @@ from parquet_variant.tables.iceberg.metadata.types import (
 )
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
 from parquet_variant.tables.iceberg.reading.columns import repeated
+from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
-from parquet_variant.tables.iceberg.reading.table_files import TableFile
 from parquet_variant.tables.iceberg.writing.metrics import manifest_metrics, metric_leaves, split_offsets
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
-from parquet_variant.tables.row_input import batches_of
 from parquet_variant.tables.schema import StructType
-from parquet_variant.tables.write_plan import TableWritePlan
+from parquet_variant.tables.write_plan import TableWritePlan, batches_of
 
 Codes = npt.NDArray[np.int64]
 # Hidden columns of files whose rows were in the table before.

@@ -8,24 +8,142 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.reading.read_table import plain_field
+from parquet_variant.files.parquet.report_text import Report
 from parquet_variant.files.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
 from parquet_variant.files.parquet.scanning.scan_report import ScanReport
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
 from parquet_variant.query.question import PlannedQuery, Question, short_description
 from parquet_variant.query.selection import Selected
-from parquet_variant.tables.scanning.scan_columns import only_variant, typed_columns, variant_place
-from parquet_variant.tables.scanning.scan_report import TableScanReport, add_reports
-from parquet_variant.tables.schema import Place, StructType
+from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type, reachable_variants, variant_paths
+
+
+def typed_columns(schema: StructType, selection: tuple[Selected, ...], column: str | None) -> tuple[Selected, ...]:
+    """Return the selection with the types of ordinary columns in the schema; a Variant column becomes a path.
+
+    Raises `TableError`: reason ``"unknown-column"``.
+    """
+    typed = []
+    for selected in selection:
+        if selected.path is None:
+            name = selected.stored_name
+            stored = schema.get(name)
+            if stored is None:
+                names = ", ".join(f.name for f in schema.fields)
+                raise TableError(f"the table has no column {name!r}: its columns are {names}", reason="unknown-column")
+            if stored.type == VARIANT and column in (None, stored.name):
+                selected = Selected(selected.name, VariantPath())
+            elif stored.type == VARIANT:
+                selected = Selected(selected.name, None, None, stored.name)
+            else:
+                selected = replace(selected, type=arrow_type(stored.type), column=stored.name)
+        typed.append(selected)
+    return tuple(typed)
+
+
+def only_variant(schema: StructType, selection: tuple[Selected, ...]) -> str | None:
+    """Return the Variant column that is selected by name; the first of several if no path is selected."""
+    named = [selected for selected in selection if selected.path is None]
+    stored = [schema.get(selected.stored_name) for selected in named]
+    names = [f.name for f in stored if f is not None and f.type == VARIANT]
+    several = len(list(variant_paths(schema))) > 1
+    return names[0] if several and names and (len(set(names)) == 1 or len(named) == len(selection)) else None
+
+
+def variant_place(schema: StructType, column: str | None) -> tuple[str, ...]:
+    """Return the place of the Variant column of a name, or of the only one.
+
+    Raises `TableError`: reason ``"unknown-column"``.
+    """
+    places = list(reachable_variants(schema))
+    if column is None and len(places) == 1:
+        return places[0]
+    matching = [place for place in places if ".".join(place) == column]
+    if not matching:
+        names = ", ".join(".".join(place) for place in places) or "none"
+        problem = "the table has several Variant columns"
+        if column is not None or not places:
+            problem = "the table has no Variant column" + ("" if column is None else f" {column!r}")
+        raise TableError(f"{problem}: choose one with column=, from {names}", reason="unknown-column")
+    return matching[0]
+
+
+def named_variant(schema: StructType, column: str | None, error: type[TableError]) -> str:
+    """Return the name of the top-level Variant column that a user chose, or of the only one.
+
+    Raises `error`: reason ``"unknown-column"``.
+    """
+    names = [f.name for f in schema.fields if f.type == VARIANT]
+    if column is None and len(names) == 1:
+        return names[0]
+    if column is None or column not in names:
+        problem = (
+            f"the table has {len(names)} Variant columns" if column is None else f"unknown Variant column {column!r}"
+        )
+        raise error(f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason="unknown-column")
+    return column
+
+
+@dataclass(frozen=True)
+class TableScanReport(Report):
+    """The files, row groups, columns and bytes of a table that a scan reads.
+
+    Parameters
+    ----------
+    files_total, files_by_partition, files_by_statistics
+        Number of data files of the table, and of the files that partition values and statistics of the table rule out
+        before any file is opened.
+    inside
+        Row groups, columns and bytes of the other files.
+    """
+
+    files_total: int
+    files_by_partition: int
+    files_by_statistics: int
+    inside: ScanReport
+
+    # The format's name for its statistics of files.
+    STATISTICS: ClassVar[str] = "statistics"
+
+    @property
+    def files_pruned(self) -> int:
+        """The number of files that are not opened."""
+        return self.files_by_partition + self.files_by_statistics
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the report for programs."""
+        return asdict(self) | {"files_pruned": self.files_pruned}
+
+    def __str__(self) -> str:
+        return (
+            f"files       {self.files_total - self.files_pruned:,} of {self.files_total:,} opened; pruned by partition "
+            f"values {self.files_by_partition:,}, by {self.STATISTICS} {self.files_by_statistics:,}\n"
+            f"in them:\n{self.inside}"
+        )
+
+
+def add_reports(left: ScanReport, right: ScanReport) -> ScanReport:
+    """Return the combined report of two files or groups of files."""
+    total = ScanReport()
+    for name in ScanReport.__dataclass_fields__:
+        a, b = getattr(left, name), getattr(right, name)
+        if isinstance(a, dict):
+            setattr(total, name, {key: a.get(key, 0) + b.get(key, 0) for key in [*a, *(k for k in b if k not in a)]})
+        else:
+            setattr(total, name, max(a, b) if name == "columns_total" else a + b)
+    return total
+
 
 # Return the values of a column for some rows of a file: the position of the first row, and the number of rows.
 ColumnOfRows: TypeAlias = "Callable[[int, int], pa.Array | pa.ChunkedArray]"

@@ -1,1 +1,0 @@
-"""Data files of a table: their paths, partition values and deletion vectors."""

@@ -1,1 +1,0 @@
-"""Queries by path over the files of a table."""
