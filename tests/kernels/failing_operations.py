@@ -20,18 +20,17 @@ from typing import Any
 
 import parquet_variant as pv
 from parquet_variant.kernels import buffer_pool
+from parquet_variant.kernels.machine_code import checks
 from parquet_variant.kernels.machine_code.entry_points import machine_code
-from parquet_variant.kernels.machine_code.interpreting.registered_memory import OWNED_BLOCKS
-from parquet_variant.kernels.python_intrinsics import ownership
 
 
-class Interpreted:
-    """Allocations of kernels that run in Python."""
+class Checked:
+    """Allocations of kernels in checked mode."""
 
     def __init__(self) -> None:
         self.count = self.failing = 0
-        self._realloc = ownership.raw_realloc
-        ownership.raw_realloc = self._reallocate
+        self._realloc = checks.raw_realloc
+        checks.raw_realloc = self._reallocate
 
     def _reallocate(self, block: int, size: int) -> int:
         self.count += 1
@@ -41,7 +40,7 @@ class Interpreted:
         self.count, self.failing = 0, number
 
     def live(self) -> int:
-        return len(OWNED_BLOCKS)
+        return len(checks.OWNED_BLOCKS)
 
 
 class Preloaded:
@@ -144,7 +143,7 @@ def fail_each(allocations: Any, call: Callable[[], Any], comparable: Callable[[A
 
 
 def main() -> None:
-    allocations = Preloaded() if machine_code().way == "built" else Interpreted()
+    allocations = Preloaded() if machine_code().way == "built" else Checked()
     with tempfile.TemporaryDirectory() as folder:
         for name, (call, comparable) in operations(Path(folder)).items():
             if name.startswith(tuple(sys.argv[1:]) or ""):

@@ -252,6 +252,7 @@ def test_objects_are_distinguished_by_all_that_they_are_made_of() -> None:
     assert len({same, *others}) == 4
 
 
+@pytest.mark.machine_code
 def test_nothing_of_the_machine_that_builds_is_in_the_code() -> None:
     from parquet_variant.kernels.json.scan import line_ends
     from parquet_variant.kernels.machine_code.building.objects import build_objects

@@ -68,7 +68,8 @@ def test_children_forked_while_threads_parse_shred_and_extract_end() -> None:
     assert _run(f"{_PARSE}\njob()\nstart()\nprint(set(statuses(60, job)), flush=True)\nos._exit(0)") == "{0}"
 
 
-@pytest.mark.parametrize("seconds", [0.05, pytest.param(0.3, marks=pytest.mark.machine_code)])
+@pytest.mark.machine_code
+@pytest.mark.parametrize("seconds", [0.05, 0.3])
 def test_children_forked_while_threads_load_everything_for_the_first_time_end(seconds: float) -> None:
     script = f"{_PARSE}\nstart()\ntime.sleep({seconds})\nprint(set(statuses(4, job)), flush=True)\nos._exit(0)"
     assert _run(script) == "{0}"

@@ -13,7 +13,6 @@ PACKAGE = "parquet_variant"
 IMPORTS_BY_STRING = {
     "parquet_variant.support.lazy_names": "loads public names and registered methods on first use",
     "parquet_variant.kernels.machine_code.functions": "discovers the kernels of a package",
-    "parquet_variant.kernels.machine_code.interpreting.interpreter": "loads the Python form of intrinsics on first use",
     "parquet_variant.kernels.machine_code.building.frontend": "loads the instructions of intrinsics (Numba)",
 }
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.c_memory import HEADER_BYTES, free, malloc, prefer_huge_pages
-from parquet_variant.kernels.machine_code.interpreting.registered_memory import MEMORY, OWNED_BLOCKS, is_checking
+from parquet_variant.kernels.c_memory import free, malloc, prefer_huge_pages
+from parquet_variant.kernels.machine_code.checks import lend, take_over
 from parquet_variant.support.fork_safety import in_forked_child
 
 _MAX_BLOCKS = 16
@@ -77,29 +77,33 @@ class _Block:
 
 def acquire(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
     """Return an array with undefined entries; release it, or leave it to the garbage collector."""
-    return np.asarray(_Block(*_memory(dtype, shape), dtype, shape))
+    return _acquired(dtype, shape, None)
 
 
 def acquire_result(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
     """Return an array as `acquire` does, for a result: its memory is reused when nothing uses it any more."""
-    address, size = _memory(dtype, shape)
-    return np.asarray(_Block(address, size, dtype, shape, returned_blocks if size >= _MIN_BYTES else None))
+    return _acquired(dtype, shape, returned_blocks)
 
 
-def _memory(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return address and size of the smallest block that fits and is not much too large, or of a new one."""
+def _acquired(dtype: npt.DTypeLike, shape: tuple[int, ...], home: list[tuple[int, int]] | None) -> npt.NDArray[Any]:
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    if size >= _MIN_BYTES:
-        # Requests of about the same size share a block: 241 to 272 MiB fit into blocks of 272 MiB.
-        step = 1 << ((size + size // 4).bit_length() - 4)
-        size += (step // 2 - size) % step
-        with _lock:
-            pools, largest = (spare_blocks, returned_blocks), _MAX_RATIO * size
-            fitting = [(block, pool) for pool in pools for block in pool if size <= block[1] <= largest]
-            if fitting:
-                block, pool = min(fitting, key=lambda candidate: candidate[0][1])
-                pool.remove(block)
-                return block
+    if size < _MIN_BYTES:
+        return np.empty(shape, dtype)
+    return np.asarray(_Block(*_block(size), dtype, shape, home))
+
+
+def _block(size: int) -> tuple[int, int]:
+    """Return address and size of the smallest block that fits and is not much too large, or of a new one."""
+    # Requests of about the same size share a block: 241 to 272 MiB fit into blocks of 272 MiB.
+    step = 1 << ((size + size // 4).bit_length() - 4)
+    size += (step // 2 - size) % step
+    with _lock:
+        pools, largest = (spare_blocks, returned_blocks), _MAX_RATIO * size
+        fitting = [(block, pool) for pool in pools for block in pool if size <= block[1] <= largest]
+        if fitting:
+            block, pool = min(fitting, key=lambda candidate: candidate[0][1])
+            pool.remove(block)
+            return block
     return _allocated(size), size
 
 
@@ -113,21 +117,19 @@ def acquire_block() -> tuple[int, int]:
             return 0, 0
         largest = max(spare_blocks, key=_size)
         spare_blocks.remove(largest)
-    if is_checking():
-        address, size = largest
-        MEMORY.add(("block", address - HEADER_BYTES), address - HEADER_BYTES, size + HEADER_BYTES)
+    lend(*largest)
     return largest
 
 
 def adopt(address: int, *shape: int) -> npt.NDArray[np.int64]:
     """Return exported entries of a kernel as an array that frees them when nothing uses it any more."""
-    OWNED_BLOCKS.discard(address)
+    take_over(address)
     return np.asarray(_Block(address, 8 * math.prod(shape), np.int64, shape))
 
 
 def adopt_bytes(address: int, size: int) -> npt.NDArray[np.uint8]:
     """Return exported bytes of a kernel as an array, as `adopt` does for entries."""
-    OWNED_BLOCKS.discard(address)
+    take_over(address)
     return np.asarray(_Block(address, size, np.uint8, (size,)))
 
 

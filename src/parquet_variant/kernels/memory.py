@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parquet_variant.kernels.compiling import helper, intrinsic, kernel
-from parquet_variant.kernels.machine_code.interpreting.registered_memory import is_checking, register
+from parquet_variant.kernels.machine_code.checks import is_checking, register
 from parquet_variant.kernels.machine_code.signatures import Int64s
 
 # Load the unsigned or signed integer, or the IEEE double or float, at an address; integers become ``int64``.
@@ -37,6 +37,10 @@ memcpy = intrinsic(__name__, "memcpy")
 # Return a mask with one bit for each of the 32 bytes at an address, the lowest bit for the first byte. A bit is set if
 # the byte ends plain text in JSON (quote, backslash, control character, not ASCII), is a newline, or is not ASCII.
 stops_of_32 = intrinsic(__name__, "stops_of_32")
+# As `stops_of_32`; bytes after the end of a buffer may be loaded, if they are in the page in which the buffer ends.
+stops_of_32_in_page = intrinsic(__name__, "stops_of_32_in_page")
+# ``(target, source)``: copy 32 bytes, of which the last ones may be outside of the source's buffer in the same way.
+copy_32_in_page = intrinsic(__name__, "copy_32_in_page")
 newlines_of_32 = intrinsic(__name__, "newlines_of_32")
 high_of_32 = intrinsic(__name__, "high_of_32")
 # Return the number of zero bits below the lowest set bit; 64 for zero.

@@ -10,7 +10,7 @@ from parquet_variant.kernels.machine_code.signatures import Int64s
 
 
 @helper
-def _widest_gap(count: int) -> int:
+def widest_gap(count: int) -> int:
     """Return the first gap of the sort."""
     gap = 1
     while gap < count // 3:
@@ -21,7 +21,7 @@ def _widest_gap(count: int) -> int:
 @kernel
 def sort_run(values: Int64s, begin: int, end: int) -> None:
     """Sort the entries of a vector from ``begin`` to ``end`` (Shell sort with Tokuda's gaps)."""
-    gap = _widest_gap(end - begin)
+    gap = widest_gap(end - begin)
     while True:
         for i in range(begin + gap, end):
             value = values[i]
@@ -38,7 +38,7 @@ def sort_run(values: Int64s, begin: int, end: int) -> None:
 @kernel
 def sort_with(ranks: Int64s, values: Int64s, begin: int, end: int) -> None:
     """Sort the entries of ``ranks`` from ``begin`` to ``end``, and move those of ``values`` with them."""
-    gap = _widest_gap(end - begin)
+    gap = widest_gap(end - begin)
     while True:
         for i in range(begin + gap, end):
             rank, value = ranks[i], values[i]

@@ -1,7 +1,7 @@
-"""The source of a kernel's machine code: the built library, compilation on first use, or the Python interpreter.
+"""The source of a kernel's machine code: the built library, or compilation on first use, also with checks.
 
 Owns the choice, once per process, loading compiled objects, and `warmup`, which compiles all kernels. The variable
-``PARQUET_VARIANT_KERNELS`` selects ``built``, ``jit``, ``python`` or ``checked``. By default the library is used if it
+``PARQUET_VARIANT_KERNELS`` selects ``built``, ``jit`` or ``checked``. By default the library is used if it
 fits the sources and the CPU, else Numba if it is installed, which is imported only for kernels that are not in the
 cache. Leaves making and storing objects to `building`.
 """
@@ -17,15 +17,15 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from parquet_variant.errors import KernelsError
+from parquet_variant.kernels.machine_code.checks import is_checking, reporting, symbols
 from parquet_variant.kernels.machine_code.levels import levels_here
 from parquet_variant.support.fork_safety import cached_property, in_forked_child
 
 if TYPE_CHECKING:
     from parquet_variant.kernels.machine_code.functions import Kernel
-    from parquet_variant.kernels.machine_code.interpreting.interpreter import Interpreter
 
 
 # Held while LLVM compiles. A child that was forked meanwhile has a lock of its own, but an LLVM that was compiling.
@@ -41,9 +41,8 @@ def _renew_lock() -> None:
 class Jit:
     """Objects that LLVM has loaded."""
 
-    way = "jit"
-
     def __init__(self) -> None:
+        self.way = "checked" if is_checking() else "jit"
         self.level = next(iter(levels_here()), "host")
         self._addresses: dict[str, int] = {}
 
@@ -53,6 +52,8 @@ class Jit:
 
         from parquet_variant.kernels.machine_code.building.objects import new_target_machine
 
+        for name, address in symbols().items() if is_checking() else ():
+            llvm.add_symbol(name, address)
         # The engine owns the target machine.
         return llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_target_machine(self.level))
 
@@ -82,7 +83,7 @@ class MachineCode(Protocol):
 
     @property
     def way(self) -> str:
-        """``built``, ``jit``, ``python`` or ``checked``."""
+        """``built``, ``jit`` or ``checked``."""
 
     @property
     def level(self) -> str:
@@ -98,7 +99,7 @@ _the_jit: list[Jit] = []
 def _jit() -> MachineCode:
     """Return the one `Jit` of this process, also if several threads ask for it first."""
     if find_spec("numba") is None:
-        raise KernelsError(f"{_VARIABLE}=jit needs Numba: {_INSTALL}", reason="no-numba")
+        raise KernelsError(f"{_VARIABLE}={os.environ.get(_VARIABLE)} needs Numba: {_INSTALL}", reason="no-numba")
     with _COMPILING:
         if not _the_jit:
             _the_jit.append(Jit())
@@ -113,15 +114,11 @@ def machine_code() -> MachineCode:
     not available.
     """
     mode = os.environ.get(_VARIABLE, "")
-    if mode not in ("", "built", "jit", "python", "checked"):
+    if mode not in ("", "built", "jit", "checked"):
         raise KernelsError(
-            f"unknown {_VARIABLE}={mode!r}: set it to built, jit, python or checked, or unset it", reason="bad-option"
+            f"unknown {_VARIABLE}={mode!r}: set it to built, jit or checked, or unset it", reason="bad-option"
         )
-    if mode in ("python", "checked"):
-        from parquet_variant.kernels.machine_code.interpreting.interpreter import Interpreter
-
-        return Interpreter(checked=mode == "checked")
-    if mode == "jit":
+    if mode in ("jit", "checked"):
         return _jit()
     from parquet_variant.kernels.machine_code.library import load
 
@@ -139,10 +136,9 @@ def machine_code() -> MachineCode:
 
 def entry_point(kernel: Kernel) -> Callable[[int], int]:
     """Return the function that runs a kernel on the words at an address; it returns 0 unless memory ran out."""
-    code = machine_code()
-    if code.way in ("python", "checked"):
-        return cast("Interpreter", code).entry_point(kernel)
-    return _PROTOTYPE(code.address(kernel))
+    entry = _PROTOTYPE(machine_code().address(kernel))
+    name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
+    return reporting(name, entry) if is_checking() else entry
 
 
 def warmup(progress: Callable[[str, int, int], None] | None = None) -> bool:
@@ -164,7 +160,7 @@ def warmup(progress: Callable[[str, int, int], None] | None = None) -> bool:
         If there are neither built kernels that fit nor Numba, or if a kernel cannot be compiled.
     """
     code = machine_code()
-    if code.way != "jit":
+    if code.way == "built":
         return False
     from parquet_variant.kernels.machine_code.building.build import build_all_objects
     from parquet_variant.kernels.machine_code.functions import find_kernels

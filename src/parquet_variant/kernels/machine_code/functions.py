@@ -14,7 +14,8 @@ from functools import update_wrapper
 from importlib import import_module
 from typing import Any
 
-from parquet_variant.kernels.machine_code.signatures import Signature, packer, unpacker
+from parquet_variant.kernels.machine_code.checks import is_checking, register
+from parquet_variant.kernels.machine_code.signatures import Signature
 from parquet_variant.support.fork_safety import cached_property
 
 # Returns the Numba type of a kernel, helper or intrinsic.
@@ -106,24 +107,19 @@ class Kernel(_Compiled):
     def _entry(self) -> Callable[[int], int]:
         return self._entry_point(self)
 
-    @cached_property
-    def _pack(self) -> Callable[[tuple[Any, ...]], Any]:
-        return packer(self.signature)
-
-    @cached_property
-    def _unpack(self) -> Callable[[Any], Any]:
-        return unpacker(self.signature)
-
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code.
 
         Raises `TypeError` if an argument does not have the declared type, and `MemoryError` if the kernel cannot
         allocate its tables.
         """
-        words = self._pack(arguments)
+        signature = self.signature
+        words = signature.pack(arguments)
+        if is_checking():
+            register(arguments)
         if self._entry(words.buffer_info()[0]):
             raise MemoryError("cannot allocate the tables of a kernel; work on fewer rows at a time")
-        return self._unpack(words)
+        return signature.unpack(words)
 
 
 _PACKAGE = "parquet_variant.kernels"

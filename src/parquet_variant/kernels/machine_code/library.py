@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
 _FOREIGN = re.compile(rb"^from parquet_variant\.(types|encoding\.[\w.]+) import", re.MULTILINE)
 
-# Modules that decide how kernels are called and compiled.
-_COMPILING = {
-    *("kernels/machine_code/functions.py", "kernels/machine_code/signatures.py"),
-    *(f"kernels/machine_code/building/{name}.py" for name in ("frontend", "linking", "objects")),
-}
-
 
 def read(name: str) -> bytes:
     """Return the bytes of a file of the package, named with slashes. Raises `OSError` if it does not exist."""
@@ -51,7 +45,7 @@ def sources() -> list[str]:
     """Return the files that the hash of the current sources covers."""
     kernels = kernel_sources()
     foreign = {name.decode() for kernel in kernels for name in _FOREIGN.findall(read(kernel))}
-    return sorted(kernels | {f"{name.replace('.', '/')}.py" for name in foreign} | _COMPILING)
+    return sorted(kernels | {f"{name.replace('.', '/')}.py" for name in foreign})
 
 
 def source_hash(names: Iterable[str]) -> str:

@@ -2,17 +2,15 @@
 
 Owns the array types and `Signature`, which checks the arguments of a call and lays them out as the vector of 64-bit
 words that every entry point reads. An integer or boolean is one word; an array is its address and shape. The words of
-the result follow those of the parameters. `packer` generates one expression per signature, because a loop would take
-longer than many kernels. Leaves calling to `functions`, and building code to `building`.
+the result follow those of the parameters. Leaves calling to `functions`, and building code to `building`.
 """
 
 from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -48,14 +46,12 @@ class ArrayType:
         """Return a description of a value that cannot be passed as this type; None if it can."""
         if not isinstance(value, np.ndarray):
             return type(value).__name__
-        fits = (
-            value.dtype == self.dtype
-            and value.ndim == self.dimensions
-            and value.flags.c_contiguous
-            and (self.read_only or value.flags.writeable)
-        )
-        kinds = [("read-only ", not value.flags.writeable), ("strided ", not value.flags.c_contiguous)]
-        return None if fits else f"{''.join(kind for kind, holds in kinds if holds)}{value.dtype}[{value.ndim}d]"
+        flags = value.flags
+        is_plain = flags.c_contiguous and (self.read_only or flags.writeable)
+        if is_plain and value.ndim == self.dimensions and value.dtype == self.numpy:
+            return None
+        kinds = [("read-only ", not flags.writeable), ("strided ", not flags.c_contiguous)]
+        return f"{''.join(kind for kind, holds in kinds if holds)}{value.dtype}[{value.ndim}d]"
 
 
 Int64s = Annotated[npt.NDArray[np.int64], ArrayType("int64")]
@@ -145,49 +141,48 @@ def _words(kind: Type) -> int:
     return kind.words if isinstance(kind, ArrayType | RecordType) else 1
 
 
-def _put(words: list[Any], kind: Type, value: Any, name: str) -> None:
-    """Append the words of one argument."""
-    if kind is int:
-        words.append(value)
-    elif kind is bool:
-        words.append(bool(value))
-    elif isinstance(kind, tuple):
-        if not isinstance(value, tuple) or len(value) != len(kind):
-            raise TypeError(f"{name} must be {_text(kind)}, not {value!r}")
-        for part, item in zip(kind, value, strict=True):
-            _put(words, part, item, name)
-    elif isinstance(kind, RecordType):
-        if not isinstance(value, kind.record):
-            raise TypeError(f"{name} must be {kind}, not {type(value).__name__}")
-        for (field, part), item in zip(kind.fields, value, strict=False):
-            _put(words, part, item, f"{name}.{field}")
-    else:
-        words += array_words(kind, value, name)
+_addressof, _characters = ctypes.addressof, ctypes.c_char.from_buffer
+_NOTHING = ctypes.c_int64()
+_NOWHERE = _addressof(_NOTHING)
 
 
-def array_words(kind: ArrayType, value: Any, name: str) -> tuple[int, ...]:
-    """Return the words of an array. Raises `TypeError` if it does not have the type."""
-    try:
-        view = value.__array_interface__
-    except AttributeError:
-        raise TypeError(f"{name} must be {kind}, not {type(value).__name__}") from None
-    address, read_only = view["data"]
-    shape = view["shape"]
-    if (
-        view["typestr"] != kind.numpy.str
-        or view["strides"] is not None
-        or len(shape) != kind.dimensions
-        or (read_only and not kind.read_only)
-    ):
-        raise TypeError(f"{name} must be {kind}, not {kind.describe(value)}")
-    return (address, *shape)
+def _put(words: list[Any], parameters: Iterable[tuple[str, Type]], values: tuple[Any, ...], where: str = "") -> None:
+    """Append the words of arguments. One loop without calls, because many kernels take less time than a few calls."""
+    for (name, kind), value in zip(parameters, values, strict=False):
+        if kind is int:
+            words.append(value)
+        elif kind is bool:
+            words.append(bool(value))
+        elif type(kind) is ArrayType:
+            try:
+                if value.dtype is not kind.numpy or value.ndim != kind.dimensions:
+                    raise TypeError
+                # Fails for arrays that are read-only or strided, and takes a tenth of the time of the array interface.
+                words.append(_addressof(_characters(value)) if value.size else _NOWHERE)
+            except (TypeError, ValueError, AttributeError):
+                problem = kind.describe(value)
+                if problem is not None:
+                    raise TypeError(f"{where}{name} must be {kind}, not {problem}") from None
+                words.append(value.__array_interface__["data"][0])
+            words.extend(value.shape)
+        elif isinstance(kind, RecordType):
+            if type(value) is not kind.record:
+                raise TypeError(f"{where}{name} must be {kind}, not {type(value).__name__}")
+            _put(words, kind.fields, value, f"{where}{name}.")
+        else:
+            if not isinstance(value, tuple) or len(value) != len(kind):
+                raise TypeError(f"{where}{name} must be {_text(kind)}, not {value!r}")
+            _put(words, ((name, part) for part in kind), value, where)
 
 
 @dataclass(frozen=True)
 class Signature:
     """The parameters that Python passes by name, the result (None if there is no result), and the owner of memory.
 
-    Examples -------- >>> def find(sizes: Int64s, wanted: int) -> tuple[bool, int]: ... >>> print(Signature.of(find))
+    Examples
+    --------
+    >>> def find(sizes: Int64s, wanted: int) -> tuple[bool, int]: ...
+    >>> print(Signature.of(find))
     (sizes: int64[:], wanted: int) -> (bool, int)
     """
 
@@ -232,8 +227,7 @@ class Signature:
         if len(arguments) != len(self.parameters):
             raise TypeError(f"{len(arguments)} arguments for {self}")
         words: list[Any] = []
-        for (name, kind), value in zip(self.parameters, arguments, strict=True):
-            _put(words, kind, value, name)
+        _put(words, self.parameters, arguments)
         words += self.result_words
         try:
             return array("q", words)
@@ -242,78 +236,21 @@ class Signature:
                 "an argument has more than 64 bits; kernels take integers from -2**63 to 2**63 - 1", reason="bad-option"
             ) from None
 
+    def unpack(self, words: array[int]) -> Any:
+        """Return the result of a call from its words."""
+        if self.result is None:
+            return None
+        if self._is_flat:
+            return tuple(words[-len(self.result_words) :])
+        return _result(self.result, iter(words[-len(self.result_words) :]))
 
-_NOTHING = ctypes.c_int64()
-# Names that generated packers use. `addressof` takes a seventh of the time of the array interface.
-_NAMES = {
-    "array": array,
-    "array_words": array_words,
-    "address": ctypes.addressof,
-    "cells": ctypes.c_char.from_buffer,
-    "nowhere": ctypes.addressof(_NOTHING),
-    "ndarray": np.ndarray,
-}
-
-
-def packer(signature: Signature) -> Callable[[tuple[Any, ...]], array[int]]:
-    """Return a function that does the same as `Signature.pack`, and calls it for unusual arguments."""
-    names: dict[str, Any] = {**_NAMES, "checked": signature.pack}
-    checks: list[str] = []
-    words: list[str] = []
-    for number, (_, kind) in enumerate(signature.parameters):
-        _add_parameter(f"a{number}", kind, names, checks, words)
-    targets = "".join(f"a{number}, " for number in range(len(signature.parameters)))
-    layout = "".join(f"{word}, " for word in [*words, *map(str, signature.result_words)])
-    source = f"""
-def pack(arguments):
-    try:
-        {targets or "()"} = arguments
-        if {" and ".join(checks) or "True"}:
-            return array("q", ({layout}))
-    except (TypeError, ValueError, OverflowError):
-        pass
-    return checked(arguments)
-"""
-    exec(source, names)
-    pack: Callable[[tuple[Any, ...]], array[int]] = names["pack"]
-    return pack
+    @cached_property
+    def _is_flat(self) -> bool:
+        """Whether the result is a tuple of integers."""
+        return isinstance(self.result, tuple) and all(part is int for part in self.result)
 
 
-def _add_parameter(value: str, kind: Type, names: dict[str, Any], checks: list[str], words: list[str]) -> None:
-    """Add the words of a value, its conditions, and the names that these use."""
-    name = f"k{len(names)}"
-    if isinstance(kind, RecordType):
-        names[name] = kind.record
-        checks.append(f"type({value}) is {name}")
-        for field, part in kind.fields:
-            _add_parameter(f"{value}.{field}", part, names, checks, words)
-    elif isinstance(kind, tuple):
-        checks.append(f"type({value}) is tuple and len({value}) == {len(kind)}")
-        for number, part in enumerate(kind):
-            _add_parameter(f"{value}[{number}]", part, names, checks, words)
-    elif not isinstance(kind, ArrayType):
-        words.append(value if kind is int else f"bool({value})")
-    elif kind.read_only:
-        names[name] = kind
-        words.append(f"*array_words({name}, {value}, '')")
-    else:
-        names[name] = kind.numpy
-        checks.append(f"type({value}) is ndarray and {value}.dtype is {name} and {value}.ndim == {kind.dimensions}")
-        words.append(f"address(cells({value})) if {value}.size else nowhere")
-        words.append(f"len({value})" if kind.dimensions == 1 else f"*{value}.shape")
-
-
-def unpacker(signature: Signature) -> Callable[[array[int]], Any]:
-    """Return a function that reads the result of a call from its words."""
-    if signature.result is None:
-        return lambda words: None
-    expression = _result(signature.result, count(-len(signature.result_words)))
-    unpack: Callable[[array[int]], Any] = eval(f"lambda words: {expression}", {})
-    return unpack
-
-
-def _result(kind: Type, places: Iterator[int]) -> str:
+def _result(kind: Type, words: Iterator[int]) -> Any:
     if isinstance(kind, tuple):
-        return f"({''.join(f'{_result(part, places)}, ' for part in kind)})"
-    word = f"words[{next(places)}]"
-    return word if kind is int else f"bool({word})"
+        return tuple([next(words) if part is int else _result(part, words) for part in kind])
+    return kind(next(words))

@@ -26,9 +26,17 @@ from parquet_variant.kernels.json.scalar_text import (
 )
 from parquet_variant.kernels.json.scan import STATUS, scan_string
 from parquet_variant.kernels.kinds import KIND
-from parquet_variant.kernels.machine_code.interpreting.registered_memory import reads_whole_blocks
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
-from parquet_variant.kernels.memory import copy, load_u8, load_u64, stops_of_32, store_u8, store_u64, trailing_zeros
+from parquet_variant.kernels.memory import (
+    copy,
+    copy_32_in_page,
+    load_u8,
+    load_u64,
+    stops_of_32_in_page,
+    store_u8,
+    store_u64,
+    trailing_zeros,
+)
 from parquet_variant.kernels.native_vectors import export_bytes, new_table, reserve_bytes
 from parquet_variant.kernels.ownership import Memory, allocate
 from parquet_variant.kernels.values.name_tables import UNUSABLE
@@ -45,9 +53,6 @@ _SHORT[8], _SHORT[9], _SHORT[10], _SHORT[12], _SHORT[13] = b"btnfr"
 
 # The smallest page of any platform: if one byte of a page can be read, all of them can.
 _PAGE = 4096
-
-# The checked mode lets these read up to the end of such a page.
-reads_whole_blocks("_escaped")
 
 # Columns that the walk adds to a frame: the closing bracket, and the rank of the previous key. For nodes, a frame uses
 # only the closing bracket and END.
@@ -108,8 +113,8 @@ def _escaped(at: int, pos: int, end: int) -> int:
     while pos < end:
         remaining = end - pos
         if remaining >= 32 or (pos & _PAGE - 1) <= _PAGE - 32:
-            stops = stops_of_32(pos)
-            copy(at, pos, 32)
+            stops = stops_of_32_in_page(pos)
+            copy_32_in_page(at, pos)
             if remaining < 32:
                 stops |= 1 << remaining
             if stops == 0:

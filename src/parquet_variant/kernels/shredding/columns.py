@@ -77,14 +77,13 @@ class ColumnBuffers:
         self.counts: list[list[int]] = counts.tolist()
         # Lists, because indexing a NumPy array from Python is five times slower.
         self._entries: list[int] = levels[table.nodes[:, S.LEVEL]].tolist()
-        self._kinds: list[int] = table.nodes[:, S.KIND].tolist()
-        self._widths: list[int] = table.nodes[:, S.WIDTH].tolist()
+        self._kinds, self._widths = table.kinds, table.widths
         self._nulls: dict[tuple[int, int], pa.Array] = {}
         self.addresses = np.zeros((len(table.nodes), len(BUFFERS)), np.int64) if exported is None else exported
         # Each buffer is released when it becomes part of an array. Exported buffers are adopted first, because the
         # check may raise.
         self._buffers: dict[tuple[int, int], npt.NDArray[Any]] = {} if exported is None else self._adopted()
-        if counts[:, (COUNTS.VALUE_BYTES, COUNTS.TYPED_BYTES)].max(initial=0) > MAX_OFFSET or levels.max() > MAX_OFFSET:
+        if counts.max(initial=0) > MAX_OFFSET or levels.max() > MAX_OFFSET:
             raise VariantError(
                 "a column of these rows would hold more than 2 GiB: shred fewer rows at a time, such as array[:1000]",
                 reason="too-large",
@@ -178,22 +177,21 @@ class ColumnBuffers:
         array = pa.Array.from_buffers(storage, entries, [bitmap(valid), pa.py_buffer(slots)])
         return array if storage is node_type else pa.ExtensionArray.from_storage(node_type, array)
 
+    def _columns(self, s: int) -> list[pa.Array]:
+        return [self._value(s)] if self._kinds[s] == VARIANT_NODE else [self._value(s), self._typed(s)]
+
     def _group(self, s: int) -> pa.Array:
-        arrays = [self._value(s)]
-        if self._kinds[s] != VARIANT_NODE:
-            arrays.append(self._typed(s))
-        return pa.Array.from_buffers(self.table.groups[s], self._entries[s], [None], children=arrays)
+        return pa.Array.from_buffers(self.table.groups[s], self._entries[s], [None], children=self._columns(s))
 
     def storage(self, metadata: pa.Array, valid: npt.NDArray[np.uint8] | None) -> pa.StructArray:
         """Return the whole storage struct: metadata, value and, unless nothing is shredded, typed_value.
 
         ``valid`` is one byte per row, 0 for SQL NULL; None if no row is NULL.
         """
-        group = self._group(0)
-        names = [field.name for field in group.type]
-        fields = [pa.field("metadata", metadata.type, nullable=False), *group.type]
-        arrays = [metadata, *(group.field(name) for name in names)]
-        return pa.Array.from_buffers(pa.struct(fields), len(metadata), [bitmap(valid)], children=arrays)
+        storage = self.table.storage
+        if metadata.type != storage.field(0).type:
+            storage = pa.struct([pa.field("metadata", metadata.type, nullable=False), *self.table.groups[0]])
+        return pa.Array.from_buffers(storage, len(metadata), [bitmap(valid)], children=[metadata, *self._columns(0)])
 
     @property
     def nbytes(self) -> int:

@@ -19,15 +19,14 @@ import pyarrow as pa
 from parquet_variant.encoding.json_reader import JsonOptions, parse_json
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
-from parquet_variant.kernels.buffer_pool import acquire, adopt, release
+from parquet_variant.kernels.buffer_pool import acquire, adopt, adopt_bytes, release
 from parquet_variant.kernels.hashing import HASH_SEED
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.shredding.columns import ColumnBuffers, NodeLeaves
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
-from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, map_paths, measure
+from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, measure
 from parquet_variant.kernels.tapes.compact import compact
-from parquet_variant.kernels.tapes.dictionaries import Dictionaries, assign_dictionaries
 from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, Texts, parse_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -38,6 +37,8 @@ _NO_BYTES = np.empty(0, np.uint8)
 # Bytes of a number of 15 digits and a point, and a double that has 15 digits, as smaller ones may not.
 _EXACT_LENGTH = 16
 _SMALLEST_EXACT = 1e-300
+_UNSHREDDED = schema_table(ShreddingSchema.variant())
+_DEFAULT_OPTIONS = JsonOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ def parse_text(
 
     Raises `JsonError` for the first bad row, unless ``null_on_error``.
     """
-    options = options or JsonOptions()
+    options = options or _DEFAULT_OPTIONS
     rows = len(starts)
     data = np.ascontiguousarray(data)
     sizes = stops - starts
@@ -223,27 +224,39 @@ def shredded_rows(
 
     Raises `VariantError` with reason ``too-large`` and the row, for a value that would take 2 GiB.
     """
-    table = schema_table(schema or ShreddingSchema.variant())
-    dictionaries = assign_dictionaries(tape, per_batch=per_batch)
-    schema_of = np.empty(len(tape.paths), np.int64)
-    map_paths(tape.paths, table.nodes, _name_keys(table, tape), schema_of)
+    table = _UNSHREDDED if schema is None else schema_table(schema)
+    shredded = ShreddedTape(
+        tape.nodes, tape.row_start, tape.paths, tape.shapes, np.empty(len(tape.paths), np.int64), table.nodes,
+        np.empty(tape.rows, np.int32),
+    )  # fmt: skip
     sizes, places = acquire(np.int32, len(tape.nodes)), acquire(np.int64, len(tape.nodes))
     counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
-    shredded = ShreddedTape(tape.nodes, tape.row_start, tape.paths, schema_of, table.nodes)
-    keys = RowKeys(dictionaries.of_row, dictionaries.starts, dictionaries.keys, len(tape.keys))
-    status, row = measure(shredded, keys, MAX_OFFSET, sizes, counts, levels)
+    status, row, count, numbers, data = measure(
+        shredded, tape.keys, _name_keys(table, tape), per_batch, MAX_OFFSET, sizes, counts, levels
+    )
+    if status != STATUS.OK and row < 0:
+        raise VariantError("the metadata of these rows exceeds 2 GiB: parse fewer rows at a time", reason="too-large")
     if status != STATUS.OK:
         raise VariantError("the encoded value takes more than 2 GiB", reason="too-large", row=first_row + row)
+    metadata, keys = _dictionaries(tape, shredded.of_row, count, adopt(*numbers), adopt_bytes(*data))
     buffers = ColumnBuffers(table, counts, levels)
-    fill(shredded, tape.shapes, tape.key_rank, keys, sizes, places, buffers.addresses, table.levels)
+    fill(shredded, keys, sizes, places, buffers.addresses, table.levels)
     release(sizes, places)
     null = tape.row_start[1:] == tape.row_start[:-1]
     valid = (~null).astype(np.uint8) if null.any() else None
-    return ShreddedRows(buffers, metadata_array(dictionaries), valid)
+    return ShreddedRows(buffers, metadata, valid)
 
 
-def metadata_array(dictionaries: Dictionaries) -> pa.DictionaryArray:
-    """Return the metadata column with each distinct dictionary once."""
-    buffers = [None, pa.py_buffer(dictionaries.offsets), pa.py_buffer(dictionaries.data)]
-    values = pa.Array.from_buffers(pa.binary(), len(dictionaries.offsets) - 1, buffers)
-    return pa.DictionaryArray.from_arrays(from_numpy(dictionaries.of_row), values)
+def _dictionaries(
+    tape: Tape, of_row: npt.NDArray[np.int32], count: int, numbers: Int64s, data: npt.NDArray[np.uint8]
+) -> tuple[pa.DictionaryArray, RowKeys]:
+    """Return the metadata column with each distinct dictionary once, and the keys of the dictionaries.
+
+    `count`, `numbers` and `data`: those of `assign_dictionaries`.
+    """
+    starts, offsets = len(tape.keys), 4 * (count + 1)
+    keys = starts + count + 1
+    buffers = [None, pa.py_buffer(data[:offsets]), pa.py_buffer(data[offsets:])]
+    values = pa.Array.from_buffers(pa.binary(), count, buffers)
+    metadata = pa.DictionaryArray.from_arrays(from_numpy(of_row), values)
+    return metadata, RowKeys(numbers[starts:keys], numbers[keys:], numbers[:starts])

@@ -91,6 +91,24 @@ class SchemaTable:
         return groups
 
     @cached_property
+    def storage(self) -> pa.StructType:
+        """The Arrow type of the storage, with metadata that kernels have made."""
+        metadata = pa.field("metadata", pa.dictionary(pa.int32(), pa.binary()), nullable=False)
+        return pa.struct([metadata, *self.groups[0]])
+
+    @cached_property
+    def kinds(self) -> list[int]:
+        """The kind of each node, as a list, because indexing a NumPy array from Python is five times slower."""
+        kinds: list[int] = self.nodes[:, S.KIND].tolist()
+        return kinds
+
+    @cached_property
+    def widths(self) -> list[int]:
+        """The width of each node, as a list."""
+        widths: list[int] = self.nodes[:, S.WIDTH].tolist()
+        return widths
+
+    @cached_property
     def typed(self) -> list[pa.DataType]:
         """The Arrow type of each node's ``typed_value``, or of ``value`` if not shredded.
 

@@ -18,11 +18,12 @@ from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.kernels.memory import copy, load_s32, store_u8, store_u32, store_uint
-from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_vector, reserve
-from parquet_variant.kernels.ownership import Memory
+from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_vector, reserve, vector_at
+from parquet_variant.kernels.ownership import Memory, disown
 from parquet_variant.kernels.records import NODE, NODE_BYTES, get, put
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, S
 from parquet_variant.kernels.sorting import sort_with
+from parquet_variant.kernels.tapes.dictionaries import assign_dictionaries
 from parquet_variant.kernels.tapes.tape import PATH, SHAPE, kind_of, path_of, scale_of
 from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.values.scalar_slots import exact_slot, scalar_size, store_slot, write_scalar
@@ -39,22 +40,23 @@ _COUNT_BYTES, _BUFFER_BYTES = 8 * len(COUNTS), 8 * len(BUFFERS)
 
 
 class ShreddedTape(NamedTuple):
-    """A tape, the schema node of each of its paths (-1 for none), and the nodes of the schema."""
+    """A tape, and the schema under which it is shredded."""
 
     nodes: Int64Table
     row_start: Int64s
     paths: Int64Table
-    schema_of: Int64s
-    table: Int64Table
+    shapes: Int64Table
+    schema_of: Int64s  # The schema node of each path, -1 for none, which `measure` fills.
+    table: Int64Table  # The nodes of the schema.
+    of_row: Int32s  # The dictionary of each row, which `measure` fills.
 
 
 class RowKeys(NamedTuple):
-    """The dictionary of each row, and the key ids of each dictionary; ``key_count`` is the number of all keys."""
+    """The key ids of each dictionary, sorted by name, and the position by name of each key among all keys."""
 
-    of_row: Int32s
-    starts: Int64s
+    starts: Int64s  # ``int64[dictionaries + 1]`` into ``keys``.
     keys: Int64s
-    key_count: int
+    rank: Int64s
 
 
 class _Tape(NamedTuple):
@@ -97,8 +99,8 @@ def _schema_node(tape: _Tape, s: int) -> int:
     return tape.table + s * _SCHEMA_BYTES
 
 
-@kernel
-def map_paths(paths: Int64Table, nodes_of_schema: Int64Table, name_keys: Int64s, schema_of: Int64s) -> None:
+@helper
+def _map_paths(paths: Int64Table, nodes_of_schema: Int64Table, name_keys: Int64s, schema_of: Int64s) -> None:
     """Fill ``schema_of``: the schema node of each path, or -1.
 
     ``name_keys`` is the key id of each schema node's name, -1 for elements, -2 for names that the batch lacks.
@@ -210,18 +212,34 @@ def _blob_size(tape: _Tape, i: int, partial: bool) -> int:
 def measure(
     memory: Memory,
     shredded: ShreddedTape,
-    keys: RowKeys,
+    key_table: Int64Table,
+    name_keys: Int64s,
+    per_batch: bool,
     max_size: int,
     sizes: Int32s,
     counts: Int64Table,
     levels: Int64s,
-) -> tuple[int, int]:
-    """Fill ``sizes`` (one per node), ``counts`` (one row per schema node) and ``levels`` (entries).
+) -> tuple[int, int, int, tuple[int, int], tuple[int, int]]:
+    """Fill ``schema_of``, ``of_row``, ``sizes`` (one per node), ``counts`` (one row per schema node) and ``levels``.
 
-    Returns ``(status, row)``; the row is the first one that is too large.
+    ``name_keys`` is the key id of each schema node's name, -1 for elements, -2 for names that the batch lacks.
+    Returns ``(status, row, dictionaries, numbers, data)``: the row is the first one that is too large, -1 for the
+    metadata; the others are those of `assign_dictionaries`, and their memory is for `adopt` and `adopt_bytes`.
     """
     row_start = shredded.row_start
-    local = filled_vector(memory, keys.key_count + 1, 0)
+    _map_paths(shredded.paths, shredded.table, name_keys, shredded.schema_of)
+    dictionaries, numbers, data = assign_dictionaries(
+        memory, shredded.nodes, row_start, shredded.shapes, key_table, per_batch, max_size, shredded.of_row
+    )
+    if data[1] < 0:
+        return STATUS.SIZE, -1, 0, numbers, data
+    starts = numbers[0] + 8 * len(key_table)
+    key_count = numbers[1] - len(key_table) - dictionaries - 1
+    keys = RowKeys(
+        vector_at(starts, dictionaries + 1), vector_at(starts + 8 * (dictionaries + 1), key_count),
+        vector_at(numbers[0], len(key_table)),
+    )  # fmt: skip
+    local = filled_vector(memory, len(key_table) + 1, 0)
     tape = _Tape(
         address_in(shredded.nodes), address_in(sizes), 0, address_in(shredded.paths), address_in(shredded.schema_of),
         address_in(shredded.table), address_in(local),
@@ -231,8 +249,8 @@ def measure(
     for row in range(len(row_start) - 2, -1, -1):
         if row_start[row] == row_start[row + 1]:
             continue
-        if keys.of_row[row] != current:
-            current = keys.of_row[row]
+        if shredded.of_row[row] != current:
+            current = shredded.of_row[row]
             _field_ids(current, keys, local)
         for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
             s = get(tape.schema_of, path_of(get(_node(tape, i), NODE.TAG)))
@@ -242,12 +260,14 @@ def measure(
                 typed, partial = _measure_typed(tape, i, s, count, address_in(levels))
             size = _TYPED if typed else _blob_size(tape, i, partial)
             if size > max_size:
-                return STATUS.SIZE, row
+                return STATUS.SIZE, row, 0, (0, 0), (0, 0)
             store_u32(tape.sizes + 4 * i, size)
             if s >= 0 and size != _TYPED:
                 put(count, COUNTS.VALUE_COUNT, get(count, COUNTS.VALUE_COUNT) + 1)
                 put(count, COUNTS.VALUE_BYTES, get(count, COUNTS.VALUE_BYTES) + size)
-    return STATUS.OK, 0
+    disown(numbers[0])
+    disown(data[0])
+    return STATUS.OK, 0, dictionaries, numbers, data
 
 
 @helper
@@ -361,8 +381,6 @@ def _store_entry(tape: _Tape, i: int, s: int, buffers: int, entry: int) -> bool:
 def fill(
     memory: Memory,
     shredded: ShreddedTape,
-    shapes: Int64Table,
-    rank: Int64s,
     keys: RowKeys,
     sizes: Int32s,
     places: Int64s,
@@ -370,8 +388,8 @@ def fill(
     level_count: int,
 ) -> None:
     """Write every node to the buffers at ``addresses``, which advance as blobs are written."""
-    row_start = shredded.row_start
-    local = filled_vector(memory, keys.key_count + 1, 0)
+    row_start, shapes, rank = shredded.row_start, shredded.shapes, keys.rank
+    local = filled_vector(memory, len(keys.rank) + 1, 0)
     tape = _Tape(
         address_in(shredded.nodes), address_in(sizes), address_in(places), address_in(shredded.paths),
         address_in(shredded.schema_of), address_in(shredded.table), address_in(local),
@@ -384,8 +402,8 @@ def fill(
     for row in range(len(row_start) - 1):
         if row_start[row] == row_start[row + 1]:
             continue
-        if keys.of_row[row] != current:
-            current = keys.of_row[row]
+        if shredded.of_row[row] != current:
+            current = shredded.of_row[row]
             _field_ids(current, keys, local)
         entry[0] = row + 1
         for i in range(row_start[row], row_start[row + 1]):

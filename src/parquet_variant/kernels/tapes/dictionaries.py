@@ -5,39 +5,21 @@ Owns finding the key sets and writing their bytes. Leaves the use of field ids t
 
 from __future__ import annotations
 
-from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from parquet_variant.errors import VariantError
-from parquet_variant.kernels.arrow_buffers import offsets_of
-from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.hashing import MIX_A
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
-from parquet_variant.kernels.memory import address_of, copy, store_u8, store_uint
-from parquet_variant.kernels.native_vectors import export_vector, filled_vector, new_vector, refilled_vector, reserve
-from parquet_variant.kernels.ownership import Memory
-from parquet_variant.kernels.sorting import sort_run
-from parquet_variant.kernels.tapes.tape import KEY, SHAPE, Tape
+from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
+from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_vector, refilled_vector, reserve
+from parquet_variant.kernels.ownership import Memory, allocate
+from parquet_variant.kernels.sorting import sort_run, widest_gap
+from parquet_variant.kernels.tapes.tape import KEY, SHAPE
 from parquet_variant.kernels.values.containers import uint_width
-from parquet_variant.types import MAX_OFFSET
-
-
-class Dictionaries(NamedTuple):
-    """The distinct metadata of a batch."""
-
-    of_row: npt.NDArray[np.int32]  # ``int32[rows]``: dictionary of each row; 0 for null rows.
-    starts: npt.NDArray[np.int64]  # ``int64[dictionaries + 1]`` into ``keys``.
-    keys: npt.NDArray[
-        np.int64
-    ]  # Key ids, sorted by name in each dictionary; the position in the dictionary is the field id.
-    # The encoded metadata of each dictionary, as offsets and bytes of an Arrow binary array.
-    offsets: npt.NDArray[np.int32]
-    data: npt.NDArray[np.uint8]
+from parquet_variant.kernels.values.name_tables import compare_bytes
 
 
 class _Runs(NamedTuple):
@@ -160,8 +142,67 @@ def _add_set(sets: _Runs, count: int, keys: Int64s, key_count: int) -> tuple[int
     return count, _add_run(sets, count, index, hashed, keys, key_count)
 
 
-@kernel
-def _assign(
+@helper
+def _sort_keys(keys: Int64Table, order: Int64s, rank: Int64s) -> None:
+    """Fill the key ids in the order of the bytes of the keys, and the position of each (Shell sort)."""
+    for i in range(len(order)):
+        order[i] = i
+    gap = widest_gap(len(order))
+    while True:
+        for i in range(gap, len(order)):
+            key = order[i]
+            j = i
+            while j >= gap and _is_less(keys, key, order[j - gap]):
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = key
+        if gap == 1:
+            break
+        gap = gap * 4 // 9
+    for i in range(len(order)):
+        rank[order[i]] = i
+
+
+@helper
+def _is_less(keys: Int64Table, key: int, other: int) -> bool:
+    """Return whether the bytes of a key sort before those of another key."""
+    return (
+        compare_bytes(keys[key, KEY.ADDRESS], keys[key, KEY.LENGTH], keys[other, KEY.ADDRESS], keys[other, KEY.LENGTH])
+        < 0
+    )
+
+
+@helper
+def _metadata_size(sets: _Runs, d: int, keys: Int64Table) -> tuple[int, int]:
+    """Return the bytes and the offset width of the metadata of a dictionary."""
+    length = 0
+    for i in range(sets.starts[d], sets.starts[d + 1]):
+        length += keys[sets.values[i], KEY.LENGTH]
+    count = sets.starts[d + 1] - sets.starts[d]
+    width = uint_width(max(length, count))
+    return 1 + width * (count + 2) + length, width
+
+
+@helper
+def _write_metadata(sets: _Runs, d: int, keys: Int64Table, at: int, width: int) -> None:
+    """Write the metadata of a dictionary."""
+    count = sets.starts[d + 1] - sets.starts[d]
+    store_u8(at, 0x11 | ((width - 1) << 6))  # version 1, sorted
+    store_uint(at + 1, count, width)
+    at += 1 + width
+    data = at + (count + 1) * width
+    length = 0
+    for i in range(sets.starts[d], sets.starts[d + 1]):
+        store_uint(at, length, width)
+        at += width
+        key = sets.values[i]
+        copy(data + length, keys[key, KEY.ADDRESS], keys[key, KEY.LENGTH])
+        length += keys[key, KEY.LENGTH]
+    store_uint(at, length, width)
+
+
+@helper(inline=True)
+def _find_dictionaries(
     memory: Memory,
     nodes: Int64Table,
     row_start: Int64s,
@@ -170,8 +211,8 @@ def _assign(
     order: Int64s,
     per_batch: bool,
     of_row: Int32s,
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Fill ``of_row``; return ``(starts, keys)`` of the dictionaries, for `adopt`."""
+) -> tuple[int, _Runs]:
+    """Fill ``of_row``; return the number of dictionaries, and the keys of each."""
     shape_stamp, key_stamp = filled_vector(memory, len(shapes), -1), filled_vector(memory, len(rank), -1)
     run, keys = new_vector(memory, len(shapes)), new_vector(memory, len(rank))
     # Distinct runs of shapes with the dictionary of each, and the dictionaries.
@@ -200,54 +241,48 @@ def _assign(
         key_count = _keys_of_shapes(run, size, shapes, key_stamp, 0, rank, order, keys)
         _, sets = _add_set(sets, 0, keys, key_count)
         set_count = 1
-    return export_vector(sets.starts, set_count + 1), export_vector(sets.values, sets.starts[set_count])
+    return set_count, sets
 
 
-@kernel
-def _metadata_sizes(starts: Int64s, dictionary_keys: Int64s, keys: Int64Table, sizes: Int64s, widths: Int64s) -> None:
-    """Fill the bytes and the offset width of each metadata."""
-    for d in range(len(sizes)):
-        length = 0
-        for i in range(starts[d], starts[d + 1]):
-            length += keys[dictionary_keys[i], KEY.LENGTH]
-        count = starts[d + 1] - starts[d]
-        widths[d] = uint_width(max(length, count))
-        sizes[d] = 1 + widths[d] * (count + 2) + length
+@helper
+def assign_dictionaries(
+    memory: Memory,
+    nodes: Int64Table,
+    row_start: Int64s,
+    shapes: Int64Table,
+    keys: Int64Table,
+    per_batch: bool,
+    max_bytes: int,
+    of_row: Int32s,
+) -> tuple[int, tuple[int, int], tuple[int, int]]:
+    """Find one dictionary for each distinct key set of a row, or one for the whole batch, and fill ``of_row``.
 
-
-@kernel
-def _write_metadata(
-    starts: Int64s, dictionary_keys: Int64s, keys: Int64Table, offsets: Int64s, widths: Int64s, target: int
-) -> None:
-    """Write the metadata of each dictionary."""
-    for d in range(len(widths)):
-        at = target + offsets[d]
-        width = widths[d]
-        count = starts[d + 1] - starts[d]
-        store_u8(at, 0x11 | ((width - 1) << 6))  # version 1, sorted
-        store_uint(at + 1, count, width)
-        at += 1 + width
-        data = at + (count + 1) * width
-        length = 0
-        for i in range(starts[d], starts[d + 1]):
-            store_uint(at, length, width)
-            at += width
-            key = dictionary_keys[i]
-            copy(data + length, keys[key, KEY.ADDRESS], keys[key, KEY.LENGTH])
-            length += keys[key, KEY.LENGTH]
-        store_uint(at, length, width)
-
-
-def assign_dictionaries(tape: Tape, *, per_batch: bool = False) -> Dictionaries:
-    """Find the dictionaries of a tape: one for each distinct key set, or one for the whole batch."""
-    of_row = np.zeros(tape.rows, np.int32)
-    vectors = _assign(tape.nodes, tape.row_start, tape.shapes, tape.key_rank, tape.key_order, per_batch, of_row)
-    starts, dictionary_keys = starmap(adopt, vectors)
-    sizes, widths = np.empty(len(starts) - 1, np.int64), np.empty(len(starts) - 1, np.int64)
-    _metadata_sizes(starts, dictionary_keys, tape.keys, sizes, widths)
-    offsets = offsets_of(sizes)
-    if offsets[-1] > MAX_OFFSET:
-        raise VariantError("the metadata of these rows exceeds 2 GiB: parse fewer rows at a time", reason="too-large")
-    data = np.empty(max(int(offsets[-1]), 1), np.uint8)
-    _write_metadata(starts, dictionary_keys, tape.keys, offsets, widths, address_of(data))
-    return Dictionaries(of_row, starts, dictionary_keys, offsets.astype(np.int32), data)
+    Returns ``(count, numbers, data)`` with address and size of new memory. The numbers are the ranks of all keys, the
+    starts of the dictionaries and the end of the last one, and their keys. The data are the offsets of the metadata, as
+    int32, and the metadata; their size is -1 if the metadata exceed ``max_bytes``.
+    """
+    order, rank = new_vector(memory, len(keys)), new_vector(memory, len(keys))
+    _sort_keys(keys, order, rank)
+    count, sets = _find_dictionaries(memory, nodes, row_start, shapes, rank, order, per_batch, of_row)
+    total = 0
+    for d in range(count):
+        total += _metadata_size(sets, d, keys)[0]
+    if total > max_bytes:
+        return count, (0, 0), (0, -1)
+    size = sets.starts[count]
+    numbers = new_vector(memory, len(keys) + count + 1 + size)
+    for i in range(len(keys)):
+        numbers[i] = rank[i]
+    for i in range(count + 1):
+        numbers[len(keys) + i] = sets.starts[i]
+    for i in range(size):
+        numbers[len(keys) + count + 1 + i] = sets.values[i]
+    data = allocate(memory, 4 * (count + 1) + total)
+    at = 0
+    for d in range(count):
+        bytes_of_metadata, width = _metadata_size(sets, d, keys)
+        store_u32(data + 4 * d, at)
+        _write_metadata(sets, d, keys, data + 4 * (count + 1) + at, width)
+        at += bytes_of_metadata
+    store_u32(data + 4 * count, at)
+    return count, (address_in(numbers), len(numbers)), (data, 4 * (count + 1) + total)

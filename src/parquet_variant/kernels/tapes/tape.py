@@ -119,16 +119,3 @@ class Tape:
         """The keys as bytes, by key id."""
         keys: list[bytes] = self.key_array.to_pylist()
         return keys
-
-    @cached_property
-    def key_order(self) -> Int64s:
-        """Key ids in the order of the bytes of the keys."""
-        names = self.key_list
-        return np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
-
-    @cached_property
-    def key_rank(self) -> Int64s:
-        """Position of each key id in `key_order`."""
-        rank = np.empty(len(self.keys), np.int64)
-        rank[self.key_order] = np.arange(len(self.keys))
-        return rank

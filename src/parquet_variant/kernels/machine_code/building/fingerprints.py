@@ -1,6 +1,4 @@
-"""Fingerprints of kernels.
-
-A hash of the code, of all functions that it calls, of their constants, and of the compilers.
+"""Fingerprints of kernels: a hash of the code, of all functions it calls, of their constants, and of the compilers.
 
 Owns the hash, which names objects in the cache. Changing one kernel recompiles only that kernel; changing comments,
 docstrings, annotations or the names of local variables recompiles none.
@@ -22,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from parquet_variant.kernels.machine_code.checks import is_checking
 from parquet_variant.kernels.machine_code.functions import Helper, Intrinsic, Kernel
 
 
@@ -42,7 +41,7 @@ def _is_text(node: ast.stmt) -> bool:
 def _compilers() -> str:
     """Return the versions of the compilers, and a hash of the modules here that drive them."""
     digest = hashlib.sha256()
-    for name in ("frontend", "objects", "target"):
+    for name in ("frontend", "objects", "target", *(["checking"] if is_checking() else [])):
         digest.update(_statements(Path(__file__).with_name(f"{name}.py")))
     versions = [f"{name} {version(name)}" for name in ("numba", "llvmlite")]
     return f"python {sys.version_info[:2]} {versions} {digest.hexdigest()}"
@@ -65,8 +64,8 @@ def _constant(value: Any) -> str:
 
 
 def _code(code: CodeType) -> Iterator[str]:
-    # Parameters may be passed by name; the names of other variables change nothing.
     """Yield the code of a function."""
+    # Parameters may be passed by name; the names of other variables change nothing.
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     yield f"{code.co_name} {parameters} {code.co_names} {code.co_code.hex()}"
     for constant in code.co_consts[1:] if code.co_consts and isinstance(code.co_consts[0], str) else code.co_consts:

@@ -22,6 +22,7 @@ from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np import arrayobj
 
+from parquet_variant.kernels.machine_code.building.checking import note_list
 from parquet_variant.kernels.machine_code.building.target import TARGET, Dispatcher, Library, dispatcher
 from parquet_variant.kernels.machine_code.functions import Helper, Intrinsic, Kernel
 from parquet_variant.kernels.machine_code.signatures import ArrayType, RecordType
@@ -141,6 +142,7 @@ def _empty_list(builder: Any) -> Any:
     address = builder.ptrtoint(pair, _WORD)
     for place in range(2):
         builder.store(address, builder.gep(pair, [ir.Constant(ir.IntType(32), place)]))
+    note_list(builder, address, 16)
     return address
 
 
@@ -160,6 +162,7 @@ def _entry_module(context: Any, kernel: Kernel, compiled: Any, release: Any) -> 
     status, value = _call(context, builder, compiled, owner + arguments)
     if release is not None:
         _call(context, builder, release, owner)
+        note_list(builder, owner[0], 0)
     with builder.if_then(status.is_error, likely=False):
         builder.ret(ir.Constant(ir.IntType(32), 1))
     words.result(description.restype, value)

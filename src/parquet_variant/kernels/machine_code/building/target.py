@@ -20,7 +20,7 @@ from numba.core.descriptors import TargetDescriptor
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_registry
-from numba.core.typed_passes import InlineOverloads, NopythonRewrites
+from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
 from numba.core.untyped_passes import (
     DeadBranchPrune,
     InlineClosureLikes,
@@ -29,6 +29,8 @@ from numba.core.untyped_passes import (
     WithLifting,
 )
 
+from parquet_variant.kernels.machine_code.building.checking import CheckedContext, CheckedLowering
+from parquet_variant.kernels.machine_code.checks import is_checking
 from parquet_variant.support.fork_safety import cached_property
 
 _NAME = "parquet_variant"
@@ -88,7 +90,7 @@ class _Target(TargetDescriptor):
     @cached_property
     def target_context(self) -> Any:
         """The context for code generation."""
-        context = cpu.CPUContext(self.typing_context, _NAME)
+        context = (CheckedContext if is_checking() else cpu.CPUContext)(self.typing_context, _NAME)
         self.typing_context.refresh()
         context.refresh()
         context._internal_codegen = _Codegen(_NAME)
@@ -117,7 +119,8 @@ class _Compiler(CompilerBase):
         pipeline = PassManager("kernel")
         for pass_class, description in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             if pass_class not in _UNUSED_PASSES:
-                pipeline.add_pass(pass_class, description)
+                is_checked = pass_class is NativeLowering and is_checking()
+                pipeline.add_pass(CheckedLowering if is_checked else pass_class, description)
         pipeline.finalize()
         return [pipeline]
 
@@ -141,6 +144,7 @@ _OPTIONS = {
     "_nrt": False,
     "no_cfunc_wrapper": True,
     "no_cpython_wrapper": True,
+    **({"boundscheck": True} if is_checking() else {}),
 }
 
 
