@@ -13,6 +13,7 @@ from typing import TypeAlias
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import TaskPlan, WrittenSplits
@@ -50,6 +51,10 @@ class Destination:
     def bad_records_path(self) -> str:
         """The directory of quarantined lines."""
         return f"{self.dest.rstrip('/')}/{BAD_RECORDS}"
+
+    def data_files(self) -> Sequence[ParquetSource]:
+        """Return the Parquet files that the destination holds before the job."""
+        return ()
 
     def work(self, plan: TaskPlan) -> Work:
         """Start the job and return the function that every task runs; it can be pickled."""

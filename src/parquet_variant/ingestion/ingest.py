@@ -94,6 +94,10 @@ def ingest(
         and line, and nothing is written.
     mode
         What to do if `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+    schema_of
+        How an append types paths without `schema`. ``"table"``: a path that the table has keeps its type, and strings
+        become dates, timestamps or UUIDs where the table has these; values of other types remain Variants and are
+        counted in `IngestResult.hints`. ``"file"``: by the new values; a path with several types has no typed column.
     exclude
         Patterns of files and directories to leave out, such as ``"*.md"`` or ``["raw", "tmp/*.json"]``.
     input_format

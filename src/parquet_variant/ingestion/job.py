@@ -52,6 +52,7 @@ from parquet_variant.ingestion.sources.decompression import COMPRESSION_RATIO
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.sampling import compressed_share
 from parquet_variant.ingestion.sources.splits import Split, pack_splits, plan_splits
+from parquet_variant.ingestion.table_types import keep_types, string_types, table_schema
 from parquet_variant.ingestion.task import (
     ProfiledSplits,
     TaskPlan,
@@ -115,7 +116,11 @@ class IngestJob:
         try:
             tasks = self._plan(engine)
             fields = self._table_fields(tasks)
+            table = self._table_schema()
             text = self._request.text
+            if table is not None:
+                text = replace(text, texts=text.texts.with_types(string_types(table)))
+                self._request = replace(self._request, text=text)
             if text.texts.auto:
                 text = replace(text, texts=text.texts.resolved(self._profile(engine, tasks)))
                 self._request = replace(self._request, text=text)
@@ -125,6 +130,8 @@ class IngestJob:
                 inference, hints = self._infer(engine, tasks)
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
+            if table is not None:
+                schema = keep_types(schema, table)
             if inference is not None:
                 check_bloom_filters(self._request, (decision.path for decision in inference.decisions))
             self._request.check_schema(schema)
@@ -132,19 +139,28 @@ class IngestJob:
             for warning in partition_warnings(self._request, tasks):
                 (warn or _warn)(warning)
             encodings = planned_encodings(self._request, schema, tasks, engine.parallelism)
-            work = destination.work(self._task_plan(engine, tasks, schema, encodings, fields))
+            plan = self._task_plan(engine, tasks, schema, encodings, fields)
+            work = destination.work(replace(plan, counts_other_types=table is not None))
             written = engine.run("write", work, tasks)
             rows = sum(part.rows for part in written)
             if not rows and not any(part.bad for part in written):
                 raise _no_value([] if self._request.text.of_dataframe else self._files, self._request.text)
             report = self._contract_report(written)
             if rows:
+                hints += tuple(reduce(add, (part.other_types for part in written)).notes())
                 hints += check_paths(self._request, reduce(add, (part.paths for part in written)))
             committed = destination.commit(written)
         except BaseException:
             destination.abort()
             raise
         return replace(_result(destination, committed, written, schema, inference), hints=hints, contract=report)
+
+    def _table_schema(self) -> ShreddingSchema | None:
+        """Return the types of the table that an append keeps; None if it types paths by their new values."""
+        request, destination = self._request, self._destination
+        if request.mode != "append" or request.schema is not None or request.schema_of == "file":
+            return None
+        return None if destination is None else table_schema(destination.data_files(), request.column)
 
     def _contract_report(self, written: Sequence[WrittenSplits]) -> ContractReport | None:
         """Return the violations in all rows; None without a contract. Raises `ContractError` if they end the job."""

@@ -43,7 +43,8 @@ class SeenPaths:
             return
         paths = _paths_of(tape)
         seen = set(paths)
-        self.missing = {path for path in self.missing if _with_elements(path.segments) not in seen}
+        # In place, because other threads remove paths at the same time.
+        self.missing -= {path for path in tuple(self.missing) if _with_elements(path.segments) in seen}
         if self.missing and len(self.other_paths) < _MAX_PATHS:
             self.other_paths.update(paths[1:_MAX_PATHS])
 

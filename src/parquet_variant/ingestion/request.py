@@ -50,6 +50,7 @@ from parquet_variant.support.choices import (
     OnInexact,
     OnViolation,
     OutputFormat,
+    SchemaOf,
     VortexLayout,
 )
 from parquet_variant.tables.table.base import TextKeywords
@@ -68,6 +69,7 @@ class IngestOptions(TextKeywords, total=False):
     readers: str | Iterable[str]
     column: str
     mode: Mode
+    schema_of: SchemaOf
     split_bytes: int | None
     preview: bool
     partition_by: PartitionColumns
@@ -224,7 +226,7 @@ class IngestRequest:
 
     Parameters
     ----------
-    sources, dest, format, schema, policy, column, mode, split_bytes, preview, partition_by, one_file,
+    sources, dest, format, schema, policy, column, mode, schema_of, split_bytes, preview, partition_by, one_file,
     catalog
         As for `pv.ingest`.
     text
@@ -249,6 +251,7 @@ class IngestRequest:
     policy: Policy | None = None
     column: str = "v"
     mode: Mode = "error"
+    schema_of: SchemaOf = "table"
     split_bytes: int | None = None
     preview: bool = False
     partition_by: PartitionBy = field(default_factory=PartitionBy)
@@ -260,6 +263,7 @@ class IngestRequest:
     def __post_init__(self) -> None:
         check_choice("format", self.format, get_args(OutputFormat))
         check_mode(self.mode)
+        check_choice("schema_of", self.schema_of, get_args(SchemaOf))
         if not self.dest:
             raise bad_option("the destination is empty: name a directory, a file or a table")
         if not isinstance(self.column, str) or not self.column:

@@ -26,6 +26,7 @@ from parquet_variant.ingestion.inexact import InexactNumbers
 from parquet_variant.ingestion.option_paths import SeenPaths
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.splits import Split
+from parquet_variant.ingestion.table_types import OtherTypes
 from parquet_variant.io.engine import check_interrupted
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.parallel import in_order
@@ -58,6 +59,8 @@ class TaskPlan:
         The types of strings that were inferred for ``types="auto!"``; None if the options have them.
     paths
         Paths that options name, which the task looks for in its rows.
+    counts_other_types
+        Whether values are counted that do not have the type of the schema, which is the type of the table.
     """
 
     schema: ShreddingSchema
@@ -66,6 +69,7 @@ class TaskPlan:
     fields: tuple[pa.Field, ...] = ()
     string_types: StringTypes | None = None
     paths: frozenset[VariantPath] = frozenset()
+    counts_other_types: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +148,8 @@ class WrittenSplits:
         The violations of the contract.
     paths
         The paths of options that no row has.
+    other_types
+        Counts of values that do not have the type of the table.
     """
 
     files: tuple[StagedFile, ...]
@@ -156,6 +162,7 @@ class WrittenSplits:
     inexact: InexactNumbers = field(default_factory=InexactNumbers)
     broken: ContractCounts = field(default_factory=ContractCounts)
     paths: SeenPaths = field(default_factory=SeenPaths)
+    other_types: OtherTypes = field(default_factory=OtherTypes)
 
 
 def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1) -> ProfiledSplits:
@@ -210,10 +217,11 @@ class SplitRows:
         self.inexact = InexactNumbers()
         self.broken = ContractCounts()
         self.paths = SeenPaths(set(plan.paths))
+        self.other_types = OtherTypes.of(plan.schema) if plan.counts_other_types else OtherTypes()
 
     def __iter__(self) -> Iterator[TaskRows]:
         bad_stream = None
-        all_steps = steps(self.splits, self.text, _shredding(self.plan.schema, self.paths))
+        all_steps = steps(self.splits, self.text, _shredding(self.plan.schema, self.paths, self.other_types))
         with ExitStack() as stack:
             for batch in in_order(call, all_steps, self.plan.threads, read_ahead=True):
                 check_interrupted()
@@ -246,6 +254,7 @@ class SplitRows:
             self.inexact,
             self.broken,
             self.paths,
+            self.other_types,
         )
 
 
@@ -269,13 +278,13 @@ def first_rows(
     return None if step is None else _array(step().result)
 
 
-def _shredding(schema: ShreddingSchema | None, paths: SeenPaths | None = None) -> Pass[Shredded]:
-    return Pass(partial(_shredded_tape, schema, paths), _concatenated)
+def _shredding(schema: ShreddingSchema | None, *observers: SeenPaths | OtherTypes) -> Pass[Shredded]:
+    return Pass(partial(_shredded_tape, schema, observers), _concatenated)
 
 
-def _shredded_tape(schema: ShreddingSchema | None, paths: SeenPaths | None, tape: Tape) -> Shredded:
-    if paths is not None:
-        paths.look(tape)
+def _shredded_tape(schema: ShreddingSchema | None, observers: Sequence[SeenPaths | OtherTypes], tape: Tape) -> Shredded:
+    for observer in observers:
+        observer.look(tape)
     return shredded_rows(tape, schema=schema, per_batch=True)
 
 

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 FileMode: TypeAlias = Literal["error", "overwrite"]
 # The format of the input, what to do with a line that is not JSON, and the format of the output.
+SchemaOf: TypeAlias = Literal["table", "file"]
 InputFormat: TypeAlias = Literal["auto", "ndjson", "array", "documents", "csv"]
 OnError: TypeAlias = Literal["fail", "quarantine", "null"]
 OnInexact: TypeAlias = Literal["report", "fail"]

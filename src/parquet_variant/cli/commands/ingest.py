@@ -22,7 +22,7 @@ from parquet_variant.cli.options.common import (
     Threads,
     WriterOptions,
 )
-from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, VortexLayout
+from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, VortexLayout
 
 if TYPE_CHECKING:
     from parquet_variant.cli.output import Progress
@@ -82,6 +82,9 @@ def command(
         OutputFormat, typer.Option("--format", help="Write Parquet files, a Delta or Iceberg table, or Vortex files.")
     ] = "parquet",
     mode: Annotated[Mode, typer.Option(help="If DEST has data: fail, append, overwrite, or do nothing.")] = "error",
+    schema_of: Annotated[
+        SchemaOf, typer.Option(help="Appends: keep the types of the table, or type paths by the new values.")
+    ] = "table",
     preview: Annotated[
         bool, typer.Option("--preview", help="New Delta tables: use the feature name variantShredding-preview.")
     ] = False,
@@ -119,6 +122,7 @@ def command(
             sample=sample,
             column=column or _variant_column(json.json_column),
             mode=mode,
+            schema_of=schema_of,
             preview=preview,
             partition_by=partition_by or (),
             one_file=_is_one_file(dest, into, mode) and not partition_by,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 from urllib.parse import unquote
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import DeltaError
+from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destinations.table import TableDestination
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.io.commit_journal import TEMPORARY
@@ -18,6 +20,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import Mode
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import Add
+from parquet_variant.tables.delta.reading.read import parquet_files
 from parquet_variant.tables.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
 from parquet_variant.tables.delta.writing.data_files import WritePlan, is_data_file_name
 from parquet_variant.tables.delta.writing.write import commit_files, plan
@@ -31,6 +34,10 @@ class DeltaDestination(TableDestination):
     def __init__(self, request: IngestRequest, current: Snapshot | None) -> None:
         super().__init__(request, request.dest)
         self._current, self._is_new = current, current is None
+
+    def data_files(self) -> Sequence[ParquetSource]:
+        """Return the files of the newest version."""
+        return () if self._current is None else parquet_files(self._current)
 
     def _plan_table(self, columns: pa.Schema) -> None:
         storage, request = open_storage(self.dest), self._request

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destinations.table import TableDestination
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.io.filesystems import absolute
@@ -17,6 +19,7 @@ from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties, find_table
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
+from parquet_variant.tables.iceberg.reading.planning import parquet_files
 from parquet_variant.tables.iceberg.reading.snapshot import newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.create import TableDefinition, new_table
@@ -37,6 +40,10 @@ class IcebergDestination(TableDestination):
     def bad_records_path(self) -> str:
         """The directory of quarantined lines."""
         return super().bad_records_path.replace(self.dest.rstrip("/"), self._location.rstrip("/"), 1)
+
+    def data_files(self) -> Sequence[ParquetSource]:
+        """Return the files of the newest snapshot."""
+        return () if self._table is None else parquet_files(newest_snapshot(self._table))
 
     def _plan_table(self, columns: pa.Schema) -> None:
         catalog, identifier = find_table(self._request.dest, self._request.catalog)

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.ingestion.destination import Destination, FileDestination, move_file
-from parquet_variant.ingestion.partition_by import PartitionBy, check_derived_values
+from parquet_variant.ingestion.partition_by import PartitionBy, check_derived_values, existing_partitions
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
@@ -130,6 +131,10 @@ class ParquetFileDestination(FileDestination):
 
 class ParquetDirectory(Destination):
     """A directory of Parquet files, which may be partitioned."""
+
+    def data_files(self) -> Sequence[ParquetSource]:
+        """Return the files of the directory."""
+        return () if existing_partitions(self.dest) is None else locate(self.dest)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
         """Make the files of all tasks visible, unless a partition column of the directory has no value in any row."""
