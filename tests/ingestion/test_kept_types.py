@@ -66,7 +66,8 @@ def test_single_values_that_the_sample_does_not_show_are_counted(tmp_path: Path)
     result = pv.ingest(_lines(tmp_path / "b.ndjson", rows), table, mode="append")
     counts = [hint.partition(" do")[0].partition(" does")[0] for hint in result.hints]
     assert counts == ["1 string and 1 object at $.a.n", "1 string and 1 array at $.b[*]", "1 string at $.ok"]
-    assert pv.parquet.read(table).to_pylist()[50:] == rows
+    found = pv.parquet.read(table).to_pylist()
+    assert len(found) == 100 and all(row in found for row in rows)
 
 
 def test_the_types_of_most_rows_count_in_a_table_with_several(tmp_path: Path) -> None:
