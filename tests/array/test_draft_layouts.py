@@ -17,8 +17,7 @@ from parquet_variant.arrays.draft_columns import (
     final_of_draft_object,
     final_of_draft_paths,
 )
-from parquet_variant.arrays.final_columns import shredded_final
-from parquet_variant.arrays.remapping import Undecided
+from parquet_variant.arrays.final_columns import Undecided, shredded_final
 from parquet_variant.arrays.storages import shredded_storage, unshredded_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant

@@ -12,7 +12,7 @@ from parquet_variant import Variant, testing
 from parquet_variant.encoding.header import array_bytes, object_bytes, uint_width
 from parquet_variant.encoding.metadata import EMPTY_METADATA, decode_metadata, encode_metadata
 from parquet_variant.encoding.validate import find_faults
-from parquet_variant.testing.layouts import Layout
+from parquet_variant.testing.strategies import Layout
 
 _VALUE = Variant.from_python({"a": [1, "x", None], "b": {"é": 2.5, "": True}, "zz": "s" * 70})
 

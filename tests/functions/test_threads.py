@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ops.columns import in_slices
+from parquet_variant.ops.columns import arguments
 
 ROWS = 3000
 SCHEMA = "a bigint, b struct<c: string>, l array<bigint>"
@@ -17,7 +17,7 @@ SCHEMA = "a bigint, b struct<c: string>, l array<bigint>"
 
 @pytest.fixture(autouse=True)
 def every_column_is_large(monkeypatch):
-    monkeypatch.setattr(in_slices, "MIN_SLICE_BYTES", 1 << 10)
+    monkeypatch.setattr(arguments, "MIN_SLICE_BYTES", 1 << 10)
 
 
 def text(number):

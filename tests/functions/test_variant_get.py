@@ -16,7 +16,7 @@ import parquet_variant as pv
 from parquet_variant import testing
 from parquet_variant.encoding.cast import cast_variant
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.testing.layouts import Layout, lay_out
+from parquet_variant.testing.strategies import Layout, lay_out
 
 TARGETS = [
     pa.bool_(),

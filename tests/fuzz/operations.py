@@ -8,7 +8,7 @@ from typing import Any
 
 import parquet_variant as pv
 from fuzz.samples import random_ddl
-from parquet_variant.ops.columns.arrow_input import as_variant_array
+from parquet_variant.ops.columns.arguments import as_variant_array
 
 __all__ = ["OPERATIONS", "ended"]
 

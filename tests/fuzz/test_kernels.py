@@ -25,7 +25,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.reference import storages as reference
 from parquet_variant.layouts.reference.storages import rows_of_array
 from parquet_variant.layouts.reference.trees import bytes_of, check_disjoint
-from parquet_variant.ops.editing import apply_edits
+from parquet_variant.ops.value_edits import apply_edits
 
 SCHEMAS = [
     "struct<a bigint, b string>",

@@ -16,7 +16,7 @@ import atexit, sys
 sys.argv = ["variant", *{words!r}]
 from parquet_variant.cli.__main__ import run
 unwanted = (
-    "pyarrow.compute", "parquet_variant.ingestion.sources.chunks", "parquet_variant.encoding.cast.nested", "zoneinfo",
+    "pyarrow.compute", "parquet_variant.ingestion.sources.chunks", "parquet_variant.encoding.cast.values", "zoneinfo",
     "parquet_variant.kernels.shredding.shred_tape", "sqlglot.dialects.spark", "parquet_variant.files.vortex.scanning",
 )
 loaded = lambda: [name for name in unwanted if name in sys.modules]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.files.vortex import RangeStatistics, collect_statistics
-from parquet_variant.ops.get_variant_element import get_variant_element
+from parquet_variant.ops.variant_get import get_variant_element
 from parquet_variant.query.predicate import Compare, bind, evaluate
 from parquet_variant.testing import shredding_schemas, variants
 

@@ -10,7 +10,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.cli.app import main
 from parquet_variant.files.vortex.library import open_file
-from parquet_variant.interop.json_rows import json_rows
+from parquet_variant.interop.display import json_rows
 
 pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
 

@@ -3,7 +3,7 @@
 Draft ``object`` has the same typed columns as the final layout under other names. Draft ``paths`` stores in the one
 ``value`` at the top what the final layout stores in the ``value`` of every group, so that it is gathered from the
 groups or distributed to them. Leaves rows that the columns do not decide to the scalar reference (`Undecided`), and
-calling the kernels that rewrite values to `remapping`.
+calling the kernels that rewrite values to `final_columns`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.final_columns import assembled_storage, shredded_final
-from parquet_variant.arrays.parts import columns_of, metadata_of_all, metadata_parts
-from parquet_variant.arrays.remapping import (
+from parquet_variant.arrays.final_columns import (
     Spans,
     Undecided,
+    assembled_storage,
     dictionary_names,
     remapped,
+    shredded_final,
     spans_of,
     split_combined,
     undecided_if,
     with_minimal_metadata,
 )
+from parquet_variant.arrays.parts import columns_of, metadata_of_all, metadata_parts
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of

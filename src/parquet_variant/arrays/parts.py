@@ -1,15 +1,15 @@
-"""The parts of storage structs as kernels read them, and helpers for Arrow tables.
+"""The parts of storage structs as kernels read them, and helpers for Arrow tables and for single rows.
 
 Owns the conversion of the forms of a Variant column (dictionary- or run-end-encoded metadata; plain, large and view
 binaries; slices) to the form that kernels read, and building unshredded storages from such parts; empty tables, columns
-as one array, and fields of structs, where pyarrow fails or copies. Leaves the allowed content of a storage to `schema`,
-and its meaning to `VariantArray`.
+as one array, and fields of structs, where pyarrow fails or copies; and functions of one value, applied to the rows that
+a kernel does not decide. Leaves the allowed content of a storage to `layouts`, and its meaning to `VariantArray`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.encoding.cast.forms import in_form, plain_form, without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA, encode_metadata
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy, scalar, to_numpy
 from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.support import arrow_compute as pc
@@ -248,3 +248,47 @@ def nested_array(table: pa.Table, path: Sequence[str]) -> pa.Array:
     for name in path[1:]:
         array = pc.struct_field(array, [name])
     return array
+
+
+T = TypeVar("T")
+
+
+def row_by_row(rows: Iterable[int], of_row: Callable[[int], T], *, null_on_error: bool = False) -> list[T | None]:
+    """Return the result of a function for each row number.
+
+    With ``null_on_error``, the result is None for rows for which it raises; otherwise the first error is raised, with
+    its row.
+
+    >>> from parquet_variant.encoding.variant import Variant
+    >>> values = [Variant.from_python(1), Variant(b"", b"")]
+    >>> row_by_row(range(2), lambda row: values[row].to_json(), null_on_error=True)
+    ['1', None]
+    """
+    results: list[T | None] = []
+    for row in rows:
+        try:
+            results.append(of_row(row))
+        except VariantError as error:
+            if not null_on_error:
+                error.row = row
+                raise
+            results.append(None)
+    return results
+
+
+def with_fallback_rows(
+    storage: pa.StructArray,
+    refused: npt.NDArray[Any],
+    by_fallback: Callable[[int], pa.StructArray],
+    *,
+    null_on_error: bool = False,
+) -> pa.StructArray:
+    """Return a storage made by a kernel with its refused rows replaced; the function returns the storage of one row."""
+    rows = np.flatnonzero(refused)
+    if not len(rows):
+        return storage
+    pieces = row_by_row(rows.tolist(), lambda row: by_fallback(row).cast(storage.type), null_on_error=null_on_error)
+    pieces = [pa.nulls(1, storage.type) if piece is None else piece for piece in pieces]
+    positions = np.arange(len(storage))
+    positions[rows] = len(storage) + np.arange(len(rows))
+    return pa.concat_arrays([storage, *pieces]).take(from_numpy(positions))

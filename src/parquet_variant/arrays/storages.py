@@ -31,8 +31,8 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: L
     if layout == "final":
         return shredded_final(storage, schema)
     from parquet_variant.arrays.draft_columns import draft_object_of_final, draft_paths_of_final
+    from parquet_variant.arrays.final_columns import Undecided
     from parquet_variant.arrays.parts import variants_of
-    from parquet_variant.arrays.remapping import Undecided
     from parquet_variant.layouts.reference import storages as scalar
 
     try:
@@ -63,8 +63,8 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
     if layout == "final":
         return unshredded_final(storage, on_conflict)
     from parquet_variant.arrays.draft_columns import final_of_draft_object, final_of_draft_paths
+    from parquet_variant.arrays.final_columns import Undecided
     from parquet_variant.arrays.parts import metadata_parts
-    from parquet_variant.arrays.remapping import Undecided
     from parquet_variant.kernels.shredding.schema_table import schema_table
     from parquet_variant.layouts.reference import storages as scalar
 

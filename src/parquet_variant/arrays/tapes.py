@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import binary_parts, metadata_parts, valid_bytes, variants_of
-from parquet_variant.arrays.row_by_row import row_by_row
+from parquet_variant.arrays.parts import binary_parts, metadata_parts, row_by_row, valid_bytes, variants_of
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.encoding.scalars import MAX_SCALE, MICROS_PER_DAY
 from parquet_variant.errors import MalformedVariantError, VariantError

@@ -29,7 +29,7 @@ def print_json(value: Any) -> None:
 
 def print_json_rows(table: pa.Table) -> None:
     """Print the rows of a table as compact JSON objects, one per line, with all digits of numbers."""
-    from parquet_variant.interop.json_rows import json_rows
+    from parquet_variant.interop.display import json_rows
 
     for text in json_rows(table):
         sys.stdout.write(f"{text}\n")
@@ -37,9 +37,9 @@ def print_json_rows(table: pa.Table) -> None:
 
 def print_json_values(column: pa.Array, field: pa.Field) -> None:
     """Print the values of a column as JSON, one per line."""
-    from parquet_variant.interop.json_rows import json_texts
+    from parquet_variant.interop.display import field_json
 
-    sys.stdout.writelines(f"{text}\n" for text in json_texts(column, field))
+    sys.stdout.writelines(f"{text}\n" for text in field_json(column, field))
 
 
 def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:

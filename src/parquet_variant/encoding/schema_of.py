@@ -1,6 +1,6 @@
 """The type of a value as Spark's ``schema_of_variant`` returns it, and the merging of types.
 
-Owns the types (`SparkType`), their merging and their text. Leaves columns to `ops.schema_of_variant`.
+Owns the types (`SparkType`), their merging and their text. Leaves columns to `ops.value_types`.
 
 Exact numbers merge to the decimal that holds both, or to DOUBLE if that would have more than 38 digits; types that have
 no common type merge to VARIANT. Merging is commutative and associative, so that the order of rows does not matter.

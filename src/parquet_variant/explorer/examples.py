@@ -17,7 +17,7 @@ from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
-from parquet_variant.ops.to_json import to_json
+from parquet_variant.ops.conversions import to_json
 from parquet_variant.path import WILDCARD, Segment
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 

@@ -28,8 +28,8 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.inference.slow_paths import slow_paths
 from parquet_variant.layouts.parquet_reader import open_parquet
+from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.parse_json import parse_json
-from parquet_variant.ops.to_json import to_json
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.path import Segment, VariantPath
 

@@ -20,7 +20,7 @@ from parquet_variant.ingestion.csv_tables import TypesOfStrings, csv_tables, wit
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, TablePart
-from parquet_variant.interop.table_of import table_of
+from parquet_variant.interop.tables import table_of
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
 from parquet_variant.support import arrow_compute as pc
 

@@ -37,7 +37,7 @@ from parquet_variant.ingestion.formats.layout import TextLayout, option_name
 from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
 from parquet_variant.ingestion.sources.line_chunks import CHUNK_BYTES
-from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.interop.tables import is_rows, table_of
 from parquet_variant.io.filesystems import path_text, path_texts
 from parquet_variant.io.staging import check_mode
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

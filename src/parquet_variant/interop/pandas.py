@@ -18,11 +18,9 @@ from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.variant_array import VariantArray, is_one_value, refuse_one_value
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, check_choice
-from parquet_variant.ops.python_objects import from_python
-from parquet_variant.ops.schema_of_variant import schema_of_variant_agg
-from parquet_variant.ops.to_json import to_json
+from parquet_variant.ops.conversions import from_python, to_json
+from parquet_variant.ops.value_types import schema_of_variant_agg, variant_type
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.ops.variant_type import variant_type
 from parquet_variant.support.choices import Errors
 
 

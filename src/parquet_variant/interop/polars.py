@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.ops.columns.target_type import as_target, result_type, value_target
-from parquet_variant.ops.to_json import to_json
+from parquet_variant.ops.conversions import to_json
+from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.ops.variant_type import variant_type
 from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import Errors
 

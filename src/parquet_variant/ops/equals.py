@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import metadata_parts
-from parquet_variant.arrays.row_by_row import row_by_row
+from parquet_variant.arrays.parts import metadata_parts, row_by_row
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.operations.equals import compare_rows
-from parquet_variant.ops.columns.arrow_input import as_variant_array
+from parquet_variant.ops.columns.arguments import as_variant_array
 from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows
 from parquet_variant.ops.columns.null_on_error import check_errors, or_none
 from parquet_variant.support import arrow_compute as pc

@@ -22,8 +22,8 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, SchemaError, check_choice
 from parquet_variant.kernels.arrow_buffers import row_chunks
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.columns import in_slices
-from parquet_variant.ops.columns.arrow_input import as_arrow
+from parquet_variant.ops.columns import arguments
+from parquet_variant.ops.columns.arguments import as_arrow
 from parquet_variant.ops.columns.null_on_error import check_errors, or_none
 from parquet_variant.support.choices import Errors
 
@@ -247,12 +247,12 @@ def _in_threads(
 ) -> Iterator[Result]:
     """Return the parsed row ranges, parsed by several threads if there is enough text."""
     total = int(offsets[-1] - offsets[0])
-    if threads is None and total < 2 * in_slices.MIN_SLICE_BYTES:
+    if threads is None and total < 2 * arguments.MIN_SLICE_BYTES:
         return map(parse_rows, row_chunks(offsets, _CHUNK_BYTES))
     from parquet_variant.io.parallel import in_order, thread_count
 
     workers = thread_count(threads)
-    chunk_bytes = min(max(-(-total // workers), in_slices.MIN_SLICE_BYTES), _CHUNK_BYTES // workers)
+    chunk_bytes = min(max(-(-total // workers), arguments.MIN_SLICE_BYTES), _CHUNK_BYTES // workers)
     return in_order(parse_rows, row_chunks(offsets, chunk_bytes), workers)
 
 

@@ -17,8 +17,7 @@ from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.columns.arrow_input import as_variant_array
-from parquet_variant.ops.columns.in_slices import joined_slices
+from parquet_variant.ops.columns.arguments import as_variant_array, joined_slices
 from parquet_variant.support.choices import Layout, OnConflict
 
 

@@ -22,7 +22,7 @@ from parquet_variant.kernels.operations.validate import mark_valid_dictionaries,
 from parquet_variant.kernels.values.name_tables import name_table
 from parquet_variant.kernels.values.reading import EncodedValues
 from parquet_variant.layouts.storage_shape import is_list
-from parquet_variant.ops.columns.arrow_input import as_variant_array
+from parquet_variant.ops.columns.arguments import as_variant_array
 from parquet_variant.ops.columns.column_slots import faulty_slots
 from parquet_variant.path import VariantPath
 

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.arrays.row_by_row import row_by_row
+from parquet_variant.arrays.parts import row_by_row
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
-from parquet_variant.ops.columns.arrow_input import as_variant_array
+from parquet_variant.ops.columns.arguments import as_variant_array
 from parquet_variant.ops.columns.null_on_error import check_errors, only_rows
 from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.ops.validate import sound_rows

@@ -31,7 +31,7 @@ from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.tapes.tape import Tape
-from parquet_variant.ops.cast_to_variant import cast_to_variant
+from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.path import VariantPath
 from parquet_variant.quality.footer_proof import FooterProof
 from parquet_variant.quality.footers import FileFacts, file_facts, read_footer

@@ -19,8 +19,8 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.ops.variant_type import variant_type
 from parquet_variant.path import WILDCARD, Segment, VariantPath, is_within
 from parquet_variant.quality.findings import Example, Finding
 from parquet_variant.quality.summaries import PathSummary, Summary

@@ -26,7 +26,7 @@ from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import read_arrays
-from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.interop.tables import is_rows, table_of
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.hive import Partition
 from parquet_variant.quality.footers import read_footer

@@ -114,9 +114,8 @@ VARIANT_FUNCTIONS = {"is_variant_null": pa.bool_(), "schema_of_variant": pa.stri
 
 
 def _apply_function(name: str, storage: pa.Array) -> pa.Array:
-    from parquet_variant.ops.is_variant_null import is_variant_null
-    from parquet_variant.ops.schema_of_variant import schema_of_variant
-    from parquet_variant.ops.to_json import to_json
+    from parquet_variant.ops.conversions import to_json
+    from parquet_variant.ops.value_types import is_variant_null, schema_of_variant
 
     functions: dict[str, Any] = {
         "is_variant_null": is_variant_null, "schema_of_variant": schema_of_variant, "to_json": to_json

@@ -16,8 +16,8 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.layouts.primitive_types import DDL_NAMES
+from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.parse_json import parse_json
-from parquet_variant.ops.to_json import to_json
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant, to_spark
 from parquet_variant.spark.task_errors import one_line

@@ -19,8 +19,7 @@ import pyarrow.csv as pa_csv
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError
-from parquet_variant.interop.display import display_texts
-from parquet_variant.interop.json_rows import holds_variants, is_variant, json_rows, nested_texts
+from parquet_variant.interop.display import display_texts, holds_variants, is_variant, json_rows, nested_texts
 from parquet_variant.io.temporaries import atomic_file
 
 FORMATS = {

@@ -16,9 +16,9 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import in_form, with_fields
 from parquet_variant.errors import VariantError
-from parquet_variant.interop.arrow_result import ArrowResult
 from parquet_variant.interop.display import display_texts
-from parquet_variant.ops.to_json import to_json
+from parquet_variant.interop.tables import ArrowResult
+from parquet_variant.ops.conversions import to_json
 from parquet_variant.sql_query.kinds import holds_variants, is_variant
 
 _SHOWN_ROWS = 20

@@ -21,7 +21,7 @@ from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.ingestion.csv_tables import read_csv
 from parquet_variant.ingestion.formats.csv_rows import is_csv
-from parquet_variant.interop.table_of import table_of
+from parquet_variant.interop.tables import table_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.path import VariantPath

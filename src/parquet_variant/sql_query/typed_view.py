@@ -17,7 +17,7 @@ from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, check_choice
-from parquet_variant.interop.arrow_result import ArrowResult
+from parquet_variant.interop.tables import ArrowResult
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected

@@ -19,7 +19,7 @@ from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.operations import get
 from parquet_variant.ops.columns.extract_path import extract_variant
 from parquet_variant.ops.columns.value_positions import ValuePositions
-from parquet_variant.ops.variant_type import variant_type
+from parquet_variant.ops.value_types import variant_type
 from parquet_variant.path import VariantPath
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ID, TYPES, PrimitiveId, VariantType

@@ -17,16 +17,12 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.ops.cast_to_variant import cast_to_variant
-from parquet_variant.ops.columns.equal_forms import equal_forms
-from parquet_variant.ops.columns.sort_keys import keys_of_number_texts, sort_keys
-from parquet_variant.ops.is_variant_null import is_variant_null
+from parquet_variant.ops.columns.sort_keys import equal_forms, keys_of_number_texts, sort_keys
+from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.parse_json import parse_json
-from parquet_variant.ops.schema_of_variant import schema_of_variant, schema_of_variant_agg
-from parquet_variant.ops.to_json import to_json
 from parquet_variant.ops.value_edits import variant_normalize
+from parquet_variant.ops.value_types import is_variant_null, schema_of_variant, schema_of_variant_agg, variant_type
 from parquet_variant.ops.variant_explode import variant_explode
-from parquet_variant.ops.variant_type import variant_type
 from parquet_variant.sql_query.batches import plain_variants
 from parquet_variant.sql_query.containers import keys_of_objects, sizes_of
 from parquet_variant.sql_query.containment import contains_each

@@ -20,7 +20,7 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, TableError, bad_option, check_mapping
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.interop.tables import is_rows, table_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.support.choices import DEFAULT_COMPRESSION

@@ -13,7 +13,13 @@ Examples
 >>> test_round_trip()
 """
 
-from parquet_variant.testing.layouts import lay_out
-from parquet_variant.testing.strategies import json_texts, mutated_variants, python_values, shredding_schemas, variants
+from parquet_variant.testing.strategies import (
+    json_texts,
+    lay_out,
+    mutated_variants,
+    python_values,
+    shredding_schemas,
+    variants,
+)
 
 __all__ = ["json_texts", "lay_out", "mutated_variants", "python_values", "shredding_schemas", "variants"]

@@ -114,7 +114,7 @@ def _parts_of_tables(
 
     from parquet_variant.arrays.parts import nested_array
     from parquet_variant.errors import VariantFileError
-    from parquet_variant.interop.json_rows import is_variant
+    from parquet_variant.interop.display import is_variant
 
     for file, table in tables:
         if names is None and (len(table.schema) > 1 or not is_variant(table.schema.field(0))):

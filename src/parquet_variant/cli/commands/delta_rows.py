@@ -188,7 +188,7 @@ def _source_rows(source: str, column: str) -> Any:
     from parquet_variant.ingestion.csv_tables import read_csv
     from parquet_variant.ingestion.formats.csv_rows import is_csv
     from parquet_variant.ingestion.ingest import read_json
-    from parquet_variant.interop.table_of import table_of
+    from parquet_variant.interop.tables import table_of
     from parquet_variant.tables import delta, iceberg
     from parquet_variant.tables.opening import is_delta, is_iceberg, is_json
 

@@ -293,8 +293,7 @@ def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
     import pyarrow as pa
 
     from parquet_variant.cli.output import print_grid, print_json_rows
-    from parquet_variant.interop.display import display_texts
-    from parquet_variant.interop.json_rows import nested_texts
+    from parquet_variant.interop.display import display_texts, nested_texts
 
     if as_json:
         for part in parts:

@@ -38,7 +38,7 @@ def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", sa
     parquet_variant.errors.CastError: cannot cast int16 300 to int8: use errors="null" to get null instead
     """
     # Imported here because most columns are cast by kernels.
-    from parquet_variant.encoding.cast.nested import array_of_raw, cast_raw
+    from parquet_variant.encoding.cast.values import array_of_raw, cast_raw
 
     target_of(target)  # the error names the type itself, not its plain form
     compiled = target_of(plain_form(target))

@@ -23,7 +23,7 @@ from parquet_variant.arrays.parts import columns_of
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.columns.arrow_input import as_variant_array
+from parquet_variant.ops.columns.arguments import as_variant_array
 from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.path import VariantPath
 

@@ -18,10 +18,10 @@ from parquet_variant.errors import JsonError, SchemaError, VariantError
 from parquet_variant.files.vortex.dtype import final_variant
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.columns.arrow_input import as_arrow
+from parquet_variant.ops.columns.arguments import as_arrow
+from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
-from parquet_variant.ops.to_json import to_json
 from parquet_variant.support import arrow_compute as pc
 
 AnyPolicy: TypeAlias = "str | Policy | ShreddingSchema"

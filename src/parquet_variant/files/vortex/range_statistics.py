@@ -28,7 +28,7 @@ from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.inference.statistics import TEXT_LENGTH, lower_text, upper_text
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.ops.columns.target_type import as_target
-from parquet_variant.ops.get_variant_element import get_variant_element
+from parquet_variant.ops.variant_get import get_variant_element
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Compare, Operator, Predicate, bind, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match

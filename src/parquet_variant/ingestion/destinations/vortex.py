@@ -26,7 +26,7 @@ from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, TaskRows, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
-from parquet_variant.ops.columns.arrow_input import as_arrow
+from parquet_variant.ops.columns.arguments import as_arrow
 from parquet_variant.support.choices import FileMode
 
 

@@ -2,7 +2,7 @@
 
 Owns null instead of an error for one value (`or_none`) and for whole columns, where invalid rows are found by halving,
 because a few among many are the usual case; and replacing the rows that a kernel refused. Rows that are processed
-individually are left to `arrays.row_by_row`.
+individually are left to `arrays.parts`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.row_by_row import row_by_row
+from parquet_variant.arrays.parts import row_by_row
 from parquet_variant.arrays.storages import unshredded_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.kernels.arrow_buffers import bitmap, from_numpy
-from parquet_variant.ops.columns.arrow_input import as_variant_array
+from parquet_variant.ops.columns.arguments import as_variant_array
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
 from parquet_variant.types import MAX_OFFSET

@@ -70,7 +70,7 @@ def only_lossless(slots: ScalarSlots, target: Target) -> ScalarSlots:
 
 
 def _representable(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
-    from parquet_variant.encoding.cast.scalars import NANOS_OF
+    from parquet_variant.encoding.cast.values import NANOS_OF
 
     holds = np.zeros(len(slots), np.bool_)
     for kind in _KINDS[target.family]:
@@ -238,8 +238,7 @@ def _scalars_by_fallback(
     base: pa.Array,
 ) -> pa.Array:
     """Cast scalars; ``keys`` identify the values: their bytes if they have a kind, else the keys of `_pack_slots`."""
-    from parquet_variant.encoding.cast.nested import array_of_raw, no_cast
-    from parquet_variant.encoding.cast.scalars import cast_scalar
+    from parquet_variant.encoding.cast.values import array_of_raw, cast_scalar, no_cast
 
     encoded = keys.dictionary_encode()
     results: list[Any] = [None] * len(encoded.dictionary)
@@ -258,7 +257,7 @@ def _nested_by_fallback(
     slots: ScalarSlots, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
 ) -> pa.Array:
     """Cast arrays and objects."""
-    from parquet_variant.encoding.cast.nested import array_of_raw, cast_raw
+    from parquet_variant.encoding.cast.values import array_of_raw, cast_raw
 
     if not options.safe and not target.children and target.family not in ("string", "struct"):
         return base  # arrays and objects have no cast to a scalar

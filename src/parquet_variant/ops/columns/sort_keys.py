@@ -3,7 +3,8 @@
 Owns the one order of Variants: boolean < number < string < binary < date < time < timestamp < timestamp_ntz < uuid <
 array < object. Numbers compare by value, whatever their width (``1``, ``1.0`` and ``1e0`` are equal); a float or double
 is the number that its JSON shows, and NaN is above every number. Timestamps of both units compare by instant. Arrays
-compare element by element, objects by their fields in the order of their names. Null has no key.
+compare element by element, objects by their fields in the order of their names. Null has no key. Owns also the form
+that equal values share, for aggregates that compare values for equality and return them, such as ``mode``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import END, KEY, walk
+from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.ops.columns.json_text import json_column
 from parquet_variant.support import arrow_compute as pc
@@ -256,3 +258,47 @@ def _payload(kind: VariantType, raw: Any, is_inside: bool) -> bytes:
 def _with_end(data: bytes) -> bytes:
     """Mark the end of a string so that a prefix sorts first, and no byte of the string looks like the end."""
     return data.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
+
+
+def equal_forms(values: VariantArray) -> VariantArray:
+    """Return the form of each value; SQL NULL for Variant null.
+
+    Numbers become the narrowest integer or decimal of their value, also inside arrays and objects.
+
+    >>> import parquet_variant as pv
+    >>> pv.to_json(equal_forms(pv.parse_json(["1", "1.0", "1e0", "[1.50]", "null", '"a"']))).to_pylist()
+    ['1', '1', '1', '[1.5]', None, '"a"']
+    """
+    return VariantArray.from_variants(
+        [
+            None if value is None or value.type == VariantType.NULL else _form(value.metadata, value.value)
+            for value in values
+        ]
+    )
+
+
+@lru_cache(maxsize=1 << 16)
+def _form(metadata: bytes, value: bytes) -> Variant:
+    return Variant.from_python(_equal_object(Variant(metadata, value).to_python()))
+
+
+def _equal_object(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_equal_object(element) for element in value]
+    if isinstance(value, dict):
+        return {key: _equal_object(part) for key, part in value.items()}
+    if isinstance(value, (float, Decimal)):
+        return _equal_number(value)
+    return value
+
+
+def _equal_number(value: float | Decimal) -> Any:
+    number = Decimal(repr(value)) if isinstance(value, float) else value
+    if not number.is_finite():
+        return value
+    exact: int | Decimal = int(number) if number == number.to_integral_value() else number.normalize()
+    try:
+        Variant.from_python(exact)
+    except VariantError:  # more digits than a decimal has
+        return float(value)
+    return exact

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
+from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.equals import equals
-from parquet_variant.ops.to_json import to_json
 from parquet_variant.quality.compatibility.subject import Subject
 from parquet_variant.support import arrow_compute as pc
 

@@ -1,7 +1,7 @@
 """``is_integer``, ``as_integer`` and the like: tests of the type of a value, and values of one type.
 
 Owns the names, as Snowflake has them, and the types that each one accepts. Leaves types of values to
-`ops.variant_type`, and casts to `values`.
+`ops.value_types`, and casts to `values`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, check_mapping
-from parquet_variant.ops.cast_to_variant import cast_to_variant
+from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.ops.value_edits import variant_set
 from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns, read_expression

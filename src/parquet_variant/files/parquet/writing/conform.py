@@ -1,7 +1,7 @@
 """Conversion of input data to the form of a file: names, nullability and types of the groups of Variants.
 
 Owns the storage type of every Variant, at the top level or in structs, lists and maps, and their schema paths. Leaves
-the kinds of input data to `interop.table_of`. Values are not decoded.
+the kinds of input data to `interop.tables`. Values are not decoded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from parquet_variant.encoding.cast.forms import in_form, plain_form, without_enc
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.writing.nested import Place, map_variants
-from parquet_variant.interop.table_of import table_of
+from parquet_variant.interop.tables import table_of
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.depth_limits import depth_limit
 from parquet_variant.ops.shred_variant import limited_depth

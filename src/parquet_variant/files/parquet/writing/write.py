@@ -16,7 +16,7 @@ from parquet_variant.errors import check_choice
 from parquet_variant.files.parquet.writing.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.options import WriterKeywords
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.interop.table_of import table_of
+from parquet_variant.interop.tables import table_of
 from parquet_variant.io.staging import recover
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.interop.table_of import table_of
+from parquet_variant.interop.tables import table_of
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.tables.changes.merge_run import Merge
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption

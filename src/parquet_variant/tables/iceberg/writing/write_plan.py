@@ -22,7 +22,7 @@ from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.reading.read_table import plain_storage
 from parquet_variant.files.parquet.writing.nested import map_variants
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.interop.table_of import table_of
+from parquet_variant.interop.tables import table_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property

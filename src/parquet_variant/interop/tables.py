@@ -1,12 +1,15 @@
-"""Rows of any supported form as one Arrow table with marked Variant columns.
+"""Rows of any supported form as one Arrow table with marked Variant columns, and tables in other forms.
 
-Owns the supported forms: columns by name, Arrow tables and batches, data frames of pandas and polars, relations of
-DuckDB, and any object that exports an Arrow stream. Leaves requirements of files and tables to their writers.
+Owns the supported forms of input: columns by name, Arrow tables and batches, data frames of pandas and polars,
+relations of DuckDB, and any object that exports an Arrow stream; the methods of tabular results (`ArrowResult`); and
+registering an array with DuckDB. Leaves requirements of files and tables to their writers, and columns of Variants to
+`interop.pandas` and `interop.polars`.
 """
 
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +28,7 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_ta
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import chunks_in_form, in_form, plain_form, without_null_entries
 from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.support.lazy_names import optional_libraries
 
 
 def table_of(data: Any) -> pa.Table:
@@ -159,3 +163,68 @@ def _of_columns(columns: Mapping[str, Any]) -> pa.Table:
         lengths = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
     return variant_table(columns)
+
+
+class ArrowResult(ABC):
+    """A table that can be read as pyarrow, polars, pandas or Python objects."""
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a pyarrow table."""
+
+    def to_polars(self) -> Any:
+        """Return the rows as a polars data frame; Variant columns have a ``.variant`` namespace."""
+        with optional_libraries("to_polars"):
+            import polars
+
+            import parquet_variant.interop.polars  # noqa: F401 - registers the namespace
+        return polars.from_arrow(self.to_arrow())
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas data frame; Variant columns have the dtype ``variant``."""
+        table = self.to_arrow()
+        variants = [field.name for field in table.schema if is_variant_field(field)]
+        with optional_libraries("to_pandas"):
+            frame = table.drop_columns(variants).to_pandas()
+        for number, name in enumerate(table.column_names):
+            if name in variants:
+                frame.insert(number, name, VariantArray.from_arrow(table, name).to_pandas(name))
+        return frame
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return the rows as dicts; Variants are Python objects."""
+        table = self.to_arrow()
+        columns = [
+            VariantArray.from_arrow(table, field.name).to_pylist()
+            if is_variant_field(field)
+            else table[field.name].to_pylist()
+            for field in table.schema
+        ]
+        return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def to_duckdb(array: VariantArray, connection: Any, name: str, column: str = "v") -> Any:
+    """Register an array as a relation with one VARIANT column.
+
+    Parameters
+    ----------
+    connection
+        A connection of DuckDB 1.4 or newer.
+    name, column
+        Names of the relation and of its column.
+
+    Returns
+    -------
+    duckdb.DuckDBPyRelation
+        The relation.
+
+    Examples
+    --------
+    >>> import duckdb, parquet_variant as pv
+    >>> connection = duckdb.connect()
+    >>> _ = to_duckdb(pv.parse_json(['{"a": 1}', '{"a": 2}']), connection, "events")
+    >>> connection.sql("SELECT sum(v.a::int) FROM events").fetchall()
+    [(3,)]
+    """
+    connection.register(name, variant_table({column: array.to_unshredded()}))
+    return connection.table(name)

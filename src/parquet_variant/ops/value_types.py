@@ -1,15 +1,14 @@
-"""`schema_of_variant` and `schema_of_variant_agg`: the type of each value, and the common type of all, in Spark's
-notation.
+"""`variant_type`, `is_variant_null`, `schema_of_variant` and `schema_of_variant_agg`: the types of values.
 
-Owns the public operations, and the aggregate's walk over a column path by path. Batches of type
-strings are written by `kernels.operations.type_text`; `encoding.schema_of` has the types, their merging and their
-strings, and handles the rows that the kernel refuses.
+Owns the public operations, and the aggregate's walk over a column path by path. `types` has the types of Variants,
+`encoding.schema_of` the types in Spark's notation, their merging and their strings; batches of type strings are written
+by `kernels.operations.type_text`, and rows that the kernel refuses by `encoding.schema_of`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -18,6 +17,8 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import binary_parts, valid_bytes
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.header import value_size
+from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.encoding.schema_of import (
     BIGINT_DIGITS,
     MAX_DEPTH,
@@ -32,27 +33,177 @@ from parquet_variant.encoding.schema_of import (
     schema_of,
 )
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
-from parquet_variant.kernels.arrow_buffers import offsets_of, to_numpy
+from parquet_variant.errors import MalformedVariantError, VariantError
+from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt_bytes
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Texts, write_types
-from parquet_variant.ops.columns.arrow_input import as_variant_array
+from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.ops.columns.arguments import as_variant_array
+from parquet_variant.ops.columns.extract_path import assembled_values, in_final_layout
 from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
 from parquet_variant.ops.columns.null_on_error import (
     check_errors,
     only_rows,
     or_none,
+    or_null,
     readable_storage,
     text_column,
     with_fallback_texts,
 )
+from parquet_variant.ops.columns.shredded_walk import Group, follow
 from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
-from parquet_variant.path import quote_name
+from parquet_variant.path import AnyPath, Segment, VariantPath, quote_name
 from parquet_variant.support.choices import Errors
-from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId
+from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId, VariantType
+
+_NAMES = [member.value for member in VariantType]
+_NUMBER_OF_KIND = np.full(256, -1, np.int32)
+for _kind, _info in TYPE_OF_ID.items():
+    _NUMBER_OF_KIND[_kind] = _NAMES.index(_info.type)
+_NUMBER_OF_KIND[KIND.ARRAY] = _NAMES.index(VariantType.ARRAY)
+_NUMBER_OF_KIND[KIND.OBJECT] = _NAMES.index(VariantType.OBJECT)
+
+
+@overload
+def variant_type(array: Variant, *, errors: Errors = ...) -> VariantType | Any: ...
+@overload
+def variant_type(array: Any, *, errors: Errors = ...) -> pa.StringArray: ...
+def variant_type(array: Any, *, errors: Errors = "raise") -> VariantType | pa.StringArray | None:
+    """Return the type of each value, as a name of `VariantType`.
+
+    Integers and decimals of every width are separate types; `schema_of_variant` describes arrays and objects further.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`.
+    errors
+        ``"raise"``, or ``"null"``: rows that would raise become null.
+
+    Returns
+    -------
+    pyarrow.StringArray or VariantType
+        Null for SQL NULL; ``"null"`` for Variant null.
+
+    Raises
+    ------
+    MalformedVariantError
+        If the bytes of a value are malformed.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.variant_type(pv.parse_json(['{"a": 1}', "1.5", "null", None])).to_pylist()
+    ['object', 'decimal4', 'null', None]
+    """
+    null_on_error = check_errors(errors)
+    if isinstance(array, Variant):
+        return or_none(lambda: type_of(array)) if null_on_error else type_of(array)
+    column = as_variant_array(array)
+    return or_null(column, _types) if null_on_error else _types(column)
+
+
+def _types(column: VariantArray) -> pa.StringArray:
+    group = Group.of_storage(in_final_layout(column.storage))
+    typed = group.typed
+    if typed is not None and (pa.types.is_struct(typed.type) or is_list(typed.type)):
+        valid = group.typed_valid()
+        kinds = np.full(group.size, get.MISSING, np.uint8)
+        kinds[slice(None) if valid is None else valid] = KIND.OBJECT if pa.types.is_struct(typed.type) else KIND.ARRAY
+        positions, value_positions = group.in_bytes()
+        kinds[positions] = value_positions.slots().kinds
+    else:
+        value_positions = ValuePositions.of_storage(group.storage()) if typed is None else assembled_values(group)
+        kinds = value_positions.slots().kinds
+    if group.present is None:
+        kinds[kinds == get.MISSING] = 0  # a value that is in neither column is Variant null
+    else:
+        kinds[(kinds == get.MISSING) & group.present] = 0
+    numbers = _NUMBER_OF_KIND[kinds]
+    return pa.DictionaryArray.from_arrays(from_numpy(numbers, numbers < 0), pa.array(_NAMES)).dictionary_decode()
+
+
+def type_of(variant: Variant) -> VariantType:
+    """Return the type of one value, after checking that its bytes are complete; children and UTF-8 are not checked."""
+    kind, value = variant.type, variant.value
+    if kind in (VariantType.OBJECT, VariantType.ARRAY, VariantType.STRING):
+        value_size(value, 0, len(value))
+        return kind
+    return read_scalar(value, 0, len(value)).type
+
+
+@overload
+def is_variant_null(array: Variant, path: AnyPath = ..., *, errors: Errors = ...) -> bool | Any: ...
+@overload
+def is_variant_null(array: Any, path: AnyPath = ..., *, errors: Errors = ...) -> pa.BooleanArray: ...
+def is_variant_null(array: Any, path: AnyPath = "$", *, errors: Errors = "raise") -> bool | pa.BooleanArray | None:
+    """Return which values are Variant null, as opposed to SQL NULL and missing fields.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`.
+    path
+        The path of the values, without wildcards.
+    errors
+        ``"raise"``, or ``"null"``: rows that would raise become null.
+
+    Returns
+    -------
+    pyarrow.BooleanArray or bool
+        False for SQL NULL and missing paths, as in Spark; null only for rows with errors.
+
+    Raises
+    ------
+    MalformedVariantError
+        If bytes that are read are malformed.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.is_variant_null(pv.parse_json(["null", '{"a": null}', None])).to_pylist()
+    [True, False, False]
+    >>> pv.is_variant_null(pv.parse_json(["null", '{"a": null}', None]), "$.a").to_pylist()
+    [False, True, False]
+    """
+    null_on_error = check_errors(errors)
+    segments = VariantPath.parse(path).segments
+    if isinstance(array, Variant):
+        is_null = partial(_is_null, array, segments)
+        return or_none(is_null, MalformedVariantError) if null_on_error else is_null()
+    column = as_variant_array(array)
+    return or_null(column, partial(_nulls, segments=segments)) if null_on_error else _nulls(column, segments)
+
+
+def _is_null(variant: Variant, segments: tuple[Segment, ...]) -> bool:
+    value = variant.get(VariantPath(segments))
+    return value is not None and type_of(value) == VariantType.NULL
+
+
+def _nulls(column: VariantArray, segments: tuple[Segment, ...]) -> pa.BooleanArray:
+    return follow(Group.of_storage(in_final_layout(column.storage)), segments, _IsNull()).fill_null(False)
+
+
+class _IsNull:
+    """Ends a path with a test for Variant null."""
+
+    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
+        return from_numpy(value_positions.slots().kinds == PrimitiveId.NULL)
+
+    def of_group(self, group: Group) -> pa.Array:
+        positions, value_positions = group.in_bytes()
+        nulls = np.zeros(group.size, np.bool_)
+        if group.is_required:
+            # A required value that is in neither column is Variant null.
+            typed = None if group.typed is None else group.typed_valid()
+            nulls[:] = group.typed is None if typed is None else ~typed
+            if group.present is not None:
+                nulls &= group.present
+        nulls[positions] = value_positions.slots().kinds == PrimitiveId.NULL
+        return from_numpy(nulls)
 
 
 @overload

@@ -1,15 +1,18 @@
-"""Conversion of a caller's argument to one Arrow array, or to one `VariantArray`.
+"""Arguments of operations: conversion to one Arrow array or `VariantArray`, and slices of large columns for threads.
 
 Accepts lists, NumPy arrays, chunked arrays and objects with Arrow's PyCapsule interface. Types are checked by the
-operations, layouts by `VariantArray`.
+operations, layouts by `VariantArray`. Owns also slicing, the row numbers of errors in slices, and joining the results;
+threads are started by `io.parallel`.
 """
 
 from __future__ import annotations
 
 import sys
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from importlib.util import find_spec
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -18,7 +21,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.soundness import refuse_unsound
 from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value
 from parquet_variant.encoding.cast.forms import without_null_entries
-from parquet_variant.errors import SchemaError
+from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_bytes
 
 # Strings that are converted in the time that pyarrow takes to import pandas.
@@ -117,3 +120,48 @@ def as_variant_array(values: Any) -> VariantArray:
         "VariantArray.from_pylist",
         reason="not-a-variant",
     )
+
+
+Result = TypeVar("Result")
+# A slice is worth a thread if it takes some milliseconds.
+MIN_SLICE_BYTES = 4 << 20
+
+
+def in_slices(function: Callable[[VariantArray], Result], column: VariantArray, threads: int | None) -> list[Result]:
+    """Apply a function to slices of a column and return the results in order.
+
+    There is one slice per thread, or one of all rows if they are few. Raises `VariantError`: the function's error, with
+    its row in the whole column; or for fewer threads than 1.
+    """
+    count = min(column.storage.nbytes // MIN_SLICE_BYTES, len(column))
+    if threads is None and count < 2:
+        return [function(column)]
+    from parquet_variant.io.parallel import in_order, thread_count
+
+    workers = thread_count(threads)
+    count = max(min(count, workers), 1)
+    stops = [len(column) * number // count for number in range(count + 1)]
+    return list(in_order(partial(_apply_to_slice, function, column), pairwise(stops), workers))
+
+
+def _apply_to_slice(
+    function: Callable[[VariantArray], Result], column: VariantArray, bounds: tuple[int, int]
+) -> Result:
+    start, stop = bounds
+    try:
+        return function(column[start:stop])
+    except VariantError as error:
+        if error.row is not None:
+            error.row += start
+        raise
+
+
+def joined_slices(function: Callable[[VariantArray], pa.Array], column: VariantArray, threads: int | None) -> pa.Array:
+    """Apply a function that returns an array, as `in_slices` does, and join the arrays."""
+    parts = in_slices(function, column, threads)
+    if len(parts) == 1:
+        return parts[0]
+    try:
+        return pa.concat_arrays(parts)
+    except pa.ArrowInvalid:  # the joined array needs wider offsets than its parts
+        return function(column)

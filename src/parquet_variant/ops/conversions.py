@@ -1,31 +1,39 @@
-"""`cast_to_variant`: Arrow columns of any type to Variants.
+"""`cast_to_variant`, `from_python`, `to_python` and `to_json`: Variants of Arrow columns and Python objects, and back.
 
-Owns the public operation and the mapping of Arrow types to Variant types. A column becomes a shredded storage whose
-leaves are encoded column by column; `VariantArray.to_unshredded` assembles the rows. Types without such a form (maps,
-nested JSON and nested Variants) go through the scalar fallback, row by row.
+Owns the public operations and the mapping of Arrow types to Variant types. An Arrow column becomes a shredded storage
+whose leaves are encoded column by column; `VariantArray.to_unshredded` assembles the rows. Types without such a form
+(maps, nested JSON and nested Variants) go through the scalar fallback, row by row. `encoding.python_values` has the
+mapping of Python types; JSON of columns is written by `ops.columns.json_text`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import metadata_of_all
-from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.arrays.parts import metadata_of_all, row_by_row
+from parquet_variant.arrays.tapes import python_objects
+from parquet_variant.arrays.variant_array import VariantArray, is_one_value
 from parquet_variant.encoding.cast.forms import entry_lists, is_json_type, list_elements, plain_form, without_encoding
 from parquet_variant.encoding.metadata import NULL_VALUE
+from parquet_variant.encoding.python_values import MAX_DEPTH
+from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.values.slot_columns import narrow
 from parquet_variant.layouts.primitive_types import lenient_primitive
 from parquet_variant.layouts.storage_shape import is_binary, is_list
-from parquet_variant.ops.columns.arrow_input import as_arrow
+from parquet_variant.ops.columns.arguments import as_arrow, as_variant_array
 from parquet_variant.ops.columns.column_slots import slots_of_column
+from parquet_variant.ops.columns.json_text import json_column
+from parquet_variant.ops.columns.null_on_error import check_errors, or_none
 from parquet_variant.ops.columns.value_positions import ScalarSlots
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.choices import Errors, OnConflict
 from parquet_variant.types import PrimitiveId, of_arrow
 
 _STORED = {pa.time64("ns"): pa.time64("us")}
@@ -219,3 +227,137 @@ def _fields(entries: list[Any]) -> dict[str, Any]:
         keys = ", ".join(repr(key) for key, _ in entries[:8])
         raise CastError(f"a map has a duplicate key; its keys are {keys}", reason="duplicate-key")
     return fields
+
+
+@overload
+def from_python(values: list[Any], *, max_depth: int = ..., errors: Errors = ...) -> VariantArray: ...
+@overload
+def from_python(values: Any, *, max_depth: int = ..., errors: Errors = ...) -> Any: ...
+def from_python(values: Any, *, max_depth: int = MAX_DEPTH, errors: Errors = "raise") -> Variant | VariantArray | None:
+    """Convert Python objects to Variants: one object, or a list of objects as a column.
+
+    For Arrow data, `cast_to_variant` is faster.
+
+    Parameters
+    ----------
+    values
+        A list, or another iterable that is not a single value, becomes a `VariantArray`, in which None is SQL NULL and
+        ``Variant.from_python(None)`` is Variant null. A single value (a dict, a string, a number, None) becomes a
+        `Variant`; use `Variant.from_python` for a list that is a single value.
+    max_depth
+        Maximum nesting depth.
+    errors
+        ``"raise"``, or ``"null"``: objects that have no Variant type become null.
+
+    Raises
+    ------
+    CastError
+        For an object that has no Variant type, with the row.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.from_python([{"a": [True]}, None, 1.5])
+    <VariantArray unshredded, 3 rows: [{"a":[true]}, NULL, 1.5]>
+    >>> pv.from_python({"a": 1}).to_json()
+    '{"a":1}'
+    >>> pv.from_python([1, {2}])
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.CastError: builtins.set has no Variant type: convert {2} first (row 1)
+    >>> pv.from_python([1, {2}, "x"], errors="null").to_pylist()
+    [1, None, 'x']
+    """
+    null_on_error = check_errors(errors)
+    if is_one_value(values):
+        convert = partial(_variant_of, values, max_depth)
+        return or_none(convert) if null_on_error else convert()
+    objects = list(values)
+
+    def of_row(row: int) -> Variant | None:
+        return None if objects[row] is None else _variant_of(objects[row], max_depth)
+
+    return VariantArray.from_variants(row_by_row(range(len(objects)), of_row, null_on_error=null_on_error))
+
+
+def _variant_of(value: Any, max_depth: int) -> Variant:
+    return value if isinstance(value, Variant) else Variant.from_python(value, max_depth=max_depth)
+
+
+def to_python(array: Any, *, errors: Errors = "raise") -> Any:
+    """Convert values to Python objects.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout becomes a list, with None for SQL NULL and for Variant null; a single `Variant`
+        becomes one object.
+    errors
+        ``"raise"``, or ``"null"``: values that would raise become None.
+
+    Raises
+    ------
+    MalformedVariantError
+        If the bytes of a value are malformed, with the row.
+    CastError
+        For timestamps that NumPy reserves for NaT, with the row.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.to_python(pv.parse_json(['{"a": [1, 2.50]}', "null", None]))
+    [{'a': [1, Decimal('2.50')]}, None, None]
+    """
+    null_on_error = check_errors(errors)
+    if isinstance(array, Variant):
+        return or_none(array.to_python) if null_on_error else array.to_python()
+    return python_objects(as_variant_array(array), null_on_error=null_on_error)
+
+
+@overload
+def to_json(source: Variant, *, errors: Errors = ...) -> str | Any: ...
+@overload
+def to_json(
+    source: Any, *, on_conflict: OnConflict = "error", threads: int | None = None, errors: Errors = ...
+) -> pa.Array: ...
+def to_json(
+    source: Any, *, on_conflict: OnConflict = "error", threads: int | None = None, errors: Errors = "raise"
+) -> str | pa.Array | None:
+    r"""Write values as compact JSON text.
+
+    Doubles are written as the shortest text that parses to the same double, decimals exactly, binary as base64, and
+    timestamps as ISO 8601; docs/json.md has the complete table.
+
+    Parameters
+    ----------
+    source
+        A `Variant`, or a column of any layout.
+    on_conflict
+        For shredded arrays, as in `unshred_variant`.
+    threads
+        Number of threads for a large column (default: one per CPU of this process).
+    errors
+        ``"raise"``, or ``"null"``: values that would raise become null.
+
+    Returns
+    -------
+    str or pyarrow.Array
+        A string for a `Variant`; for a column an array of strings, null for SQL NULL.
+
+    Raises
+    ------
+    MalformedVariantError
+        For malformed bytes, with the row.
+    ConflictError
+        As in `unshred_variant`.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.to_json(pv.parse_json(['{"b": [1.50, null], "a": "\u00e9"}', None])).to_pylist()
+    ['{"a":"é","b":[1.5,null]}', None]
+    """
+    null_on_error = check_errors(errors)
+    if isinstance(source, Variant):
+        return or_none(source.to_json) if null_on_error else source.to_json()
+    return json_column(as_variant_array(source), on_conflict, threads, null_on_error=null_on_error)
