@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import IcebergError, VariantError
-from parquet_variant.tables.iceberg.metadata.avro_files import read_avro, write_avro
 from parquet_variant.tables.iceberg.metadata.manifest_lists import read_manifest_list, write_manifest_list
+from parquet_variant.tables.iceberg.metadata.manifest_schemas import read_avro, write_avro
 from parquet_variant.tables.iceberg.metadata.manifests import (
     Content,
     DataFile,

@@ -27,7 +27,7 @@ from parquet_variant.tables.iceberg.metadata.puffin import read_footer
 from parquet_variant.tables.iceberg.reading.deletes import PATH_ID, POSITION_ID
 from parquet_variant.tables.iceberg.reading.planning import plan_files
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
-from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
 from parquet_variant.tables.path_bounds import bounds_from_bytes
 
 

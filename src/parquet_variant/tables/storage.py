@@ -12,6 +12,7 @@ import io
 import os
 import sys
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -29,6 +30,12 @@ from parquet_variant.io.filesystems import path_text, refuse_no_path, write_erro
 from parquet_variant.io.temporaries import temporary_beside
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.object_store import obstore_library, open_store
+
+
+def now_millis() -> int:
+    """Return the current time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
 
 # Windows drives look like one-letter schemes.
 _MIN_SCHEME = 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Self, TypeAlias
+from typing import Any, ClassVar, Generic, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,11 @@ from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.tables.columns import align_table, by_logical_name
 from parquet_variant.tables.expressions import numbered
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.schema import StructType
@@ -104,17 +106,34 @@ class NoIdentities(IdentitySource):
 class ChangePlan(ABC, Generic[File]):
     """The plan by which every task of a change changes one file; can be pickled.
 
-    Subclasses provide four attributes: `write`, the plan by which new files are written; `storage`; `uses_vectors`,
-    whether deletion vectors mark deleted rows; `records_changes`, whether changed rows are also written as change data.
-    A plan with `copies_pages` set to False rewrites files as a whole, so that no bytes of deleted rows are left in
-    dictionary pages.
+    Subclasses provide attributes: `scan`, the function that plans a scan of `current`, the version; `write`, the plan
+    by which new files are written; `storage`; `uses_vectors`, whether deletion vectors mark deleted rows;
+    `records_changes`, whether changed rows are also written as change data.
+    A plan that `erases` keeps nothing of deleted rows: it rewrites files as a whole, because dictionary pages hold
+    values, and infers their schemas from the rows that are left, because schemas and metadata name keys.
     """
 
+    scan: ClassVar[Callable[..., TableScan[Any]]]
+    current: Any
     write: TableWritePlan[File]
     storage: Storage
     uses_vectors: bool
     records_changes: bool
-    copies_pages: bool = True
+    erases: bool = False
+
+    def for_erasing(self) -> Self:
+        """Return the plan that keeps nothing of deleted rows."""
+        plan: Any = self
+        return replace(plan, uses_vectors=False, records_changes=False, erases=True)
+
+    def read_kept_rows(self, file: File, row_mask: Mask | None) -> pa.Table:
+        """Read the rows of `read_rows` for a new file: if the plan erases, unshredded and with their own keys only."""
+        rows = self.read_rows(file, row_mask)
+        return _with_own_keys(rows, self.schema) if self.erases else rows
+
+    def write_like(self, rows: pa.Table) -> TableWritePlan[File]:
+        """Return the plan of the file that `read_kept_rows` rows are written to."""
+        return replace(self.write, shredding={}) if self.erases else self.like_file(rows)
 
     def with_write(self, write: TableWritePlan[File]) -> Self:
         """Return the plan with another plan of writes."""
@@ -146,9 +165,9 @@ class ChangePlan(ABC, Generic[File]):
     def partition(self, file: File) -> Any:
         """Return the partition of a file, in the form that `write.new_path` takes."""
 
-    @abstractmethod
     def query(self, columns: NeededColumns, variant: str | None, zone: str) -> TableScan[Any]:
         """Return the scan of columns that expressions need; `variant`: the Variant column of their paths."""
+        return self.scan(self.current, {name: c.select for name, c in columns.items()}, column=variant, zone=zone)
 
     @abstractmethod
     def with_every_row(self, file: File) -> File:
@@ -237,8 +256,23 @@ class ChangePlan(ABC, Generic[File]):
         raise NotImplementedError
 
 
+def _with_own_keys(rows: pa.Table, schema: StructType) -> pa.Table:
+    """Return rows whose Variants are unshredded, with dictionaries that hold the keys of these rows only."""
+    table = align_table(rows, schema, by_logical_name, lambda _, array: variant_normalize(array.to_unshredded()))
+    for column in rows.schema:
+        if column.name not in table.column_names:
+            table = table.append_column(column, rows[column.name])
+    return table
+
+
 class ChangeableTable(ABC, Generic[File]):
-    """A table at one version, on the driver: finds files, plans changes and commits them."""
+    """A table at one version, on the driver: finds files, plans changes and commits them.
+
+    `scan`: the format's function that plans a scan of `current`, the version.
+    """
+
+    scan: ClassVar[Callable[..., TableScan[Any]]]
+    current: Any
 
     @property
     @abstractmethod
@@ -271,9 +305,9 @@ class ChangeableTable(ABC, Generic[File]):
         Raises `TableError` if this library may not write the table.
         """
 
-    @abstractmethod
     def query(self, columns: NeededColumns, variant: str | None, zone: str) -> TableScan[Any]:
         """Return the scan of columns that expressions need; `variant`: the Variant column of their paths."""
+        return self.scan(self.current, {name: c.select for name, c in columns.items()}, column=variant, zone=zone)
 
     @abstractmethod
     def prune(self, files: FileSet, predicate: Predicate, query: TableScan[Any]) -> FileSet:

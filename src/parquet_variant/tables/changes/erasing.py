@@ -5,20 +5,18 @@ Owns the report and the steps that read and write data files. Removing history a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.io.engine import Engine
-from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.query.sql_expression import SqlExpression
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
@@ -29,7 +27,6 @@ from parquet_variant.tables.changes.change_plan import (
 )
 from parquet_variant.tables.changes.operations import (
     TARGET,
-    ChangeResult,
     delete_from_file,
     matching_files,
     matching_rows,
@@ -38,11 +35,10 @@ from parquet_variant.tables.changes.operations import (
     reads_matching,
     run_change,
 )
-from parquet_variant.tables.columns import align_table, by_logical_name
-from parquet_variant.tables.schema import Place, StructType
+from parquet_variant.tables.storage import now_millis
 
 # A data file without a commit that is younger than this belongs to a writer that is probably at work.
-WRITER_MILLIS = 3_600_000
+_WRITER_MILLIS = 3_600_000
 # Endings of the files that writers of tables make: data, deletes, statistics, manifests, and incomplete files.
 TABLE_FILE_ENDINGS = (".parquet", ".orc", ".avro", ".bin", ".puffin", ".stats", ".tmp")
 
@@ -101,43 +97,80 @@ class EraseReport:
         )
 
 
-def with_own_keys(rows: pa.Table, schema: StructType) -> pa.Table:
-    """Return rows whose Variants are unshredded, with dictionaries that hold the keys of these rows only.
+class ErasableTable(ABC):
+    """What an erasure needs of a format, apart from changes of rows.
 
-    Plans of erasures read rows so, because keys of erased objects are in dictionaries and shredding schemas.
+    `table`: the version from which rows are erased.
     """
-    table = align_table(rows, schema, by_logical_name, _normalized)
-    for field in rows.schema:
-        if field.name not in table.column_names:
-            table = table.append_column(field, rows[field.name])
-    return table
+
+    table: ChangeableTable[Any]
+
+    @abstractmethod
+    def version_count(self) -> int:
+        """Return the number of versions that can be read. Raises `TableError` if files must not be removed."""
+
+    @abstractmethod
+    def recent_files(self, since: int) -> list[str]:
+        """Return the data files that no version names and that changed after a time in milliseconds since 1970.
+
+        Raises `TableError` if the table has other references that need older versions.
+        """
+
+    @abstractmethod
+    def remove_history(self, rows: int) -> tuple[ChangeableTable[Any], int, int]:
+        """Remove all older versions and every file that only they need.
+
+        `rows`: the number of erased rows.
+        Return the newest version, and the numbers of removed data files and of other files.
+        """
 
 
-def _normalized(_: Place, array: VariantArray) -> VariantArray:
-    return variant_normalize(array.to_unshredded())
-
-
-def check_condition(where: object, error: type[TableError]) -> None:
-    """Refuse an erasure without a condition. Raises `TableError`: reason ``"bad-argument"``."""
+def run_erasure(
+    erasable: ErasableTable,
+    where: str,
+    zone: str,
+    engine: Engine,
+    options: Mapping[str, Any],
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+) -> EraseReport:
+    """Erase rows, and verify that no remaining file holds a matching row; `force`: do not look for active writers."""
     if not isinstance(where, str) or not where.strip():
-        raise error("erase needs a condition: pass where='v:user::int = 1'", reason="bad-argument")
-
-
-def check_no_writer(active: Sequence[str], table: str, error: type[TableError]) -> None:
-    """Refuse an erasure while a writer seems to be active. Raises `TableError`: reason ``"writer-active"``.
-
-    `active`: data files that no version of the table names, and that are younger than `WRITER_MILLIS`.
-    """
-    if active:
-        raise error(
+        raise TableError("erase needs a condition: pass where='v:user::int = 1'", reason="bad-argument")
+    table = erasable.table
+    versions, uri = erasable.version_count(), table.uri
+    if dry_run:
+        rows, files = _count_erasure(table, where, zone, engine, options)
+        _refuse_misspelled(table, where, zone, rows)
+        return EraseReport(uri, True, table.version, rows, files, versions_removed=versions)
+    if not force and (active := erasable.recent_files(now_millis() - _WRITER_MILLIS)):
+        raise TableError(
             f"a writer seems to be active, because {active[0]} has no commit and is younger than an hour: wait, or "
             "pass force=True (--force) if no writer is active",
             reason="writer-active",
-            file=table,
+            file=uri,
         )
+    done = run_change(table, "DELETE", partial(_plan_erasure, where, zone, engine, options))
+    if not force:
+        _refuse_misspelled(table, where, zone, done.rows_deleted)
+    with _unfinished_erasure(uri):
+        newest, data_files, log_files = erasable.remove_history(done.rows_deleted)
+        verified = _verify_erasure(newest, where, zone, engine, options)
+    return EraseReport(
+        uri,
+        False,
+        newest.version,
+        rows_erased=done.rows_deleted,
+        files_rewritten=done.files_removed,
+        files_removed=data_files,
+        versions_removed=versions,
+        log_files_removed=log_files,
+        files_verified=verified,
+    )
 
 
-def refuse_misspelled_condition(table: ChangeableTable[Any], where: str, zone: str, rows: int) -> None:
+def _refuse_misspelled(table: ChangeableTable[Any], where: str, zone: str, rows: int) -> None:
     """Refuse an erasure whose condition matches no row because of a misspelled path: history must not be lost for it.
 
     `rows`: the number of matching rows.
@@ -147,18 +180,8 @@ def refuse_misspelled_condition(table: ChangeableTable[Any], where: str, zone: s
         missing_paths(table, read_condition(table, where, zone), TARGET, advice)
 
 
-def erase_rows(
-    table: ChangeableTable[Any], where: str, zone: str, engine: Engine, options: Mapping[str, Any]
-) -> ChangeResult:
-    """Rewrite the files that may hold matching rows, and those with rows that are only marked as deleted.
-
-    `table`: a table whose plans read rows by `with_own_keys`, write no deletion vectors and copy no pages.
-    """
-    return run_change(table, "DELETE", partial(_plan_erasure, where, zone, engine, options))
-
-
 @contextmanager
-def unfinished_erasure(table: str) -> Iterator[None]:
+def _unfinished_erasure(table: str) -> Iterator[None]:
     """Say that the rows of the newest version are erased, if a later step of the erasure fails.
 
     Raises `TableError`: reason ``"not-erased"``; ``"conflict"`` if another writer committed meanwhile.
@@ -180,7 +203,7 @@ def _plan_erasure(
     where: str, zone: str, engine: Engine, options: Mapping[str, Any], table: ChangeableTable[Any]
 ) -> TableChange[Any]:
     condition = read_condition(table, where, zone)
-    plan = table.plan(options)
+    plan = table.plan(options).for_erasing()
     opened = _files_to_erase(table, plan, condition, zone)
     done = engine.run("erase", partial(_erase_from_file, plan, condition, zone), table.to_files(opened))
     # The predicate is not recorded, because it may name what is erased.
@@ -206,17 +229,17 @@ def _erase_from_file(
     change = delete_from_file(plan, condition, zone, task, attempt, file)
     if change.is_changed or not _has_deleted(plan, file):
         return change
-    rows = plan.read_rows(file, None)
-    added = plan.like_file(rows).write_files(iter([rows])) if len(rows) else []
+    rows = plan.read_kept_rows(file, None)
+    added = plan.write_like(rows).write_files(iter([rows])) if len(rows) else []
     return FileChange(file, True, tuple(added), rows_copied=len(rows))
 
 
-def count_erasure(
+def _count_erasure(
     table: ChangeableTable[Any], where: str, zone: str, engine: Engine, options: Mapping[str, Any]
 ) -> tuple[int, int]:
     """Return how many rows match, and how many files would be rewritten."""
     condition = read_condition(table, where, zone)
-    plan = table.plan(options)
+    plan = table.plan(options).for_erasing()
     work = partial(_count_in_file, plan, condition, zone)
     counts = engine.run("count", work, table.to_files(_files_to_erase(table, plan, condition, zone)))
     return sum(rows for rows, _ in counts), sum(is_rewritten for _, is_rewritten in counts)
@@ -229,7 +252,7 @@ def _count_in_file(
     return rows, rows > 0 or _has_deleted(plan, file)
 
 
-def verify_erasure(
+def _verify_erasure(
     table: ChangeableTable[Any], where: str, zone: str, engine: Engine, options: Mapping[str, Any]
 ) -> int:
     """Read all files of a table again, and return their number.
@@ -237,7 +260,7 @@ def verify_erasure(
     Raises `TableError`: reason ``"not-erased"`` if one of them holds a matching row, marked as deleted or not.
     """
     condition = read_condition(table, where, zone)
-    plan = table.plan(options)
+    plan = table.plan(options).for_erasing()
     files = [plan.with_every_row(file) for file in table.to_files(table.files)]
     counts = engine.run("verify", partial(_count_in_file, plan, condition, zone), files)
     for file, (rows, _) in zip(files, counts, strict=True):

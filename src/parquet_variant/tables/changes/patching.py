@@ -53,12 +53,12 @@ def change_file(plan: ChangePlan[File], file: File, rows: RowChanges) -> FileCha
     # A file that only gets a deletion vector is read only for the rows that change.
     needed = updated | (deleted if plan.records_changes else False) | (is_kept if not plan.uses_vectors else False)
     # Variants of copied rows stay shredded.
-    table = plan.read_rows(file, needed) if needed.any() else None
+    table = plan.read_kept_rows(file, needed) if needed.any() else None
     after = before = None
     if updated.any() and table is not None:
         before = table.filter(pa.array(updated[needed]))
         after = plan.as_updated(rows.new_rows(plan.unshredded(before)))
-    write = plan.like_file(table) if table is not None else plan.write
+    write = plan.write_like(table) if table is not None else plan.write
     if after is None:
         write = replace(write, rules=Rules())  # Copied rows were checked when they were written.
     added: list[File] = []
@@ -153,7 +153,7 @@ def rewrite_file(
 def _may_patch(plan: ChangePlan[Any], in_use: ColumnsInUse) -> bool:
     moves_rows = any(name.lower() in plan.fixed_columns for name in in_use.assigned)
     # Options may ask for an order of rows, or for another writer.
-    return plan.copies_pages and not (plan.uses_vectors or moves_rows or plan.write.options or plan.tracks_rows)
+    return not (plan.erases or plan.uses_vectors or moves_rows or plan.write.options or plan.tracks_rows)
 
 
 def _needs_all_columns(plan: ChangePlan[Any]) -> bool:

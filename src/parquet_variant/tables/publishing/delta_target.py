@@ -19,7 +19,7 @@ from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.file_locations import relative_path, vector_path, write_vector
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Remove, Txn, now_millis
+from parquet_variant.tables.delta.protocol.actions import Add, Remove, Txn
 from parquet_variant.tables.delta.protocol.column_metadata import MODE
 from parquet_variant.tables.delta.protocol.features import with_protocol
 from parquet_variant.tables.delta.protocol.schema import with_metadata
@@ -37,7 +37,7 @@ from parquet_variant.tables.partitions import partition_texts
 from parquet_variant.tables.path_bounds import bounds_from_bytes
 from parquet_variant.tables.publishing.result import PublishResult
 from parquet_variant.tables.publishing.source import ListedFile, Source, SourceColumns, cannot_publish
-from parquet_variant.tables.storage import Storage, open_storage
+from parquet_variant.tables.storage import Storage, now_millis, open_storage
 
 _APPLICATION = "parquet-variant.publish"
 _VECTORS = "_vectors"

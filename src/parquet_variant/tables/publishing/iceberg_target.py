@@ -30,7 +30,7 @@ from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
 from parquet_variant.tables.iceberg.writing.create import checked_schema
-from parquet_variant.tables.iceberg.writing.snapshot_change import ENGINE, SnapshotChange
+from parquet_variant.tables.iceberg.writing.manifest_changes import ENGINE, SnapshotChange
 from parquet_variant.tables.publishing.marks import PUBLISHED_FROM, PUBLISHED_VERSION
 from parquet_variant.tables.publishing.result import PublishResult
 from parquet_variant.tables.publishing.source import ListedFile, Source, SourceColumns

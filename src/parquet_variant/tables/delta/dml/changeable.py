@@ -29,7 +29,6 @@ from parquet_variant.tables.changes.change_plan import (
     FileChange,
     FileLayout,
     IdentitySource,
-    NeededColumns,
     PathBounds,
     TableChange,
 )
@@ -38,7 +37,7 @@ from parquet_variant.tables.delta.file_locations import partition_keys, relative
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, Txn, now_millis
+from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, Txn
 from parquet_variant.tables.delta.protocol.column_metadata import check_change_data_names
 from parquet_variant.tables.delta.protocol.features import check_writable, enabled, has_feature
 from parquet_variant.tables.delta.reading.pruning import column_bounds, prune_files
@@ -52,7 +51,7 @@ from parquet_variant.tables.delta.reading.read import (
     unshredded_rows,
     unshredded_table,
 )
-from parquet_variant.tables.delta.reading.scan import DeltaScan, scan
+from parquet_variant.tables.delta.reading.scan import scan
 from parquet_variant.tables.delta.statistics.file_stats import (
     Stats,
     counted_metrics,
@@ -69,7 +68,7 @@ from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.path_bounds import complete_bounds
 from parquet_variant.tables.pruning import keys_between
 from parquet_variant.tables.schema import StructType
-from parquet_variant.tables.storage import Storage
+from parquet_variant.tables.storage import Storage, now_millis
 from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.tables.write_plan import TableWritePlan
 
@@ -82,7 +81,9 @@ class DeltaChangePlan(ChangePlan[Add]):
     write: WritePlan
     uses_vectors: bool
     records_changes: bool
-    copies_pages: bool = True
+    erases: bool = False
+
+    scan = staticmethod(scan)
 
     @property
     def storage(self) -> Storage:  # type: ignore[override]
@@ -106,10 +107,6 @@ class DeltaChangePlan(ChangePlan[Add]):
     def partition(self, file: Add) -> Mapping[str, str | None]:
         """See `ChangePlan.partition`."""
         return file.partition_values
-
-    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> DeltaScan:
-        """See `ChangePlan.query`."""
-        return needed_columns(self.current, columns, variant, zone)
 
     def with_every_row(self, file: Add) -> Add:
         """See `ChangePlan.with_every_row`."""
@@ -191,11 +188,6 @@ def _replace_bound(bounds: Stats, column: str, path: VariantPath, bound: Variant
             bounds[column] = encode_bounds(by_path)
 
 
-def needed_columns(current: Snapshot, columns: NeededColumns, variant: str | None, zone: str) -> DeltaScan:
-    """Return the scan of columns that expressions need."""
-    return scan(current, {name: needed.select for name, needed in columns.items()}, column=variant, zone=zone)
-
-
 def plan_change(current: Snapshot, options: Mapping[str, Any]) -> DeltaChangePlan:
     """Return the plan of a change to a table at one version."""
     check_change_data_names(current.schema, current.metadata.configuration)
@@ -226,6 +218,8 @@ class DeltaIdentities(IdentitySource):
 
 class DeltaTable(ChangeableTable[Add]):
     """A Delta table at one version; its sets of files are rows of `Snapshot.files`."""
+
+    scan = staticmethod(scan)
 
     def __init__(self, current: Snapshot, txn: tuple[str, int] | None = None) -> None:
         self.current = current
@@ -272,10 +266,6 @@ class DeltaTable(ChangeableTable[Add]):
         """See `ChangeableTable.plan`."""
         check_writable(self.current.protocol, self.uri)
         return plan_change(self.current, options)
-
-    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> DeltaScan:
-        """See `ChangeableTable.query`."""
-        return needed_columns(self.current, columns, variant, zone)
 
     def prune(self, files: pa.Table, predicate: Predicate, query: TableScan[Any]) -> pa.Table:
         """See `ChangeableTable.prune`."""

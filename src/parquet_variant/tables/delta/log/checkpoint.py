@@ -25,14 +25,14 @@ from parquet_variant.tables.delta.file_locations import partition_column
 from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA, log_lines, read_checkpoint_part
 from parquet_variant.tables.delta.log.segment import LAST_CHECKPOINT, LOG, commit_times
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
-from parquet_variant.tables.delta.protocol.actions import Metadata, Txn, now_millis
+from parquet_variant.tables.delta.protocol.actions import Metadata, Txn
 from parquet_variant.tables.delta.protocol.features import supports
 from parquet_variant.tables.delta.protocol.table_properties import duration_millis
 from parquet_variant.tables.delta.statistics.file_stats import decode_bounds_array
 from parquet_variant.tables.delta.statistics.stats_table import StatsTable, read_stats, stats_type, with_json_stats
 from parquet_variant.tables.path_bounds import parsed_bounds
 from parquet_variant.tables.schema import Place, StructType
-from parquet_variant.tables.storage import Storage, StorageFile
+from parquet_variant.tables.storage import Storage, StorageFile, now_millis
 
 _DAY = 86_400_000
 _LOG_RETENTION = "interval 30 days"

@@ -28,7 +28,6 @@ from parquet_variant.tables.delta.protocol.actions import (
     Protocol,
     Remove,
     Txn,
-    now_millis,
 )
 from parquet_variant.tables.delta.protocol.features import (
     ROW_COMMIT_COLUMN,
@@ -45,7 +44,7 @@ from parquet_variant.tables.delta.protocol.schema import parse_schema
 from parquet_variant.tables.delta.protocol.schema_merging import check_type_changes
 from parquet_variant.tables.delta.statistics.stats_table import with_json_stats
 from parquet_variant.tables.schema import Field, StructType
-from parquet_variant.tables.storage import Storage, open_storage
+from parquet_variant.tables.storage import Storage, now_millis, open_storage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

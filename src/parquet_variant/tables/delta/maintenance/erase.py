@@ -7,28 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
-
-import pyarrow as pa
 
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.temporaries import dead_temporaries
-from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.tables.changes.erasing import (
-    WRITER_MILLIS,
-    EraseReport,
-    check_condition,
-    check_no_writer,
-    count_erasure,
-    erase_rows,
-    refuse_misspelled_condition,
-    unfinished_erasure,
-    verify_erasure,
-    with_own_keys,
-)
-from parquet_variant.tables.delta.dml.changeable import DeltaChangePlan, DeltaTable
+from parquet_variant.tables.changes.erasing import ErasableTable, EraseReport, run_erasure
+from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.log.checkpoint import checkpoint_sidecars, write_checkpoint
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.segment import LOG, commit_path, commit_times
@@ -39,9 +24,7 @@ from parquet_variant.tables.delta.maintenance.vacuum import (
     remove_files,
     uncommitted_since,
 )
-from parquet_variant.tables.delta.protocol.actions import Add, now_millis
-from parquet_variant.tables.delta.writing.data_files import WritePlan
-from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.storage import now_millis
 
 
 def erase(
@@ -102,82 +85,42 @@ def erase(
     ...     report.rows_erased, report.versions_removed, pv.delta.read(folder).to_pylist()
     (1, 1, [{'user': 2}])
     """
-    check_condition(where, DeltaError)
+    erasable = _ErasableTable(writable_snapshot(table, storage_options))
     workers = engine_or_threads(engine, threads, progress)
-    current = writable_snapshot(table, storage_options)
-    check_not_published(current)
-    uri, versions = current.storage.uri, _readable_versions(current)
-    if dry_run:
-        rows, files = count_erasure(_ErasingTable(current), where, zone, workers, options)
-        refuse_misspelled_condition(_ErasingTable(current), where, zone, rows)
-        return EraseReport(uri, True, current.version, rows, files, versions_removed=versions)
-    if not force:
-        check_no_writer(uncommitted_since(current, now_millis() - WRITER_MILLIS), uri, DeltaError)
-    done = erase_rows(_ErasingTable(current), where, zone, workers, options)
-    if not force:
-        refuse_misspelled_condition(_ErasingTable(current), where, zone, done.rows_deleted)
-    with unfinished_erasure(uri):
+    return run_erasure(erasable, where, zone, workers, options, dry_run=dry_run, force=force)
+
+
+class _ErasableTable(ErasableTable):
+    def __init__(self, current: Snapshot) -> None:
+        self.current, self.table = current, DeltaTable(current)
+
+    def version_count(self) -> int:
+        check_not_published(self.current)
+        return sum(version <= self.current.version for version in commit_times(self.current.storage))
+
+    def recent_files(self, since: int) -> list[str]:
+        return uncommitted_since(self.current, since)
+
+    def remove_history(self, rows: int) -> tuple[DeltaTable, int, int]:
+        storage = self.current.storage
         # A commit of its own, so that the log can begin with a commit that names no file.
-        erased = load_snapshot(current.storage)
-        start = commit(current.storage, Transaction("ERASE", {"numErasedRows": done.rows_deleted}, current=erased))
-        newest = load_snapshot(current.storage)
+        start = commit(storage, Transaction("ERASE", {"numErasedRows": rows}, current=load_snapshot(storage)))
+        newest = load_snapshot(storage)
         if newest.version != start.version:
             raise DeltaError(
                 f"version {newest.version} was committed by another writer meanwhile: erase again",
                 reason="conflict",
-                file=uri,
+                file=storage.uri,
             )
         # Data files go first, while tombstones name them: a killed erasure must not leave files without a commit.
         removed = files_to_remove(newest, now_millis() + 1, tombstones=False)
         remove_files(newest, removed)
         write_checkpoint(newest, tombstones=False)
         log_files = _remove_log(newest)
-        newest.storage.remove_empty_directories()
-        newest = load_snapshot(newest.storage)
-        verified = verify_erasure(_ErasingTable(newest), where, zone, workers, options)
+        storage.remove_empty_directories()
+        newest = load_snapshot(storage)
         _check_storage(newest)
-    return EraseReport(
-        uri,
-        False,
-        newest.version,
-        done.rows_deleted,
-        done.files_removed,
-        files_removed=len(removed),
-        versions_removed=versions,
-        log_files_removed=log_files,
-        files_verified=verified,
-    )
-
-
-@dataclass(frozen=True)
-class _ErasingPlan(DeltaChangePlan):
-    """A plan that keeps nothing of erased rows."""
-
-    def read_rows(self, file: Add, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
-        """See `ChangePlan.read_rows`."""
-        return with_own_keys(super().read_rows(file, row_mask, columns), columns or self.schema)
-
-    def like_file(self, rows: pa.Table) -> WritePlan:
-        """Return the plan that infers the shredding schema from the rows that are left."""
-        return replace(self.write, shredding={})
-
-
-class _ErasingTable(DeltaTable):
-    """A table whose changes rewrite whole files: no deletion vectors, no copied pages, no change data."""
-
-    def plan(self, options: Mapping[str, Any]) -> DeltaChangePlan:
-        """See `ChangeableTable.plan`."""
-        plan = super().plan(options)
-        return _ErasingPlan(plan.current, plan.write, uses_vectors=False, records_changes=False, copies_pages=False)
-
-    def reload(self) -> _ErasingTable:
-        """See `ChangeableTable.reload`."""
-        return _ErasingTable(load_snapshot(self.current.storage))
-
-
-def _readable_versions(current: Snapshot) -> int:
-    """Return for how many versions, up to this one, the log has commits."""
-    return sum(version <= current.version for version in commit_times(current.storage))
+        return DeltaTable(newest), len(removed), log_files
 
 
 def _remove_log(newest: Snapshot) -> int:

@@ -20,10 +20,10 @@ from parquet_variant.tables.delta.log.checkpoint import DEFAULT_RETENTION
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.segment import LOG
 from parquet_variant.tables.delta.log.snapshot import Snapshot, writable_snapshot
-from parquet_variant.tables.delta.protocol.actions import DeletionVector, now_millis
+from parquet_variant.tables.delta.protocol.actions import DeletionVector
 from parquet_variant.tables.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY, duration_millis
 from parquet_variant.tables.delta.writing.data_files import CHANGE_DATA
-from parquet_variant.tables.storage import StorageFile
+from parquet_variant.tables.storage import StorageFile, now_millis
 
 _RETENTION = "delta.deletedFileRetentionDuration"
 _ICEBERG = "metadata"

@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from parquet_variant.errors import DeltaError
-
-
-def now_millis() -> int:
-    """Return the current time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:

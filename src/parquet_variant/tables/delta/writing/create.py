@@ -18,7 +18,7 @@ from parquet_variant.support.choices import Mode
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, table_exists
 from parquet_variant.tables.delta.log.file_actions import no_files
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Txn, now_millis
+from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Txn
 from parquet_variant.tables.delta.protocol.column_metadata import (
     check_change_data_names,
     check_column_metadata,
@@ -35,7 +35,7 @@ from parquet_variant.tables.delta.protocol.table_properties import (
 from parquet_variant.tables.delta.writing.data_files import warn_of_nulls
 from parquet_variant.tables.delta.writing.write import rows_transaction
 from parquet_variant.tables.schema import StructType, check_schema, variant_paths
-from parquet_variant.tables.storage import Storage, open_storage
+from parquet_variant.tables.storage import Storage, now_millis, open_storage
 
 
 def create(

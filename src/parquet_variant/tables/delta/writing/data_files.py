@@ -29,7 +29,7 @@ from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, PlanMark, Protocol, now_millis
+from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, PlanMark, Protocol
 from parquet_variant.tables.delta.protocol.column_metadata import DEFAULT, GENERATION, INVARIANT
 from parquet_variant.tables.delta.protocol.features import check_column_features, supports
 from parquet_variant.tables.delta.protocol.schema import parse_schema
@@ -39,6 +39,7 @@ from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, l
 from parquet_variant.tables.partitions import partition_directory, split_by_partition, warn_of_null_partitions
 from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type
+from parquet_variant.tables.storage import now_millis
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
 
 # The key of the mark in the JSON form of an add action, outside of the log.

@@ -15,11 +15,12 @@ from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.delta.file_locations import paths_of_adds
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Txn, now_millis
+from parquet_variant.tables.delta.protocol.actions import Add, Txn
 from parquet_variant.tables.delta.protocol.schema_merging import merged_metadata
 from parquet_variant.tables.delta.writing.data_files import WritePlan, check_planned, plan_write, with_mark
 from parquet_variant.tables.delta.writing.identity import IdentityValues, has_identity, refuse_identity
 from parquet_variant.tables.schema import from_arrow_schema
+from parquet_variant.tables.storage import now_millis
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, SchemaOption, all_rows, first_rows, schemas_by_column
 
 

@@ -25,7 +25,6 @@ from parquet_variant.tables.changes.change_plan import (
     ChangePlan,
     FileChange,
     FileLayout,
-    NeededColumns,
     TableChange,
 )
 from parquet_variant.tables.columns import align_table, by_logical_name, shredding_schemas, unshredded
@@ -37,11 +36,11 @@ from parquet_variant.tables.iceberg.reading.data_files import live_rows, open_da
 from parquet_variant.tables.iceberg.reading.deletes import TableFile, partition_key
 from parquet_variant.tables.iceberg.reading.planning import files_among, parquet_files, parts_with_metrics, plan_files
 from parquet_variant.tables.iceberg.reading.pruning import QueryColumns, column_bounds
-from parquet_variant.tables.iceberg.reading.scan import IcebergScan, scan
+from parquet_variant.tables.iceberg.reading.scan import scan
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
+from parquet_variant.tables.iceberg.writing.manifest_changes import ENGINE, SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
-from parquet_variant.tables.iceberg.writing.snapshot_change import ENGINE, SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.write_plan import (
     IcebergWritePlan,
     lineage_field,
@@ -65,6 +64,9 @@ class IcebergChangePlan(ChangePlan[TableFile]):
     write: IcebergWritePlan
     uses_vectors: bool
     records_changes: bool = False
+    erases: bool = False
+
+    scan = staticmethod(scan)
 
     @property
     def storage(self) -> Storage:  # type: ignore[override]
@@ -82,10 +84,6 @@ class IcebergChangePlan(ChangePlan[TableFile]):
     @property
     def _every_column(self) -> IcebergStruct:
         return IcebergStruct((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
-
-    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> IcebergScan:
-        """See `ChangePlan.query`."""
-        return needed_columns(self.current, columns, variant, zone)
 
     def with_every_row(self, file: TableFile) -> TableFile:
         """See `ChangePlan.with_every_row`."""
@@ -153,6 +151,8 @@ class IcebergChangePlan(ChangePlan[TableFile]):
 class IcebergTable(ChangeableTable[TableFile]):
     """An Iceberg table at a snapshot, for one operation: delete, update or merge; its sets of files are lists."""
 
+    scan = staticmethod(scan)
+
     def __init__(self, current: Snapshot, operation: str, batch: tuple[str, int] | None = None) -> None:
         check_writable(current.metadata)
         self.current, self.operation, self.batch = current, operation, batch
@@ -206,10 +206,6 @@ class IcebergTable(ChangeableTable[TableFile]):
         """See `ChangeableTable.plan`."""
         write = with_lineage(plan_write(self.current, options=options))
         return IcebergChangePlan(self.current.for_tasks(), write, self._properties.is_merge_on_read(self.operation))
-
-    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> IcebergScan:
-        """See `ChangeableTable.query`."""
-        return needed_columns(self.current, columns, variant, zone)
 
     def prune(self, files: list[TableFile], predicate: Predicate, query: TableScan[Any]) -> list[TableFile]:
         """See `ChangeableTable.prune`."""
@@ -322,8 +318,3 @@ def _written(change: TableChange[TableFile]) -> list[str]:
     """Return the locations of the files that a change has written; of files that got a deletion vector, the vector."""
     files = [*change.added, *(file for changed in change.changed for file in changed.added)]
     return [file.new_vector.path if file.new_vector is not None else file.path for file in files]
-
-
-def needed_columns(current: Snapshot, columns: NeededColumns, variant: str | None, zone: str) -> IcebergScan:
-    """Return the scan of columns that expressions need."""
-    return scan(current, {name: needed.select for name, needed in columns.items()}, column=variant, zone=zone)

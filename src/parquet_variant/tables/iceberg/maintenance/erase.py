@@ -8,43 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any
-
-import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import ICEBERG_METADATA
-from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.tables.changes.erasing import (
-    TABLE_FILE_ENDINGS,
-    WRITER_MILLIS,
-    EraseReport,
-    check_condition,
-    check_no_writer,
-    count_erasure,
-    erase_rows,
-    refuse_misspelled_condition,
-    unfinished_erasure,
-    verify_erasure,
-    with_own_keys,
-)
+from parquet_variant.tables.changes.erasing import TABLE_FILE_ENDINGS, ErasableTable, EraseReport, run_erasure
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
-from parquet_variant.tables.iceberg.changes.changeable import IcebergChangePlan, IcebergTable
+from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
 from parquet_variant.tables.iceberg.maintenance.expiration import check_deletable, files_of
 from parquet_variant.tables.iceberg.maintenance.orphans import orphan_files
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
-from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMetadata, now_ms
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, Update, assert_ref, change_of
-from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, TableFile
+from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
-from parquet_variant.tables.iceberg.writing.commit import change_metadata, check_writable, commit_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import FileKey, file_key
-from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
-from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan
-from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.iceberg.writing.commit import change_metadata, commit_snapshot
+from parquet_variant.tables.iceberg.writing.manifest_changes import FileKey, SnapshotChange, file_key
 
 # Engines add such entries to summaries if the table property `write.summary.partition-limit` is set.
 _PARTITION_SUMMARY = "partitions."
@@ -114,84 +95,39 @@ def erase(
     ...     report.rows_erased, report.versions_removed, pv.iceberg.read(folder).to_pylist()
     (1, 1, [{'user': 2}])
     """
-    check_condition(where, IcebergError)
+    erasable = _ErasableTable(snapshot(table, catalog=catalog, storage_options=storage_options))
     workers = engine_or_threads(engine, threads, progress)
-    current = snapshot(table, catalog=catalog, storage_options=storage_options)
-    check_writable(current.metadata)
-    check_deletable(current.metadata)
-    name, snapshots = current.table.name, len(current.metadata.snapshots)
-    if dry_run:
-        rows, files = count_erasure(_ErasingTable(current, "delete"), where, zone, workers, options)
-        refuse_misspelled_condition(_ErasingTable(current, "delete"), where, zone, rows)
-        return EraseReport(name, True, current.snapshot_id or 0, rows, files, versions_removed=snapshots)
-    if not force:
-        _check_quiet(current)
-    erasing = _ErasingTable(current, "delete")
-    done = erase_rows(erasing, where, zone, workers, options)
-    if not force:
-        refuse_misspelled_condition(_ErasingTable(current, "delete"), where, zone, done.rows_deleted)
-    with unfinished_erasure(name):
-        rewritten = newest_snapshot(erasing.current.table.refreshed())
+    return run_erasure(erasable, where, zone, workers, options, dry_run=dry_run, force=force)
+
+
+class _ErasableTable(ErasableTable):
+    def __init__(self, current: Snapshot) -> None:
+        self.current, self.table = current, IcebergTable(current, "delete")
+
+    def version_count(self) -> int:
+        check_deletable(self.current.metadata)
+        return len(self.current.metadata.snapshots)
+
+    def recent_files(self, since: int) -> list[str]:
+        references = sorted(name for name in self.current.metadata.references if name != MAIN)
+        if references:
+            raise IcebergError(
+                f"the branches and tags {', '.join(references)} keep older snapshots: drop them with "
+                "pv.iceberg.drop_reference, or pass force=True (--force)",
+                reason="has-references",
+                file=self.current.table.name,
+            )
+        orphans = orphan_files(self.current.table)
+        return [path for path, modified in orphans if modified > since and path.endswith(".parquet")]
+
+    def remove_history(self, rows: int) -> tuple[IcebergTable, int, int]:
+        rewritten = newest_snapshot(self.current.table.refreshed())
         # Entries of removed files have bounds, which are values.
         change = SnapshotChange("replace", removed_deletes=_unapplied_deletes(rewritten), rewrites_manifests=True)
         cleaned = commit_snapshot(rewritten, change)
-        before = cleaned.table
         after = change_metadata(cleaned, lambda metadata: _without_history(metadata, cleaned))
-        data_files, metadata_files = _remove_files(before, after)
-        newest = newest_snapshot(after)
-        verified = verify_erasure(_ErasingTable(newest, "delete"), where, zone, workers, options)
-    return EraseReport(
-        name,
-        False,
-        newest.snapshot_id or 0,
-        done.rows_deleted,
-        done.files_removed,
-        files_removed=data_files,
-        versions_removed=snapshots,
-        log_files_removed=metadata_files,
-        files_verified=verified,
-    )
-
-
-@dataclass(frozen=True)
-class _ErasingPlan(IcebergChangePlan):
-    """A plan that keeps nothing of erased rows."""
-
-    def read_rows(self, file: TableFile, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
-        """See `ChangePlan.read_rows`."""
-        return with_own_keys(super().read_rows(file, row_mask, columns), columns or self.schema)
-
-    def like_file(self, rows: pa.Table) -> IcebergWritePlan:
-        """Return the plan that infers the shredding schema from the rows that are left."""
-        return replace(self.write, shredding={})
-
-
-class _ErasingTable(IcebergTable):
-    """A table whose changes rewrite whole files, whatever its properties say."""
-
-    def plan(self, options: Mapping[str, Any]) -> IcebergChangePlan:
-        """See `ChangeableTable.plan`."""
-        plan = super().plan(options)
-        return _ErasingPlan(plan.current, plan.write, uses_vectors=False)
-
-    def reload(self) -> _ErasingTable:
-        """See `ChangeableTable.reload`."""
-        return _ErasingTable(super().reload().current, self.operation)
-
-
-def _check_quiet(current: Snapshot) -> None:
-    """Refuse to erase while a writer seems to be active, and from tables with branches or tags."""
-    references = sorted(name for name in current.metadata.references if name != MAIN)
-    if references:
-        raise IcebergError(
-            f"the branches and tags {', '.join(references)} keep older snapshots: drop them with "
-            "pv.iceberg.drop_reference, or pass force=True (--force)",
-            reason="has-references",
-            file=current.table.name,
-        )
-    recent = now_ms() - WRITER_MILLIS
-    active = [path for path, modified in orphan_files(current.table) if modified > recent and path.endswith(".parquet")]
-    check_no_writer(active, current.table.name, IcebergError)
+        data_files, metadata_files = _remove_files(cleaned.table, after)
+        return IcebergTable(newest_snapshot(after), "delete"), data_files, metadata_files
 
 
 def _unapplied_deletes(current: Snapshot) -> tuple[ManifestEntry, ...]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
-from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, SnapshotInfo, TableMetadata, now_ms
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, SnapshotInfo, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
     TableChange,
     Update,
@@ -25,6 +25,7 @@ from parquet_variant.tables.iceberg.metadata.updates import (
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, to_millis
 from parquet_variant.tables.iceberg.writing.commit import change_metadata, check_writable
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+from parquet_variant.tables.storage import now_millis
 
 _MAX_AGE, _DEFAULT_MAX_AGE = "history.expire.max-snapshot-age-ms", 432_000_000
 _MIN_KEPT, _DEFAULT_MIN_KEPT = "history.expire.min-snapshots-to-keep", 1
@@ -156,7 +157,7 @@ def _retained(
     metadata: TableMetadata, cutoff: int | None, retain_last: int | None
 ) -> tuple[dict[str, Reference], set[int]]:
     """Return the references and the snapshots that the retention policy keeps."""
-    properties, now = WriteProperties(metadata.properties), now_ms()
+    properties, now = WriteProperties(metadata.properties), now_millis()
     longest = properties.number(_MAX_AGE, _DEFAULT_MAX_AGE)
     fewest = properties.number(_MIN_KEPT, _DEFAULT_MIN_KEPT) if retain_last is None else retain_last
     ref_age = properties.number(_MAX_REF_AGE, _FOREVER)

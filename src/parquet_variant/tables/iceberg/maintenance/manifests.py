@@ -10,7 +10,7 @@ from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike, snapshot
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
-from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.maintenance.expiration import check_deletable, files_of
-from parquet_variant.tables.iceberg.metadata.table_metadata import now_ms
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, to_millis
+from parquet_variant.tables.storage import now_millis
 
 _DEFAULT_AGE_MS = 3 * 24 * 3_600_000
 _KEPT_NAMES = ("version-hint.text", *ICEBERG_METADATA)
@@ -63,7 +63,7 @@ def remove_orphan_files(
     ...     [name.rpartition("/")[2] for name in pv.iceberg.remove_orphan_files(folder, older_than="2999-01-01")]
     ['left-behind.parquet']
     """
-    cutoff = now_ms() - _DEFAULT_AGE_MS if older_than is None else to_millis(older_than)
+    cutoff = now_millis() - _DEFAULT_AGE_MS if older_than is None else to_millis(older_than)
     loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)
     check_deletable(loaded.metadata)
     orphans = [location for location, modified in orphan_files(loaded) if modified < cutoff]

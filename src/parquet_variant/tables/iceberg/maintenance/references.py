@@ -13,7 +13,7 @@ from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Referen
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_ref, change_of, set_reference
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike, snapshot
 from parquet_variant.tables.iceberg.writing.commit import change_metadata
-from parquet_variant.tables.iceberg.writing.snapshot_change import undone_batches
+from parquet_variant.tables.iceberg.writing.manifest_changes import undone_batches
 from parquet_variant.tables.iceberg.writing.write import CommitResult
 
 

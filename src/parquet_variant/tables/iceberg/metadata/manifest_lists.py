@@ -11,8 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.tables.iceberg.metadata.avro_files import read_avro, write_avro
-from parquet_variant.tables.iceberg.metadata.manifest_schemas import MANIFEST_LIST, canonical_names
+from parquet_variant.tables.iceberg.metadata.manifest_schemas import (
+    MANIFEST_LIST,
+    canonical_names,
+    read_avro,
+    write_avro,
+)
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION
 
 

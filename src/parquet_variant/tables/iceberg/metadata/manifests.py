@@ -14,14 +14,15 @@ from typing import Any
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.iceberg.metadata.avro_files import read_avro, write_avro
 from parquet_variant.tables.iceberg.metadata.manifest_lists import FieldSummary, ManifestFile
 from parquet_variant.tables.iceberg.metadata.manifest_schemas import (
     canonical_names,
     decimal_bytes,
     entry_schema,
     partition_field_names,
+    read_avro,
     sub_schema,
+    write_avro,
 )
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, result_types
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata

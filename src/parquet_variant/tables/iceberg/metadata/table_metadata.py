@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 import uuid
 import zlib
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionSpec, SortOrder
 from parquet_variant.tables.iceberg.metadata.schema import NAME_MAPPING, NameMapping, Schema
+from parquet_variant.tables.storage import now_millis
 
 NEWEST_VERSION = 3
 MAIN = "main"
@@ -349,7 +349,7 @@ def new_metadata(
             "table-uuid": str(uuid.uuid4()),
             "location": location,
             "last-sequence-number": 0,
-            "last-updated-ms": now_ms(),
+            "last-updated-ms": now_millis(),
             "last-column-id": schema.highest_id,
             "current-schema-id": schema.id,
             "schemas": [schema.to_json()],
@@ -368,11 +368,6 @@ def new_metadata(
             "next-row-id": 0,
         }
     )
-
-
-def now_ms() -> int:
-    """Return the time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def _normalized(document: dict[str, Any]) -> dict[str, Any]:

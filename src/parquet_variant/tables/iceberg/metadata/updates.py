@@ -14,7 +14,8 @@ from typing import Any
 from parquet_variant.errors import IcebergError
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder
 from parquet_variant.tables.iceberg.metadata.schema import Schema
-from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, NEWEST_VERSION, TableMetadata, now_ms
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, NEWEST_VERSION, TableMetadata
+from parquet_variant.tables.storage import now_millis
 
 Update = Mapping[str, Any]
 Document = dict[str, Any]
@@ -139,7 +140,7 @@ def apply_change(metadata: TableMetadata, change: TableChange, previous_location
     """
     document: Document = copy.deepcopy(dict(metadata.document))
     # A commit is never older than the one before it, whatever the clocks of two machines say.
-    now = max(now_ms(), metadata.document["last-updated-ms"])
+    now = max(now_millis(), metadata.document["last-updated-ms"])
     if previous_location is not None:
         log = document.setdefault("metadata-log", [])
         log.append({"timestamp-ms": document["last-updated-ms"], "metadata-file": previous_location})

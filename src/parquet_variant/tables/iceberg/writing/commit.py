@@ -18,7 +18,7 @@ from parquet_variant.tables.commits import CommitSteps, best_effort, commit_step
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.tables.iceberg.metadata.manifest_lists import write_manifest_list
-from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata, now_ms
+from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
     TableChange,
     apply_change,
@@ -27,8 +27,16 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     set_reference,
 )
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import ManifestWriter, NextManifests, next_manifests
-from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange, batch_updates, has_batch, summary_of
+from parquet_variant.tables.iceberg.writing.manifest_changes import (
+    ManifestWriter,
+    NextManifests,
+    SnapshotChange,
+    batch_updates,
+    has_batch,
+    next_manifests,
+    summary_of,
+)
+from parquet_variant.tables.storage import now_millis
 
 _RETRIES, _MIN_WAIT = "commit.retry.num-retries", "commit.retry.min-wait-ms"
 _MAX_WAIT, _TIMEOUT = "commit.retry.max-wait-ms", "commit.retry.total-timeout-ms"
@@ -152,7 +160,7 @@ class _Attempts:
             "snapshot-id": self.snapshot_id,
             **({} if parent_id is None else {"parent-snapshot-id": parent_id}),
             "sequence-number": sequence,
-            "timestamp-ms": max(now_ms(), metadata.document["last-updated-ms"]),
+            "timestamp-ms": max(now_millis(), metadata.document["last-updated-ms"]),
             "manifest-list": location,
             "summary": summary_of(parent, change, self.manifests.removed),
             "first-row-id": first_row_id,

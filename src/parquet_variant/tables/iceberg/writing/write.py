@@ -28,7 +28,7 @@ from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.create import Names, TableDefinition, merged_schema, new_table, replacement
-from parquet_variant.tables.iceberg.writing.snapshot_change import SnapshotChange, has_batch
+from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
 from parquet_variant.tables.write_plan import SchemaOption, first_rows, schemas_by_column
