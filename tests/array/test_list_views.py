@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.encoding.cast.forms import without_encoding
+from parquet_variant.types.forms import without_encoding
 
 _TEXTS = ['{"a":[1,2],"s":"a text that no view holds inline"}', None, '{"a":["q"]}', '{"a":[]}', '{"a":[3]}']
 
@@ -65,7 +65,7 @@ def test_texts_that_views_share_count_once_for_each_row(kind: pa.DataType, monke
 
 @pytest.mark.parametrize("encoded", ["runs", "dictionary"])
 def test_encoded_texts_that_outgrow_32_bits_get_64(encoded: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parquet_variant.encoding.cast.forms.MAX_OFFSET", 1000)
+    monkeypatch.setattr("parquet_variant.types.forms.MAX_OFFSET", 1000)
     texts = pa.array([b"\x11x", b"\x0c\x05" * 100])
     if encoded == "runs":
         values: pa.Array = pa.RunEndEncodedArray.from_arrays(pa.array([2, 20]), texts)[1:]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant import testing
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.layouts.reference import final
 from parquet_variant.layouts.reference.storages import rows_of_array
 from parquet_variant.ops.columns.extract_path import columns_of_path, extract_path
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 PATHS = ["$", "$.a", "$.a.b", "$.b[0]", "$.b[*]", "$.c", "$[*].a", "$[0]"]
 

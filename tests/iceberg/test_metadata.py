@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.tables.iceberg.metadata.manifest_lists import read_manifest_list, write_manifest_list
 from parquet_variant.tables.iceberg.metadata.manifest_schemas import read_avro, write_avro
@@ -34,6 +33,7 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     check_requirements,
     set_reference,
 )
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 ARROW = pa.schema(
     [

@@ -18,14 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.soundness import refuse_unsound
-from parquet_variant.encoding.cast.forms import (
-    has_encodings,
-    in_form,
-    is_json_type,
-    list_elements,
-    with_fields,
-    without_encoding,
-)
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.kernels.arrow_buffers import to_numpy
@@ -34,6 +26,14 @@ from parquet_variant.layouts.path_steps import ArrowGroup
 from parquet_variant.layouts.storage_shape import is_binary, is_list
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.types import MAX_OFFSET
+from parquet_variant.types.forms import (
+    has_encodings,
+    in_form,
+    is_json_type,
+    list_elements,
+    with_fields,
+    without_encoding,
+)
 
 # Arrow's canonical extension type. It is field metadata here and never a registered pyarrow type: pyarrow's Parquet
 # writer crashes on a Python extension type of this name.

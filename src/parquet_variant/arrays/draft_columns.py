@@ -26,7 +26,6 @@ from parquet_variant.arrays.final_columns import (
     with_minimal_metadata,
 )
 from parquet_variant.arrays.parts import columns_of, metadata_of_all, metadata_parts
-from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of
 from parquet_variant.kernels.shredding.schema_table import schema_table
@@ -35,6 +34,7 @@ from parquet_variant.layouts.draft_storages import ObjectNode, PathsNode, object
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
+from parquet_variant.types.forms import list_elements
 
 
 def struct_of(columns: dict[str, pa.Array], missing: pa.Array | None) -> pa.StructArray:

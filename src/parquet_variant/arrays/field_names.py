@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import MetadataParts, columns_of, metadata_parts, with_columns
-from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import decode_metadata, extend_metadata
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.memory import address_of
@@ -23,6 +22,7 @@ from parquet_variant.kernels.values.name_tables import NameTable, mark_lacking, 
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.path import WILDCARD, Wildcard
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.forms import list_elements
 
 
 def with_field_names(storage: pa.StructArray) -> pa.StructArray:

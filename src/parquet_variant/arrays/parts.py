@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.forms import in_form, plain_form, without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA, encode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
@@ -23,6 +22,7 @@ from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy, scalar
 from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
+from parquet_variant.types.forms import in_form, plain_form, without_encoding
 
 
 class BinaryParts(NamedTuple):

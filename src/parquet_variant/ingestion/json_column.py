@@ -14,7 +14,6 @@ from itertools import pairwise
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import columns_of, one_chunk, with_columns
-from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.ingestion.csv_tables import TypesOfStrings, csv_tables, with_types
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions
@@ -23,6 +22,7 @@ from parquet_variant.ingestion.sources.splits import Split, TablePart
 from parquet_variant.interop.tables import table_of
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.forms import is_json_type
 
 _BATCH_ROWS = 1 << 16
 _PARQUET, _ARROW_FILE, _ARROW_STREAM, _VORTEX = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"VTXF"

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.parse_json import parse_json
+from parquet_variant.types.forms import is_json_type
 
 _LARGEST = {"date": 2**31 - 1, "timestamp": 2**63 - 1}  # DuckDB's infinity
 

@@ -26,9 +26,9 @@ from parquet_variant.arrays.capsules import (
 )
 from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import chunks_in_form, in_form, plain_form, without_null_entries
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.types.forms import chunks_in_form, in_form, plain_form, without_null_entries
 
 
 def table_of(data: Any) -> pa.Table:

@@ -17,7 +17,6 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import metadata_of_all, row_by_row
 from parquet_variant.arrays.tapes import python_objects
 from parquet_variant.arrays.variant_array import VariantArray, is_one_value
-from parquet_variant.encoding.cast.forms import entry_lists, is_json_type, list_elements, plain_form, without_encoding
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.encoding.python_values import MAX_DEPTH
 from parquet_variant.encoding.variant import Variant
@@ -35,6 +34,7 @@ from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors, OnConflict
 from parquet_variant.types import PrimitiveId, of_arrow
+from parquet_variant.types.forms import entry_lists, is_json_type, list_elements, plain_form, without_encoding
 
 _STORED = {pa.time64("ns"): pa.time64("us")}
 _EMPTY_OBJECT = b"\x02\x00\x00"

@@ -17,7 +17,6 @@ import pyarrow as pa
 from parquet_variant.arrays.field_names import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.cast import cast_variant
-from parquet_variant.encoding.cast.forms import in_target_form, is_json_type
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, bad_option
 from parquet_variant.layouts.similar_paths import missing_path_hint
@@ -29,6 +28,7 @@ from parquet_variant.ops.conversions import to_json
 from parquet_variant.path import AnyPath, Segment, VariantPath, Wildcard
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import BasicType, VariantType
+from parquet_variant.types.forms import in_target_form, is_json_type
 
 
 def variant_get(

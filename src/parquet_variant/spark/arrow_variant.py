@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import in_form, struct_like
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.forms import in_form, struct_like
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.encoding.cast.forms import with_fields
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes
 from parquet_variant.query.sql_terms import VariantTerm
@@ -25,6 +24,7 @@ from parquet_variant.sql_query.batches import Batches, ScanOptions, values_at
 from parquet_variant.sql_query.rewriting.query import Getter
 from parquet_variant.sql_query.variant_functions import FUNCTIONS, VARIANT, column_of
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.forms import with_fields
 
 _PLURALS = {"binary": "binary values", "timestamp_ntz": "timestamps without time zone"}
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.ingestion.csv_tables import read_csv
 from parquet_variant.ingestion.formats.csv_rows import is_csv
@@ -35,6 +34,7 @@ from parquet_variant.sql_query.values_in_memory import ValuesInMemory
 from parquet_variant.tables.opening import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.ops.columns.sort_keys import equal_forms, keys_of_number_texts, sort_keys
 from parquet_variant.ops.conversions import cast_to_variant, to_json
@@ -27,6 +26,7 @@ from parquet_variant.sql_query.batches import plain_variants
 from parquet_variant.sql_query.containers import keys_of_objects, sizes_of
 from parquet_variant.sql_query.containment import contains_each
 from parquet_variant.types import BasicType
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 VARIANT = "STRUCT(metadata BLOB, value BLOB)"  # DuckDB's type for Variants on their way through it
 _ENTRIES = f"STRUCT(pos INTEGER, key VARCHAR, value {VARIANT})[]"

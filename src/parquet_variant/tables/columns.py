@@ -15,7 +15,6 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import cast_values, in_form, struct_like
 from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.files.parquet.writing.conform import conform
@@ -36,6 +35,7 @@ from parquet_variant.tables.schema import (
     arrow_type,
     with_fields,
 )
+from parquet_variant.types.forms import cast_values, in_form, struct_like
 
 # Return the index of the Arrow field that holds a field of the table; -1 if there is none.
 Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.encoding.cast.forms import entry_lists, list_elements
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.schema import VARIANT, ArrayType, MapType, StructType, TableType, arrow_type
+from parquet_variant.types.forms import entry_lists, list_elements
 
 
 @dataclass(frozen=True)

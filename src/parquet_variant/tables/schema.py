@@ -18,11 +18,11 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import TableError
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.layouts.type_grammar import ParsedColumn, TypeParser
 from parquet_variant.types import TYPES, of_arrow
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 _EXTENSION = b"ARROW:extension:name"
 _VARIANT_NAME = b"arrow.parquet.variant"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.forms import plain_form
-from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError
+from parquet_variant.types.forms import plain_form
+from parquet_variant.types.targets import target_of
 
 
 def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", safe: bool = True) -> Any:

@@ -32,7 +32,6 @@ from parquet_variant.encoding.cast.datetimes import (
     parse_timestamp,
     to_local,
 )
-from parquet_variant.encoding.cast.forms import fixed_size_lists
 from parquet_variant.encoding.cast.numbers import (
     integer_of_float,
     nearest_float32,
@@ -43,7 +42,6 @@ from parquet_variant.encoding.cast.numbers import (
     text_to_float32,
     text_to_integer,
 )
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target
 from parquet_variant.encoding.json_writer import json_pieces, timestamp_text
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.encoding.scalars import read_scalar
@@ -52,6 +50,8 @@ from parquet_variant.encoding.walk import Event
 from parquet_variant.errors import CastError
 from parquet_variant.path import VariantPath
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
+from parquet_variant.types.forms import fixed_size_lists
+from parquet_variant.types.targets import VARIANT_STORAGE, Target
 
 _V = VariantType
 _FLOATS = (_V.FLOAT, _V.DOUBLE)
@@ -66,7 +66,7 @@ def cast_scalar(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) ->
     """Return a scalar cast to a target type; None if the cast is not possible or the value does not fit.
 
     >>> import pyarrow as pa
-    >>> from parquet_variant.encoding.cast.targets import target_of
+    >>> from parquet_variant.types.targets import target_of
     >>> cast_scalar(VariantType.STRING, " 12 ", target_of(pa.int8()), dt.UTC)
     12
     >>> cast_scalar(VariantType.DECIMAL4, (12300, 2), target_of(pa.string()), dt.UTC)
@@ -350,7 +350,7 @@ def _with_local_times(events: Iterator[Event], zone: dt.tzinfo) -> Iterator[Even
 def array_of_raw(raws: Sequence[Any], target: Target) -> pa.Array:
     """Return an Arrow array of the target's type, in plain form (see `forms`), from raw results; None becomes null.
 
-    >>> from parquet_variant.encoding.cast.targets import target_of
+    >>> from parquet_variant.types.targets import target_of
     >>> array_of_raw([1, None], target_of(pa.date32())).to_pylist()
     [datetime.date(1970, 1, 2), None]
     """

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias, overload
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import JsonError, SchemaError, VariantError
 from parquet_variant.files.vortex.dtype import final_variant
 from parquet_variant.inference.policies.decision import Policy
@@ -23,6 +22,7 @@ from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.forms import is_json_type
 
 AnyPolicy: TypeAlias = "str | Policy | ShreddingSchema"
 

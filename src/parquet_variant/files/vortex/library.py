@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_storage, without_views
 from parquet_variant.arrays.parts import empty_table
-from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.files.parquet.format.footer_cache import FooterCache, fingerprint_of
 from parquet_variant.files.vortex.dtype import StoredLayout, layout_of
@@ -28,6 +27,7 @@ from parquet_variant.files.vortex.trailer import CheckedSource, ColumnNote, read
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types.forms import is_json_type
 
 # Rows per block of the library's writer. vortex-data 0.93 and older crashes (by infinite recursion) when it converts
 # rows of its Variant type from more than one block to Arrow.

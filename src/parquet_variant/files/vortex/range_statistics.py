@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import columns_of
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.files.parquet.scanning.path_statistics import scalar_statistics
 from parquet_variant.files.vortex.dtype import final_variant
 from parquet_variant.inference.leaf_statistics import LeafStatistics
@@ -34,6 +33,7 @@ from parquet_variant.query.predicate import Compare, Operator, Predicate, bind, 
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import TYPE_OF_ID, BasicType, PrimitiveId
+from parquet_variant.types.targets import target_of
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]

@@ -14,7 +14,6 @@ from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_storage, with
 from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.errors import VariantFileError, strings_of
 from parquet_variant.files.vortex.json_columns import JsonColumn, compress_json, decompress_json, json_errors
 from parquet_variant.files.vortex.library import OpenVortexFile, open_file, open_files
@@ -22,6 +21,7 @@ from parquet_variant.files.vortex.storing import unstored_rows
 from parquet_variant.files.vortex.trailer import text_column
 from parquet_variant.io.parallel import in_order
 from parquet_variant.types import MAX_OFFSET
+from parquet_variant.types.forms import chunks_in_form, with_fields
 
 
 def read(path: Any, column: str | None = None) -> VariantArray:

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import without_views
-from parquet_variant.encoding.cast.forms import in_form
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.reading.read_table import plain_storage
 from parquet_variant.files.parquet.report_text import Report
@@ -36,6 +34,8 @@ from parquet_variant.query.question import PlannedQuery, Question
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types.forms import in_form
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Types of columns inside Vortex's own type that its `variant_get` returns without a cast.
 _UNCAST_TYPES = (pa.int64(), pa.float64(), pa.string(), pa.bool_())

@@ -17,12 +17,12 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 from parquet_variant.arrays.chunked_array import variant_table as table_of_columns
 from parquet_variant.arrays.parts import stored_columns, with_columns
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import without_encoding
 from parquet_variant.files.parquet.writing.conform import null_where_missing
 from parquet_variant.files.vortex.dtype import StoredLayout, within_dtype
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.equals import equals
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.forms import without_encoding
 
 # The library closes a block at 8,192 rows if its buffers have a megabyte; it counts whole buffers.
 _BLOCK_BYTES = 1 << 20

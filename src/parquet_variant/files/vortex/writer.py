@@ -19,7 +19,6 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 from parquet_variant.arrays.field_names import with_field_names
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import in_form, is_json_type, plain_form, with_fields
 from parquet_variant.errors import SchemaError, VariantFileError, check_choice, check_names, strings_of
 from parquet_variant.files.parquet.writing.write import shredded_as
 from parquet_variant.files.vortex.dtype import LAYOUTS, StoredLayout, final_variant, within_dtype, without_nul
@@ -38,6 +37,7 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arguments import as_arrow
 from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.support.choices import FileMode, VortexLayout
+from parquet_variant.types.forms import in_form, is_json_type, plain_form, with_fields
 
 _OPTIONS = ("layout", "compact", "exact")
 # Part of the messages of Rust for errors of the operating system.

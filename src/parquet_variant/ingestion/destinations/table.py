@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.ingestion.destination import Destination, Work
 from parquet_variant.ingestion.request import IngestRequest
@@ -26,6 +25,7 @@ from parquet_variant.io.staging import Staging
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.write_plan import TableWritePlan
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 
 class TableDestination(Destination):

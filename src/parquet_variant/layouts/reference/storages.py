@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.forms import with_fields, without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError, check_choice
@@ -22,6 +21,7 @@ from parquet_variant.layouts.layout import detect_layout
 from parquet_variant.layouts.reference import draft_object, draft_paths, final
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import Layout, OnConflict
+from parquet_variant.types.forms import with_fields, without_encoding
 
 
 def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:

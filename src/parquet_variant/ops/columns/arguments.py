@@ -20,9 +20,9 @@ from parquet_variant.arrays.capsules import imported, is_arrow, refuse_objects
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.soundness import refuse_unsound
 from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value
-from parquet_variant.encoding.cast.forms import without_null_entries
 from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_bytes
+from parquet_variant.types.forms import without_null_entries
 
 # Strings that are converted in the time that pyarrow takes to import pandas.
 _MAX_STRINGS = 100_000

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import metadata_of_all, storage_of
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.errors import CastError, MalformedVariantError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, bitmap, filled_binary, from_numpy, numpy_type, to_numpy
 from parquet_variant.kernels.memory import copy_spans
@@ -25,6 +24,7 @@ from parquet_variant.kernels.values.slot_columns import iso_timestamps
 from parquet_variant.ops.columns.value_positions import ScalarSlots
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET, PrimitiveId
+from parquet_variant.types.targets import Target
 
 _P = PrimitiveId
 Column = tuple[pa.Array, Mask]

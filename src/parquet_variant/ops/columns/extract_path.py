@@ -13,8 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray, remembered
-from parquet_variant.encoding.cast.forms import in_target_form, plain_form
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy
@@ -28,6 +26,8 @@ from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.path import AnyPath, VariantPath
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import PrimitiveId
+from parquet_variant.types.forms import in_target_form, plain_form
+from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
 
 # A column with more metadata than this is not remembered, nor the id of each key in them.
 _MOST_REMEMBERED_METADATA = 1024

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import MetadataParts, metadata_parts, valid_bytes
-from parquet_variant.encoding.cast.forms import in_form, list_elements, plain_form
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of, scalar
 from parquet_variant.layouts.path_steps import ArrowGroup, Step, next_group
@@ -25,6 +24,7 @@ from parquet_variant.ops.columns.value_positions import MetadataDictionaries, Va
 from parquet_variant.path import Segment
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types.forms import in_form, list_elements, plain_form
 
 
 class Finish(Protocol):

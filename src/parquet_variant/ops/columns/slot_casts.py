@@ -20,8 +20,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import metadata_of_all, storage_of
 from parquet_variant.arrays.variant_array import trusted_array
-from parquet_variant.encoding.cast.forms import fixed_size_lists
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
@@ -33,6 +31,8 @@ from parquet_variant.ops.columns.column_casts import bytes_of_slots, cast_column
 from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import DECIMAL_IDS, MAX_OFFSET, TYPE_OF_ID, PrimitiveId
+from parquet_variant.types.forms import fixed_size_lists
+from parquet_variant.types.targets import VARIANT_STORAGE, Target
 
 _P = PrimitiveId
 _KINDS: dict[str, tuple[int, ...]] = {

@@ -10,11 +10,11 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import CastError, SchemaError
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.layouts.type_grammar import ParsedColumn, TypeParser
 from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 
 def as_target(target: str | pa.DataType) -> pa.DataType:

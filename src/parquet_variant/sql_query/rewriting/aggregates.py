@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.sql_query.kinds import Kind, is_variant
 from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 _EXTREMES = {"min": "arg_min", "max": "arg_max"}
 _OF_KEYS = frozenset(["approx_count_distinct", "entropy", "grouping", "grouping_id"])  # depend on equality alone

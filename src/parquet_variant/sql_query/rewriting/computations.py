@@ -11,7 +11,6 @@ from functools import partial
 
 from sqlglot import exp
 
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError
 from parquet_variant.path import Segment, VariantPath
 from parquet_variant.query.path_dialect import steps_of, with_steps
@@ -26,6 +25,7 @@ from parquet_variant.sql_query.rewriting.syntax import path_argument
 from parquet_variant.sql_query.rewriting.times import rewrite_time
 from parquet_variant.sql_query.rewriting.type_functions import TYPE_FUNCTIONS, rewrite_type_function
 from parquet_variant.sql_query.variant_functions import AGGREGATES, FUNCTIONS, OF_ONE_VARIANT, PARSERS
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 _EXTRACTS = frozenset(["variant_extract", "variant_extract_string", "get_path", "get"])
 _OTHER_FUNCTIONS = _EXTRACTS | {"variant_contains", "variant_exists", "to_json", "typeof"}

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
 from parquet_variant.sql_query.kinds import is_variant
 from parquet_variant.sql_query.rewriting.comparisons import class_of_type
 from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 _JSON_CLASSES = ("number", "string", "boolean")
 

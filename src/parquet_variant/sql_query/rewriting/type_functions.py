@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.sql_query.kinds import Kind, is_variant
 from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 _INTEGERS = tuple(INTEGERS)
 _DECIMALS = (*_INTEGERS, *DECIMAL_TYPES)

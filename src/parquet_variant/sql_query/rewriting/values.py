@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_expression import check_fields, column_name
@@ -42,6 +41,7 @@ from parquet_variant.sql_query.rewriting.scopes import (
     unknown_name,
 )
 from parquet_variant.sql_query.rewriting.syntax import select_rows_alone
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 _CHAINED = (exp.Add, exp.Sub, exp.Mul, exp.Div)
 USE = "table_use"

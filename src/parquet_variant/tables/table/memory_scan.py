@@ -14,7 +14,6 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import named_variants
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.scanning.scan_report import ScanReport
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
@@ -23,6 +22,7 @@ from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.question import PlannedQuery, Question
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Errors
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 _BATCH_ROWS = 1 << 16
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.arrays.parts import empty_table
-from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.layouts.parquet_reader import depth_options
 from parquet_variant.support.fork_safety import in_forked_child
+from parquet_variant.types.forms import chunks_in_form, plain_form
 
 # The identity of a version of a local file: device, inode, size, modification time, change time.
 Fingerprint = tuple[int, int, int, int, int]

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.field_numbers import (
     CONVERTED_TYPE,
@@ -25,6 +24,7 @@ from parquet_variant.files.parquet.format.field_numbers import (
 from parquet_variant.files.parquet.format.footer import SchemaNode, schema_elements
 from parquet_variant.files.parquet.format.thrift import find_field, without_fields
 from parquet_variant.kernels.arrow_buffers import bitmap
+from parquet_variant.types.forms import chunks_in_form, with_fields
 
 _ARROW_SCHEMA, _HIDDEN_SCHEMA = b"ARROW:schema", b"arrow:schema"
 # pyarrow checks the serialized schema to 128 levels of its tables; each field takes two.

@@ -14,8 +14,6 @@ from pyarrow import fs
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError, strings_of
 from parquet_variant.files.parquet.format.columns import find_variants, top_column
 from parquet_variant.files.parquet.format.files import (
@@ -28,6 +26,8 @@ from parquet_variant.files.parquet.format.files import (
 )
 from parquet_variant.files.parquet.writing.nested import map_variants, tagged
 from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.types.forms import chunks_in_form, with_fields
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 
 def read_table(

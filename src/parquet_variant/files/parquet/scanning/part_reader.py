@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import nested_array
-from parquet_variant.encoding.cast.forms import cast_values
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile
@@ -23,6 +21,8 @@ from parquet_variant.files.parquet.reading.read_table import plain_storage, plai
 from parquet_variant.files.parquet.scanning.scan_plan import FilePlan, GroupPlan
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.query.selection import Selected
+from parquet_variant.types.forms import cast_values
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.reading.column_values import Spans

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.files.parquet.format.columns import VariantColumn
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.layouts.path_steps import Step, walk_path
 from parquet_variant.path import VariantPath
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 
 @dataclass(slots=True)

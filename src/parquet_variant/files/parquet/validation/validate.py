@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.arrays.parts import nested_array
-from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.errors import VariantError, check_count
 from parquet_variant.files.parquet.format.columns import VariantColumn, find_variants, no_variant_column
 from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
@@ -27,6 +26,7 @@ from parquet_variant.files.parquet.validation.violations import Violation, Viola
 from parquet_variant.inference.leaf_statistics import order_key
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.forms import list_elements
 
 
 @dataclass(slots=True, repr=False)

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import metadata_array, stored_columns
-from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
 from parquet_variant.encoding.variant import Variant
@@ -24,6 +23,7 @@ from parquet_variant.ops.validate import sound_rows
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import BasicType
+from parquet_variant.types.forms import list_elements
 
 Rows = npt.NDArray[np.int64]
 _EMPTY_OBJECT_METADATA = b"\x01\x00\x00"

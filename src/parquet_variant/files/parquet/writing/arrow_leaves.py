@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.forms import list_elements, with_fields
 from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.forms import list_elements, with_fields
 
 _RECOVERED = (
     pa.string(),

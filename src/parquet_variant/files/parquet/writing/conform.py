@@ -14,7 +14,6 @@ from parquet_variant.arrays.chunked_array import variant_table
 from parquet_variant.arrays.field_names import with_field_names
 from parquet_variant.arrays.parts import columns_of, stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import in_form, plain_form, without_encoding
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.writing.nested import Place, map_variants
@@ -24,6 +23,7 @@ from parquet_variant.layouts.depth_limits import depth_limit
 from parquet_variant.ops.shred_variant import limited_depth
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
+from parquet_variant.types.forms import in_form, plain_form, without_encoding
 
 _EMPTY_METADATA = b"\x01\x00\x00"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Set
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
-from parquet_variant.encoding.cast.forms import with_fields
+from parquet_variant.types.forms import with_fields
 
 # The schema path of a Variant in a file, including list and map levels.
 Place = tuple[str, ...]

@@ -20,7 +20,6 @@ from pyarrow import fs
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
-from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
 from parquet_variant.errors import SchemaError, VariantFileError, check_count, check_mapping, strings_of
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.footer import parse_schema
@@ -50,6 +49,7 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import FileMode
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.keywords import with_keywords
+from parquet_variant.types.forms import chunks_in_form, plain_form
 
 # Rows are written directly to pages if a row group has room for at least this many such batches.
 _MIN_BATCHES = 4

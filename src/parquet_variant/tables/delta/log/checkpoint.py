@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.support import arrow_compute as pc
@@ -33,6 +32,7 @@ from parquet_variant.tables.delta.statistics.stats_table import StatsTable, read
 from parquet_variant.tables.path_bounds import parsed_bounds
 from parquet_variant.tables.schema import Place, StructType
 from parquet_variant.tables.storage import Storage, StorageFile, now_millis
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 _DAY = 86_400_000
 _LOG_RETENTION = "interval 30 days"

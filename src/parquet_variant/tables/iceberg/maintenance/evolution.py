@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import IcebergError, check_mapping
 from parquet_variant.ops.columns.target_type import as_target
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
@@ -38,6 +37,7 @@ from parquet_variant.tables.iceberg.reading.snapshot import TableLike
 from parquet_variant.tables.iceberg.writing.commit import change_metadata
 from parquet_variant.tables.iceberg.writing.create import can_promote, checked_schema, reader_properties
 from parquet_variant.tables.iceberg.writing.write import CommitResult
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Returns the fields that take the place of a struct's fields, by the name of the one that is changed.
 _OnFields = Callable[[tuple[NestedField, ...], str], tuple[NestedField, ...]]

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 MAX_PRECISION = 38
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")

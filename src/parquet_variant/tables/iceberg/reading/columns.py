@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import cast_values, in_form, struct_like
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.support import arrow_compute as pc
@@ -35,6 +34,7 @@ from parquet_variant.tables.iceberg.metadata.types import (
     is_any_list,
 )
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json
+from parquet_variant.types.forms import cast_values, in_form, struct_like
 
 Fields: TypeAlias = "pa.Schema | pa.DataType"
 _EMPTY = NameMapping({}, {})

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import struct_like
 from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.reading.read_table import plain_storage
 from parquet_variant.files.parquet.writing.nested import map_variants
@@ -48,6 +47,7 @@ from parquet_variant.tables.iceberg.writing.metrics import manifest_metrics, met
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.write_plan import TableWritePlan, batches_of
+from parquet_variant.types.forms import struct_like
 
 Codes = npt.NDArray[np.int64]
 # Hidden columns of files whose rows were in the table before.

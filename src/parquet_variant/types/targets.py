@@ -1,7 +1,7 @@
 """Target types of casts.
 
 Owns the reduction of every Arrow type to a family with a few numbers, and the error for types that Variants cannot be
-cast to. Leaves casting to `scalars` and `nested`.
+cast to. Leaves casting to `encoding.cast.values`.
 """
 
 from __future__ import annotations
