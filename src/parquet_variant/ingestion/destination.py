@@ -17,6 +17,7 @@ from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import TaskPlan, WrittenSplits
+from parquet_variant.io.commit_journal import visible_files
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, staging_beside
 from parquet_variant.io.temporaries import keep_mode, linked_file
@@ -54,6 +55,15 @@ class Destination:
 
     def data_files(self) -> Sequence[ParquetSource]:
         """Return the Parquet files that the destination holds before the job."""
+        return ()
+
+    @property
+    def accepts_no_rows(self) -> bool:
+        """Whether a job without rows succeeds: the destination holds data, so that its columns are known."""
+        return self.request.mode == "append" and any(visible_files(*filesystem_of(self.dest)))
+
+    def write_no_rows(self, plan: TaskPlan) -> Sequence[WrittenSplits]:
+        """Write what a destination without rows needs, such as a file that has the columns."""
         return ()
 
     def work(self, plan: TaskPlan) -> Work:

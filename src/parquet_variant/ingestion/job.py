@@ -144,7 +144,11 @@ class IngestJob:
             written = engine.run("write", work, tasks)
             rows = sum(part.rows for part in written)
             if not rows and not any(part.bad for part in written):
-                raise _no_value([] if self._request.text.of_dataframe else self._files, self._request.text)
+                # The path of rows that no document has may be misspelled.
+                layout = self._request.text.layout
+                if not destination.accepts_no_rows or (layout.root is not None and layout.prefix is None):
+                    raise _no_value([] if self._request.text.of_dataframe else self._files, self._request.text)
+                written = [*written, *destination.write_no_rows(plan)]
             report = self._contract_report(written)
             if rows:
                 hints += tuple(reduce(add, (part.other_types for part in written)).notes())

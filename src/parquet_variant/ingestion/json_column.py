@@ -84,7 +84,7 @@ def plan_table_splits(tables: Iterable[InputFile], split_bytes: int) -> list[Spl
 def split_rows(rows: pa.Table, parts: int) -> list[Split]:
     """Divide rows in memory into at most `parts` splits."""
     size = max(1, -(-rows.num_rows // max(parts, 1)))
-    slices = [rows.slice(start, size) for start in range(0, rows.num_rows, size)]
+    slices = [rows.slice(start, size) for start in range(0, max(rows.num_rows, 1), size)]
     return [
         Split(InputFile("rows"), part=TablePart(part.nbytes, number, rows=part)) for number, part in enumerate(slices)
     ]
@@ -145,7 +145,7 @@ def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRo
                 file=name,
             )
         index = table.column_names.index(column)
-        for start in range(0, table.num_rows, _BATCH_ROWS):
+        for start in range(0, max(table.num_rows, 1), _BATCH_ROWS):
             batch = table.slice(start, _BATCH_ROWS)
             yield JsonRows(_json_text(batch.column(index), column, name), batch, first_row + start)
 

@@ -11,6 +11,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.writing.writer import VariantWriter
@@ -23,6 +26,7 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import declared_types, types_to_declare
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
+from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.tables.partitions import partition_directory
 
 # An open file holds a row group in memory. Above this number the least recently used file is closed.
@@ -110,6 +114,15 @@ class ParquetFileDestination(FileDestination):
     """One Parquet file, and next to it a file of quarantined lines if there are any."""
 
     @property
+    def accepts_no_rows(self) -> bool:
+        """Whether the schema of a file without rows is known."""
+        return self._request.schema is not None
+
+    def write_no_rows(self, plan: TaskPlan) -> Sequence[WrittenSplits]:
+        """Write a file without rows."""
+        return [_write_no_rows(self._request, plan, self._staging)]
+
+    @property
     def bad_records_path(self) -> str:
         """The file of quarantined lines."""
         return f"{self.dest}.bad_records.ndjson"
@@ -131,6 +144,17 @@ class ParquetFileDestination(FileDestination):
 
 class ParquetDirectory(Destination):
     """A directory of Parquet files, which may be partitioned."""
+
+    @property
+    def accepts_no_rows(self) -> bool:
+        """Whether the schema is known, or the directory has files."""
+        return self._request.schema is not None or bool(self.data_files())
+
+    def write_no_rows(self, plan: TaskPlan) -> Sequence[WrittenSplits]:
+        """Write a file without rows, unless the directory keeps its files, or the file would be in no partition."""
+        if self._request.partition_by or (self._request.mode == "append" and self.data_files()):
+            return ()
+        return [_write_no_rows(self._request, plan, self._staging)]
 
     def data_files(self) -> Sequence[ParquetSource]:
         """Return the files of the directory."""
@@ -166,6 +190,16 @@ def open_parquet(request: IngestRequest) -> Destination | None:
     if request.mode == "append":
         request = replace(request, partition_by=PartitionBy.appending_to(request.dest, request.partition_by))
     return ParquetDirectory(request, staging, write_task)
+
+
+def _write_no_rows(request: IngestRequest, plan: TaskPlan, staging: Staging) -> WrittenSplits:
+    """Stage a file that has the columns and no rows."""
+    columns: dict[str, Any] = {field.name: pa.array([], field.type) for field in plan.fields}
+    columns[request.column] = shred_variant(VariantArray.from_pylist([]), plan.schema)
+    with PartitionedFiles(staging, staging.attempt(0, "empty"), 0, **request.write) as files:
+        files.write({}, columns)
+        files.close()
+    return WrittenSplits(tuple(files.files), 0, 0, 0, files.bytes)
 
 
 def write_task(

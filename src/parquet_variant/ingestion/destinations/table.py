@@ -42,6 +42,11 @@ class TableDestination(Destination):
         # False if a commit may name the files of this job, so that they must not be removed.
         self._is_uncommitted = True
 
+    @property
+    def accepts_no_rows(self) -> bool:
+        """Whether the table exists, or its schema is known."""
+        return not self._is_new or self._request.schema is not None
+
     @abstractmethod
     def _plan_table(self, columns: pa.Schema) -> None:
         """Plan the table that the commit will create."""
