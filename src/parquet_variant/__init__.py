@@ -35,7 +35,7 @@ _NAMES = {
     "kernels.machine_code.entry_points": "warmup",
     "path": "VariantPath",
     "tables.publishing.publish": "publish",
-    "tables.publishing.result": "PublishResult",
+    "tables.publishing.source": "PublishResult",
     "quality.check": "check",
     "quality.contract": "contract",
     "quality.diff": "DataDiff diff",

@@ -78,7 +78,7 @@ from parquet_variant.tables.creating import write as write
 from parquet_variant.tables.iceberg.writing.tables import create_namespace as create_namespace
 from parquet_variant.tables.opening import open as open
 from parquet_variant.tables.publishing.publish import publish as publish
-from parquet_variant.tables.publishing.result import PublishResult as PublishResult
+from parquet_variant.tables.publishing.source import PublishResult as PublishResult
 from parquet_variant.tables.table.delta import DeltaTable as DeltaTable
 from parquet_variant.tables.table.files import ParquetTable as ParquetTable
 from parquet_variant.tables.table.files import VortexTable as VortexTable

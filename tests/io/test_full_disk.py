@@ -109,3 +109,24 @@ def test_a_disk_without_room_for_quarantined_lines_is_reported_with_the_place(op
         pv.ingest(lines, tmp_path / "out", on_error="quarantine", **options)
     assert raised.value.reason == "cannot-write"
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [lines]
+
+
+@pytest.mark.parametrize("size", [2, 5_000, 20_000, 1_000_000])
+@pytest.mark.parametrize("is_published", [False, True])
+def test_a_publication_without_room_can_be_repeated(is_published, size, tmp_path):
+    pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    table, catalog = tmp_path / "t", tmp_path / "t.ducklake"
+    pv.delta.write(table, {"n": np.arange(100), "v": pv.parse_json(['{"n": 1}'] * 100)})
+    if is_published:
+        pv.publish(table, "ducklake")
+    pv.delta.append(table, {"n": np.arange(5), "v": pv.parse_json(["1"] * 5)})
+    before = catalog.read_bytes() if is_published else None
+    with _full(size):
+        try:
+            pv.publish(table, "ducklake")
+        except pv.VariantError as error:
+            assert str(catalog) in str(error)
+            assert (catalog.read_bytes() if catalog.exists() else None) == before
+    pv.publish(table, "ducklake")
+    assert not pv.publish(table, "ducklake").committed
+    assert {path.name for path in tmp_path.iterdir()} <= {"t", "t.ducklake", "t.ducklake.wal"}

@@ -6,7 +6,7 @@ Variants to `inference.statistics`, and the spelling of metrics in a log or mani
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -93,8 +93,8 @@ class MetricsCollector:
 
     def metrics(self, info: FileInfo) -> FileMetrics:
         """Return the metrics of the written file."""
-        bounds = {place: column.bounds(place, partial(_leaf, info)) for place, column in self._columns.items()}
-        return self._file_metrics(info, self._nulls, bounds)
+        bounds = {place: column.bounds(place, partial(footer_leaf, info)) for place, column in self._columns.items()}
+        return footer_metrics(info, self._leaves, self._nulls, bounds)
 
     def metrics_without_rows(self, before: FileMetrics, deleted: pa.Table, info: FileInfo) -> FileMetrics:
         """Return the metrics of a file that was rewritten without some rows.
@@ -114,24 +114,29 @@ class MetricsCollector:
             paths = before.columns.get(place, ColumnMetrics()).paths
             known_bounds = {path: path_bounds(info, place, path) for path in paths}
             bounds[place] = {path: bound for path, bound in known_bounds.items() if bound is not None}
-        return self._file_metrics(info, nulls, bounds)
+        return footer_metrics(info, self._leaves, nulls, bounds)
 
     def _count_nulls(self, table: pa.Table) -> None:
         for place in self._nulls:
             self._nulls[place] += column_at(table, place).null_count
 
-    def _file_metrics(
-        self, info: FileInfo, nulls: Mapping[Place, int], variants: Mapping[Place, Mapping[VariantPath, ValueBounds]]
-    ) -> FileMetrics:
-        columns: dict[Place, ColumnMetrics] = {}
-        for place, kind in self._leaves:
-            if not is_footer_counted(kind):
-                columns[place] = ColumnMetrics(nulls.get(place), paths=variants.get(place, {}))
-            elif (leaf := _leaf(info, place)) is not None:
-                is_bounded = leaf.lower is not None and leaf.upper is not None
-                lower, upper = (leaf.lower, leaf.upper) if is_bounded else (None, None)
-                columns[place] = ColumnMetrics(leaf.nulls, lower, upper)
-        return FileMetrics(info.rows, columns)
+
+def footer_metrics(
+    info: FileInfo,
+    columns: Iterable[tuple[Place, TableType]],
+    nulls: Mapping[Place, int],
+    variants: Mapping[Place, Mapping[VariantPath, ValueBounds]],
+) -> FileMetrics:
+    """Return the metrics of leaf columns that the footer of a file states, completed by counts and bounds by path."""
+    metrics: dict[Place, ColumnMetrics] = {}
+    for place, kind in columns:
+        if not is_footer_counted(kind):
+            metrics[place] = ColumnMetrics(nulls.get(place), paths=variants.get(place, {}))
+        elif (leaf := footer_leaf(info, place)) is not None:
+            is_bounded = leaf.lower is not None and leaf.upper is not None
+            lower, upper = (leaf.lower, leaf.upper) if is_bounded else (None, None)
+            metrics[place] = ColumnMetrics(leaf.nulls, lower, upper)
+    return FileMetrics(info.rows, metrics)
 
 
 def leaf_columns(schema: StructType) -> list[tuple[Place, TableType]]:
@@ -165,10 +170,10 @@ def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> ValueBounds
     schema = ShreddingSchema.primitive(leaf_statistics.lower.type)
     for name in reversed(path.segments):
         schema = ShreddingSchema.object({str(name): schema})
-    return shredded_bounds(schema, lambda leaf: _leaf(info, (*column, *leaf))).get(path)
+    return shredded_bounds(schema, lambda leaf: footer_leaf(info, (*column, *leaf))).get(path)
 
 
-def _leaf(info: FileInfo, place: Place) -> LeafStatistics | None:
+def footer_leaf(info: FileInfo, place: Place) -> LeafStatistics | None:
     """Return the footer's statistics of a leaf column, without bounds where these may not cover a NaN."""
     statistics = info.statistics.get(place)
     if statistics is None or statistics.lower is None:

@@ -7,15 +7,16 @@ vectors. They are in the directory ``_vectors``, which the cleanup of other form
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
+
 from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.tables import schema as shared
-from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.file_locations import relative_path, vector_path, write_vector
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
@@ -24,19 +25,28 @@ from parquet_variant.tables.delta.protocol.column_metadata import MODE
 from parquet_variant.tables.delta.protocol.features import with_protocol
 from parquet_variant.tables.delta.protocol.schema import with_metadata
 from parquet_variant.tables.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY
-from parquet_variant.tables.delta.statistics.file_stats import TREES, dump_stats, python_value, set_at, spelled_bound
+from parquet_variant.tables.delta.statistics.file_stats import dump_stats, stats_tree
 from parquet_variant.tables.delta.writing.create import existing_table, planned_table
 from parquet_variant.tables.delta.writing.data_files import URI_SAFE
+from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, shared_schema
-from parquet_variant.tables.iceberg.metadata.types import VARIANT, PrimitiveType, walk_fields
+from parquet_variant.tables.iceberg.metadata.types import VARIANT, IcebergType, PrimitiveType, walk_fields
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
 from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
 from parquet_variant.tables.partitions import partition_texts
-from parquet_variant.tables.path_bounds import bounds_from_bytes
-from parquet_variant.tables.publishing.result import PublishResult
-from parquet_variant.tables.publishing.source import ListedFile, Source, SourceColumns, cannot_publish
+from parquet_variant.tables.publishing.source import (
+    Difference,
+    ListedFile,
+    PublishedFile,
+    PublishResult,
+    Source,
+    SourceColumns,
+    cannot_publish,
+    difference_from,
+    published_bounds,
+)
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 
 _APPLICATION = "parquet-variant.publish"
@@ -46,15 +56,6 @@ _TYPES = {
     *("unknown", "boolean", "int", "long", "float", "double", "decimal"),
     *("date", "timestamp", "timestamptz", "string", "binary", "variant"),
 }
-
-
-@dataclass
-class _Difference:
-    """What must change for the Delta table to have the files of the source."""
-
-    added: list[ListedFile] = field(default_factory=list)
-    removed: list[Add] = field(default_factory=list)
-    vectors_changed: list[tuple[Add, ListedFile]] = field(default_factory=list)
 
 
 def publish_delta(source: Source, to: str | None, options: Mapping[str, str] | None) -> PublishResult:
@@ -209,23 +210,14 @@ def _transaction(
 
 def _difference(
     storage: Storage, current: Snapshot | None, listed: Sequence[ListedFile], *, everything: bool
-) -> _Difference:
+) -> Difference[Add]:
     """Return what changed since the last publication; `everything` adds all files again."""
-    files = [] if current is None else current.to_adds(current.files)
-    former = {_location(storage, add.path): add for add in files}
-    made = _Difference()
-    for file in listed:
-        add = former.pop(normal_location(file.location), None)
-        before = None if add is None or add.deletion_vector is None else vector_path(storage, add.deletion_vector)
-        is_same = before == (None if file.vector_key is None else _vector_path(file))
-        if add is None or file.is_replaced(add.size, add.modification_time) or everything:
-            made.added.append(file)
-            # An added file replaces the one with its path and vector; a commit must not remove that one, too.
-            made.removed += [] if add is None or is_same else [add]
-        elif not is_same:
-            made.vectors_changed.append((add, file))
-    made.removed += former.values()
-    return made
+    published = {}
+    for add in [] if current is None else current.to_adds(current.files):
+        vector = None if add.deletion_vector is None else vector_path(storage, add.deletion_vector)
+        published[_location(storage, add.path)] = PublishedFile(add, add.size, add.modification_time, vector)
+    # An added file replaces the one with its path and vector: a commit must not remove that one, too.
+    return difference_from(published, listed, _vector_path, everything=everything)
 
 
 def _location(storage: Storage, path: str) -> str:
@@ -249,7 +241,7 @@ class _Writer:
         places = [(place, f) for place, f in metric_leaves(columns.schema.struct)]
         fields = [shared.fields_at(schema, place) for place, _ in places]
         self.leaves = [
-            (tuple(part.physical_name for part in way), f, way[-1].type)
+            (tuple(part.physical_name for part in way), f)
             for (_, f), way in zip(places, fields, strict=True)
             if f.id not in columns.partition_ids
         ]
@@ -302,27 +294,24 @@ class _Writer:
 
     def stats(self, file: DataFile) -> dict[str, Any]:
         """Return the statistics of a file as the log's tree of objects."""
-        trees: dict[str, dict[str, Any]] = {name: {} for name in TREES}
-        for place, f, kind in self.leaves:
-            set_at(trees["nullCount"], place, file.null_value_counts.get(f.id))
-            low, high = file.lower_bounds.get(f.id), file.upper_bounds.get(f.id)
-            if low is None or high is None or not isinstance(f.type, PrimitiveType):
-                continue
+        columns: dict[tuple[str, ...], ColumnMetrics] = {}
+        for place, f in self.leaves:
+            nulls = file.null_value_counts.get(f.id)
             if f.type == VARIANT:
-                self._set_variant(trees, place, low, high)
-            elif f.type.family not in ("float", "double") or file.nan_value_counts.get(f.id) == 0:
-                # Readers of Delta order NaN above all numbers, and Iceberg's bounds leave NaN out.
-                for name, data, up in (("minValues", low, False), ("maxValues", high, True)):
-                    set_at(trees[name], place, _bound(data, f.type, kind, up=up))
-        return {"numRecords": file.record_count, **trees, "tightBounds": True}
+                low, high = published_bounds(file, f)
+                paths = {path: ValueBounds(low[path], high[path]) for path in low if path in high}
+                columns[place] = ColumnMetrics(nulls, paths=paths)
+                continue
+            # Readers of Delta order NaN above all numbers, and Iceberg's bounds leave NaN out.
+            hides_nan = str(f.type) in ("float", "double") and file.nan_value_counts.get(f.id) != 0
+            lower, upper = (
+                None if hides_nan else _bound(bounds.get(f.id), f.type)
+                for bounds in (file.lower_bounds, file.upper_bounds)
+            )
+            columns[place] = ColumnMetrics(nulls, lower, upper)
+        return stats_tree(FileMetrics(file.record_count, columns), self.schema)
 
-    def _set_variant(self, trees: dict[str, dict[str, Any]], place: tuple[str, ...], low: bytes, high: bytes) -> None:
-        with suppress(TableError):
-            if bounds_from_bytes(low) and bounds_from_bytes(high):
-                set_at(trees["minValues"], place, z85.encode(low))
-                set_at(trees["maxValues"], place, z85.encode(high))
 
-
-def _bound(data: bytes, kind: PrimitiveType, delta_kind: shared.TableType, *, up: bool) -> Any:
-    raw = from_bytes(data, kind)
-    return None if raw is None else spelled_bound(python_value(arrow_array([raw], kind)[0]), delta_kind, up=up)
+def _bound(data: bytes | None, kind: IcebergType) -> pa.Scalar | None:
+    raw = None if data is None or not isinstance(kind, PrimitiveType) else from_bytes(data, kind)
+    return None if raw is None or not isinstance(kind, PrimitiveType) else arrow_array([raw], kind)[0]

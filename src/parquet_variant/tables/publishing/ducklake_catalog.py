@@ -5,6 +5,7 @@ Owns creating and opening a catalog. The rows of published tables are written by
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any
 
 from parquet_variant.errors import TableError
 from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.tables.storage import open_storage
 
 VERSION = "1.0"
 # Catalogs are written so that DuckDB 1.5 can open them, too.
@@ -101,46 +103,69 @@ class DuckLakeCatalog:
 
 @contextmanager
 def open_catalog(path: str) -> Iterator[DuckLakeCatalog]:
-    """Open a catalog, created if the file does not exist, in a transaction that ends with the block.
+    """Open a catalog, created if the file does not exist, in a transaction that is committed at the end of the block.
 
-    Raises `TableError`: reason ``"no-connection"`` for a file that is not a catalog, or is in use;
+    Raises `TableError`: reason ``"no-connection"`` for a file that is not a catalog, or is in use; ``"cannot-write"``;
     ``"unsupported-version"``.
     """
+    if not Path(path).exists():
+        _create(path)
+    with _transaction(path, path) as catalog:
+        _check(catalog)
+        yield catalog
+
+
+@contextmanager
+def _transaction(file: str, path: str) -> Iterator[DuckLakeCatalog]:
+    """Open a file as the catalog of a path, and commit at the end of the block."""
     with optional_libraries("DuckLake catalogs"):
         import duckdb
+    action, reason = "open", "no-connection"
     connection = duckdb.connect()
     try:
-        try:
-            quoted = path.replace("'", "''")
-            connection.execute(f"ATTACH '{quoted}' AS {_ALIAS} (STORAGE_VERSION '{_STORAGE_VERSION}')")
-            connection.execute("BEGIN")
-            catalog = DuckLakeCatalog(connection, path)
-            _create_or_check(catalog)
-        except duckdb.Error as error:
-            line = str(error).splitlines()[0]
-            raise TableError(f"cannot open the DuckLake catalog {path}: {line}", reason="no-connection") from None
-        yield catalog
+        quoted = file.replace("'", "''")
+        connection.execute(f"ATTACH '{quoted}' AS {_ALIAS} (STORAGE_VERSION '{_STORAGE_VERSION}')")
+        connection.execute("BEGIN")
+        action, reason = "write", "cannot-write"
+        yield DuckLakeCatalog(connection, path)
         connection.execute("COMMIT")
+    except duckdb.Error as error:
+        line = str(error).splitlines()[0]
+        raise TableError(f"cannot {action} the DuckLake catalog {path}: {line}", reason=reason, file=path) from None
     finally:
         connection.close()
 
 
-def _create_or_check(catalog: DuckLakeCatalog) -> None:
+def _check(catalog: DuckLakeCatalog) -> None:
     names = {row[0] for row in catalog.rows("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", _ALIAS)}
-    if "ducklake_metadata" in names:
-        versions = [row[0] for row in catalog.rows("SELECT value FROM {metadata} WHERE key = 'version'")]
-        if versions != [VERSION]:
-            raise TableError(
-                f"the DuckLake catalog {catalog.path} has version {', '.join(versions) or 'none'}: only {VERSION} is "
-                "supported",
-                reason="unsupported-version",
-            )
-        return
-    if names:
+    if "ducklake_metadata" not in names:
         raise TableError(
             f"{catalog.path} is a DuckDB database that is not a DuckLake catalog: choose another file with to= (--to)",
             reason="exists",
         )
+    versions = [row[0] for row in catalog.rows("SELECT value FROM {metadata} WHERE key = 'version'")]
+    if versions != [VERSION]:
+        raise TableError(
+            f"the DuckLake catalog {catalog.path} has version {', '.join(versions) or 'none'}: only {VERSION} is "
+            "supported",
+            reason="unsupported-version",
+        )
+
+
+def _create(path: str) -> None:
+    """Create a catalog, unless another process does; a part of a catalog never has its name."""
+    with tempfile.TemporaryDirectory(prefix="parquet-variant-") as directory:
+        new = Path(directory) / "catalog"
+        with _transaction(str(new), path) as catalog:
+            _create_tables(catalog)
+            catalog.run("COMMIT")
+            catalog.run(f"CHECKPOINT {_ALIAS}")
+            catalog.run("BEGIN")
+        place = Path(path)
+        open_storage(str(place.parent)).put_if_absent(place.name, new.read_bytes())
+
+
+def _create_tables(catalog: DuckLakeCatalog) -> None:
     for name, columns in _TABLES.items():
         catalog.run(f"CREATE TABLE {{{name}}} ({columns})")
     settings = {

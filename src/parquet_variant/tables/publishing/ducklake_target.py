@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +35,15 @@ from parquet_variant.tables.publishing.ducklake_values import (
     schema_of_rows,
 )
 from parquet_variant.tables.publishing.marks import PUBLISHED_FROM, PUBLISHED_VERSION
-from parquet_variant.tables.publishing.result import PublishResult
-from parquet_variant.tables.publishing.source import ListedFile, Source, cannot_publish
+from parquet_variant.tables.publishing.source import (
+    Difference,
+    ListedFile,
+    PublishedFile,
+    PublishResult,
+    Source,
+    cannot_publish,
+    difference_from,
+)
 from parquet_variant.tables.storage import open_storage
 
 _AUTHOR = "parquet-variant"
@@ -60,15 +66,6 @@ def publish_ducklake(source: Source, to: str | None) -> PublishResult:
         publication = _Publication(source, catalog, schema_name or "main", table_name)
         counts = publication.run()
         return PublishResult("ducklake", path, str(publication.snapshot), *counts, committed=publication.is_changed)
-
-
-@dataclass
-class _Difference:
-    """What must change for the DuckLake table to have the files of the source."""
-
-    added: list[ListedFile] = field(default_factory=list)
-    removed: list[int] = field(default_factory=list)  # Ids of data files.
-    vectors_changed: list[tuple[int, ListedFile]] = field(default_factory=list)
 
 
 class _Publication:
@@ -99,7 +96,7 @@ class _Publication:
         vectors = self._write_files(difference, partition_id)
         if self.changes:
             self._finish()
-        return len(difference.added), len(difference.removed), vectors
+        return len(difference.added), len(difference.removed) + len(difference.replaced), vectors
 
     # ---- the table and its columns
 
@@ -237,38 +234,30 @@ class _Publication:
 
     # ---- the files
 
-    def _difference(self) -> _Difference:
+    def _difference(self) -> Difference[int]:
         rows = self.catalog.rows(
-            "SELECT f.path, f.data_file_id, f.file_size_bytes, d.path, epoch_ms(s.snapshot_time) FROM {data_file} f "
+            "SELECT f.path, f.data_file_id, f.file_size_bytes, epoch_ms(s.snapshot_time), d.path FROM {data_file} f "
             "JOIN {snapshot} s ON f.begin_snapshot = s.snapshot_id LEFT JOIN {delete_file} d "
             "ON f.data_file_id = d.data_file_id AND d.end_snapshot IS NULL WHERE f.table_id = ? AND "
             "f.end_snapshot IS NULL",
             self.table_id,
         )
-        current = {path: (number, size, vector, published) for path, number, size, vector, published in rows}
-        made = _Difference()
-        for file in self.source.listed():
-            former = current.pop(normal_location(file.location), None)
-            if former is None or file.is_replaced(former[1], former[3]):
-                made.added.append(file)
-                made.removed += [] if former is None else [former[0]]
-            elif former[2] != (None if file.vector_key is None else str(self._vector_path(file))):
-                made.vectors_changed.append((former[0], file))
-        made.removed += [number for number, *_ in current.values()]
-        return made
+        published = {path: PublishedFile(*row) for path, *row in rows}
+        return difference_from(published, self.source.listed(), self._vector_path)
 
-    def _vector_path(self, file: ListedFile) -> Path:
-        return self.catalog.files_directory / f"ducklake-{file.vector_id}-delete.parquet"
+    def _vector_path(self, file: ListedFile) -> str:
+        return str(self.catalog.files_directory / f"ducklake-{file.vector_id}-delete.parquet")
 
-    def _write_files(self, difference: _Difference, partition_id: int | None) -> int:
-        self._end("data_file", difference.removed)
+    def _write_files(self, difference: Difference[int], partition_id: int | None) -> int:
+        removed = [*difference.removed, *difference.replaced]
+        self._end("data_file", removed)
         changed = [number for number, _ in difference.vectors_changed]
-        self._end("delete_file", [*difference.removed, *changed])
+        self._end("delete_file", [*removed, *changed])
         vectors = [(number, file) for number, file in difference.vectors_changed if file.vector_key is not None]
         if difference.added:
             vectors += self._add_files(difference.added, partition_id)
             self.changes.append(f"inserted_into_table:{self.table_id}")
-        if difference.removed or changed:
+        if removed or changed:
             self.changes.append(f"deleted_from_table:{self.table_id}")
         self.catalog.insert("delete_file", [self._written_vector(number, file) for number, file in vectors])
         return len(vectors)
@@ -370,7 +359,7 @@ class _Publication:
         sink = io.BytesIO()
         pq.write_table(table, sink)
         data = sink.getvalue()
-        target = self._vector_path(file)
+        target = Path(self._vector_path(file))
         open_storage(str(target.parent)).put(target.name, data)
         footer = int.from_bytes(data[-_FOOTER_TAIL:-4], "little")
         return (

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import TableError, VariantError
+from parquet_variant.errors import VariantError
 from parquet_variant.path import VariantPath
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema
@@ -24,8 +24,7 @@ from parquet_variant.tables.iceberg.metadata.types import (
     parse_type,
 )
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
-from parquet_variant.tables.path_bounds import bounds_from_bytes
-from parquet_variant.tables.publishing.source import SourceColumns, cannot_publish
+from parquet_variant.tables.publishing.source import SourceColumns, cannot_publish, published_bounds
 from parquet_variant.types import INTEGERS, VariantType
 
 _NAMES = {
@@ -178,13 +177,7 @@ def _text(raw: Any, kind: PrimitiveType) -> str | None:
 
 def path_statistics(file: DataFile, f: NestedField) -> Iterator[tuple[str, str, str, str]]:
     """Yield the bounds of the paths of a Variant: path, type, minimum and maximum."""
-    low, high = file.lower_bounds.get(f.id), file.upper_bounds.get(f.id)
-    if low is None or high is None:
-        return
-    try:
-        lower, upper = bounds_from_bytes(low), bounds_from_bytes(high)
-    except TableError:
-        return
+    lower, upper = published_bounds(file, f)
     for path, bound in lower.items():
         other = upper.get(path)
         if other is None or not path.segments:

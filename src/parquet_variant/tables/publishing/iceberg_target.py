@@ -7,12 +7,13 @@ deletion vectors. They are in the directory ``metadata``, because the cleanup of
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.tables.iceberg.catalogs.catalog import DATA_PATH, Catalog, LoadedTable
+from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder
 from parquet_variant.tables.iceberg.metadata.puffin import write_vectors
@@ -32,22 +33,18 @@ from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
 from parquet_variant.tables.iceberg.writing.create import checked_schema
 from parquet_variant.tables.iceberg.writing.manifest_changes import ENGINE, SnapshotChange
 from parquet_variant.tables.publishing.marks import PUBLISHED_FROM, PUBLISHED_VERSION
-from parquet_variant.tables.publishing.result import PublishResult
-from parquet_variant.tables.publishing.source import ListedFile, Source, SourceColumns
+from parquet_variant.tables.publishing.source import (
+    Difference,
+    ListedFile,
+    PublishedFile,
+    PublishResult,
+    Source,
+    SourceColumns,
+    difference_from,
+)
 
-
-@dataclass
-class _Difference:
-    """What must change for the Iceberg table to have the files of the source."""
-
-    added: list[ListedFile] = field(default_factory=list)
-    removed: list[ManifestEntry] = field(default_factory=list)
-    with_vectors: list[ListedFile] = field(default_factory=list)
-    without_vectors: list[ManifestEntry] = field(default_factory=list)
-    touched: list[ManifestEntry] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.with_vectors or self.without_vectors)
+# A data file, and its deletion vector.
+_Entries: TypeAlias = tuple[ManifestEntry, ManifestEntry | None]
 
 
 def publish_iceberg(source: Source, catalog: Catalog, identifier: tuple[str, ...]) -> PublishResult:
@@ -121,7 +118,7 @@ def _creation(source: Source, catalog: Catalog, identifier: tuple[str, ...]) -> 
         document["properties"] = {**document["properties"], DATA_PATH: source.location}
         staged = replace(staged, metadata=TableMetadata.parse(document))
     base = newest_snapshot(staged)
-    difference = _Difference(added=list(source.listed()))
+    difference: Difference[_Entries] = Difference(added=list(source.listed()))
     return base, _change(source, columns, base, difference, ())
 
 
@@ -173,28 +170,17 @@ def _updates(source: Source, columns: SourceColumns, metadata: TableMetadata) ->
     return (*updates, set_properties(changed)) if changed else tuple(updates)
 
 
-def _difference(source: Source, base: Snapshot, *, everything: bool) -> _Difference:
+def _difference(source: Source, base: Snapshot, *, everything: bool) -> Difference[_Entries]:
     """Return what changed since the last publication; `everything` adds all files again."""
-    current = {entry.file.path: entry for entry in _entries_without_metrics(base)}
+    published = {}
     vectors = DeleteIndex.of(base).vectors
-    made = _Difference()
-    for file in source.listed():
-        entry = current.pop(file.location, None)
-        info = None if entry is None else base.metadata.snapshots.get(entry.snapshot_id or -1)
-        published = None if info is None else info.timestamp_ms
-        if entry is None or file.is_replaced(entry.file.size, published) or everything:
-            made.added.append(file)
-            made.removed += [] if entry is None else [entry]
-            continue
-        vector = vectors.get(file.location)
-        if vector is not None and file.vector_key is None:
-            made.without_vectors.append(vector)
-            made.touched.append(entry)
-        elif file.vector_key is not None and (vector is None or vector.file.path != _vector_location(base.table, file)):
-            made.with_vectors.append(file)
-            made.touched.append(entry)
-    made.removed += current.values()
-    return made
+    for entry in _entries_without_metrics(base):
+        info, vector = base.metadata.snapshots.get(entry.snapshot_id or -1), vectors.get(entry.file.path)
+        time = None if info is None else info.timestamp_ms
+        location = None if vector is None else vector.file.path
+        published[normal_location(entry.file.path)] = PublishedFile((entry, vector), entry.file.size, time, location)
+    vector_of = partial(_vector_location, base.table)
+    return difference_from(published, source.listed(), vector_of, everything=everything)
 
 
 def _entries_without_metrics(base: Snapshot) -> list[ManifestEntry]:
@@ -211,32 +197,37 @@ def _change(
     source: Source,
     columns: SourceColumns,
     base: Snapshot,
-    difference: _Difference,
+    difference: Difference[_Entries],
     updates: tuple[Update, ...],
     spec_id: int = 0,
 ) -> SnapshotChange:
     added = [replace(file, spec_id=spec_id) for file in source.described(columns, difference.added)]
-    described = {file.path: file for file in (*added, *(entry.file for entry in difference.touched))}
-    listed = [*(file for file in difference.added if file.vector_key is not None), *difference.with_vectors]
-    vectors = [_written_vector(source, base.table, file, described[file.location]) for file in listed]
-    only_adds = not (difference.removed or vectors or difference.without_vectors)
+    touched = [entry for (entry, _), _ in difference.vectors_changed]
+    described = {file.path: file for file in (*added, *(entry.file for entry in touched))}
+    listed = [*difference.added, *(file for _, file in difference.vectors_changed)]
+    vectors = [
+        _written_vector(source, base.table, file, described[file.location])
+        for file in listed
+        if file.vector_key is not None
+    ]
+    without_vectors = [
+        vector for (_, vector), file in difference.vectors_changed if file.vector_key is None and vector is not None
+    ]
+    removed = [entry for entry, _ in (*difference.removed, *difference.replaced)]
+    only_adds = not (removed or vectors or without_vectors)
     return SnapshotChange(
         "append" if only_adds else "overwrite",
         added=tuple(added),
-        removed=tuple(difference.removed),
+        removed=tuple(removed),
         vectors=tuple(vectors),
-        removed_deletes=tuple(difference.without_vectors),
-        touched=tuple(difference.touched),
+        removed_deletes=tuple(without_vectors),
+        touched=tuple(touched),
         # Another publication at the same time adds the same files.
         reads_added=lambda _: True,
-        summary=_summary(source),
+        summary={PUBLISHED_VERSION: source.version},
         updates=updates,
         requirements=tuple(assert_schema(base.metadata)) if updates else (),
     )
-
-
-def _summary(source: Source) -> Mapping[str, str]:
-    return {PUBLISHED_VERSION: source.version}
 
 
 def _vector_location(table: LoadedTable, file: ListedFile) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,17 +16,17 @@ from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
-from parquet_variant.files.parquet.format.footer import SchemaNode, footer_bytes
+from parquet_variant.files.parquet.format.footer import footer_bytes
 from parquet_variant.files.parquet.format.statistics import OWN_WRITER, may_hide_nan
 from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.inference.leaf_statistics import LeafStatistics
-from parquet_variant.inference.statistics import shredded_bounds, typed_place
+from parquet_variant.inference.statistics import ValueBounds, shredded_bounds, typed_place
 from parquet_variant.io.filesystems import is_inside, table_directories
 from parquet_variant.io.hive import Partition, declared_types, partition_texts, typed_partitions
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.path import VariantPath
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, is_footer_counted, leaf_columns
+from parquet_variant.tables.file_metrics import footer_leaf, footer_metrics, leaf_columns
 from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, shared_schema
@@ -62,6 +63,7 @@ class ParquetFilesSource(Source):
 
     format = "parquet"
     version = ""
+    may_be_replaced = True  # Whether another file can get the name of a file.
 
     def __init__(self, directory: str, options: Mapping[str, str] | None = None) -> None:
         self.location = absolute_location(directory)
@@ -118,7 +120,8 @@ class ParquetFilesSource(Source):
     def listed(self) -> Iterator[ListedFile]:
         """See `Source.listed`."""
         for file in self._stored:
-            yield ListedFile(f"{self.location}/{file.path}", file.size, modified=file.modified)
+            modified = file.modified if self.may_be_replaced else None
+            yield ListedFile(f"{self.location}/{file.path}", file.size, modified=modified)
 
     def described(self, columns: SourceColumns, files: Collection[ListedFile]) -> Iterator[DataFile]:
         """See `Source.described`: the metrics of a file are those of its footer."""
@@ -276,9 +279,9 @@ def _described(opened: OpenFile, schema: Schema, location: str, partition: tuple
         opened.name, opened.rows, opened.source.size, opened.metadata.num_row_groups, tuple(variants),
         may_hide_nan(opened.metadata), footer,
     )  # fmt: skip
-    metrics = manifest_metrics(
-        schema, WriteProperties({}), info, _footer_metrics(info, schema, variants, opened), shredded
-    )
+    bounds = {place: _variant_bounds(info, place, opened) for place in variants}
+    collected = footer_metrics(info, leaf_columns(shared_schema(schema)), {}, bounds)
+    metrics = manifest_metrics(schema, WriteProperties({}), info, collected, shredded)
     return DataFile(
         location, "parquet", info.rows, info.bytes, 0, partition,
         **{name: getattr(metrics, name) for name in metrics.__dataclass_fields__},
@@ -286,45 +289,17 @@ def _described(opened: OpenFile, schema: Schema, location: str, partition: tuple
     )  # fmt: skip
 
 
-def _footer_metrics(
-    info: FileInfo, schema: Schema, variants: Mapping[tuple[str, ...], SchemaNode], opened: OpenFile
-) -> FileMetrics:
-    """Return the metrics of a file that its footer states."""
-    columns: dict[tuple[str, ...], ColumnMetrics] = {}
-    for place, kind in leaf_columns(shared_schema(schema)):
-        if place in variants:
-            columns[place] = ColumnMetrics(paths=_variant_bounds(info, place, opened))
-        elif is_footer_counted(kind) and (leaf := info.statistics.get(place)) is not None:
-            is_hidden = leaf.lower is not None and info.may_hold_nan and pa.types.is_floating(leaf.lower.type)
-            lower, upper = (None, None) if is_hidden or leaf.lower is None else (leaf.lower, leaf.upper)
-            columns[place] = ColumnMetrics(leaf.nulls, lower, upper)
-    return FileMetrics(info.rows, columns)
-
-
-def _variant_bounds(info: FileInfo, place: tuple[str, ...], opened: OpenFile) -> Any:
+def _variant_bounds(info: FileInfo, place: tuple[str, ...], opened: OpenFile) -> Mapping[VariantPath, ValueBounds]:
     """Return the bounds of the paths of a shredded Variant."""
-    arrow = part_type(opened.arrow_schema, place)
-    shredding = ShreddingSchema.from_storage(arrow)
+    shredding = ShreddingSchema.from_storage(part_type(opened.arrow_schema, place))
     # Other writers may keep objects in `value` whose fields are shredded, which the footer does not show.
-    unsafe = [] if opened.writer.startswith(OWN_WRITER) else [
-        path
-        for path, node in shredding.walk()
-        if node.kind == "object" and not _only_nulls(info, (*place, *typed_place(path), "value"))
-    ]  # fmt: skip
-
-    def leaf(column: tuple[str, ...]) -> LeafStatistics | None:
-        statistics = info.statistics.get((*place, *column))
-        if statistics is None or statistics.lower is None or not info.may_hold_nan:
-            return statistics
-        hides = pa.types.is_floating(statistics.lower.type)
-        return LeafStatistics(statistics.values, statistics.nulls) if hides else statistics
-
-    return shredded_bounds(shredding, leaf, unsafe=unsafe, limit=_MAX_PATHS)
-
-
-def _only_nulls(info: FileInfo, place: tuple[str, ...]) -> bool:
-    statistics = info.statistics.get(place)
-    return statistics is None or statistics.all_null
+    unsafe = []
+    for path, node in shredding.walk() if not opened.writer.startswith(OWN_WRITER) else ():
+        residual = info.statistics.get((*place, *typed_place(path), "value"))
+        if node.kind == "object" and residual is not None and not residual.all_null:
+            unsafe.append(path)
+    leaf = partial(footer_leaf, info)
+    return shredded_bounds(shredding, lambda column: leaf((*place, *column)), unsafe=unsafe, limit=_MAX_PATHS)
 
 
 def part_type(fields: pa.Schema, place: tuple[str, ...]) -> pa.DataType:

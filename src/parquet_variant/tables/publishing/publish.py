@@ -7,18 +7,24 @@ for each target.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 from parquet_variant.errors import TableError, VariantError, check_choice
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.io.filesystems import path_text
-from parquet_variant.tables.delta.log.snapshot import snapshot
+from parquet_variant.tables.delta.log.snapshot import snapshot as delta_snapshot
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table
 from parquet_variant.tables.iceberg.locations import normal_location
+from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
+from parquet_variant.tables.publishing.delta_source import DeltaSource
+from parquet_variant.tables.publishing.delta_target import publish_delta
+from parquet_variant.tables.publishing.ducklake_target import publish_ducklake
+from parquet_variant.tables.publishing.iceberg_source import IcebergSource
+from parquet_variant.tables.publishing.iceberg_target import publish_iceberg
 from parquet_variant.tables.publishing.marks import published_from, table_format
-from parquet_variant.tables.publishing.result import PublishResult
-from parquet_variant.tables.publishing.source import Source
+from parquet_variant.tables.publishing.parquet_source import ParquetFilesSource
+from parquet_variant.tables.publishing.source import PublishResult, Source
 from parquet_variant.tables.publishing.vortex_source import VortexFilesSource
 
 Format = Literal["iceberg", "delta", "ducklake"]
@@ -103,17 +109,9 @@ def _published(
 ) -> PublishResult:
     source = open_source(table, format, to, catalog, options)
     if format == "iceberg":
-        from parquet_variant.tables.publishing.iceberg_target import publish_iceberg
-
         name = to or normal_location(source.location)
         return publish_iceberg(source, *find_table(name, catalog, options or source.options))
-    if format == "delta":
-        from parquet_variant.tables.publishing.delta_target import publish_delta
-
-        return publish_delta(source, to, options)
-    from parquet_variant.tables.publishing.ducklake_target import publish_ducklake
-
-    return publish_ducklake(source, to)
+    return publish_delta(source, to, options) if format == "delta" else publish_ducklake(source, to)
 
 
 def open_source(
@@ -128,7 +126,7 @@ def open_source(
     Raises `TableError`: reason ``"bad-argument"`` if the table has that format already.
     """
     if catalog is not None and format != "iceberg":
-        return _iceberg(table, catalog, options)
+        return IcebergSource(iceberg_snapshot(table, catalog=catalog, storage_options=options))
     kind = table_format(table, options)
     if kind is None and vortex_files(table):
         # A table of a catalog is next to the files.
@@ -144,26 +142,8 @@ def open_source(
         )
     if kind == format and mark is None:
         raise TableError(f"{table} is a table of the format {format} already", reason="bad-argument", file=table)
-    return _SOURCES[mark or kind or "parquet"](table, None, options)
-
-
-def _delta(table: str, catalog: CatalogOption, options: Mapping[str, str] | None) -> Source:
-    from parquet_variant.tables.publishing.delta_source import DeltaSource
-
-    return DeltaSource(snapshot(table, storage_options=options))
-
-
-def _iceberg(table: str, catalog: CatalogOption, options: Mapping[str, str] | None) -> Source:
-    from parquet_variant.tables.iceberg.reading.snapshot import snapshot
-    from parquet_variant.tables.publishing.iceberg_source import IcebergSource
-
-    return IcebergSource(snapshot(table, catalog=catalog, storage_options=options))
-
-
-def _parquet(table: str, catalog: CatalogOption, options: Mapping[str, str] | None) -> Source:
-    from parquet_variant.tables.publishing.parquet_source import ParquetFilesSource
-
+    if (mark or kind) == "delta":
+        return DeltaSource(delta_snapshot(table, storage_options=options))
+    if (mark or kind) == "iceberg":
+        return IcebergSource(iceberg_snapshot(table, storage_options=options))
     return ParquetFilesSource(table, options)
-
-
-_SOURCES: dict[str, Callable[[str, Any, Any], Source]] = {"delta": _delta, "iceberg": _iceberg, "parquet": _parquet}

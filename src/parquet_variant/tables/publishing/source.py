@@ -1,27 +1,33 @@
 """The tables that are published, in one form: Iceberg's schema and metrics, whatever their format is.
 
-Owns `Source`, which a module for each format implements, and names of deletion vectors. Which metadata is
-written for a source is decided by the modules of the targets.
+Owns `Source`, which a module for each format implements, names of deletion vectors, what changed since the last
+publication, and its result. Which metadata is written for a source is decided by the modules of the targets.
 """
 
 from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError
+from parquet_variant.path import VariantPath
+from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionField, PartitionSpec
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.transforms import Transform
 from parquet_variant.tables.iceberg.metadata.types import UNKNOWN, IcebergType, NestedField, PrimitiveType
+from parquet_variant.tables.path_bounds import bounds_from_bytes
 
 Rows = npt.NDArray[np.uint64]
+Entry = TypeVar("Entry")
 _NAMESPACE = uuid.UUID("6f2d3a52-3a0b-4d0c-9d3e-0a6b3f7f8f11")
 
 
@@ -39,11 +45,6 @@ class ListedFile:
     size: int
     vector_key: str | None = None
     modified: int | None = None
-
-    def is_replaced(self, size: int, published: int | None) -> bool:
-        """Return whether the file is another one than was published: with a size, at a time in milliseconds."""
-        is_newer = None not in (self.modified, published) and (self.modified or 0) >= (published or 0)
-        return size != self.size or is_newer
 
     @property
     def vector_id(self) -> uuid.UUID:
@@ -117,6 +118,59 @@ def is_promotion(before: IcebergType, after: IcebergType) -> bool:
     return (before.name, after.name) in {("int", "long"), ("float", "double"), ("date", "timestamp")}
 
 
+class PublishedFile(NamedTuple, Generic[Entry]):
+    """A data file of the published table."""
+
+    entry: Entry  # The file as the target describes it.
+    size: int
+    time: int | None  # When the file was published, in milliseconds.
+    vector: str | None  # The name of its deletion vector; None if it has none.
+
+    def is_replaced_by(self, file: ListedFile) -> bool:
+        """Return whether the listed file is another one under the same name."""
+        is_newer = None not in (file.modified, self.time) and (file.modified or 0) >= (self.time or 0)
+        return file.size != self.size or is_newer
+
+
+@dataclass
+class Difference(Generic[Entry]):
+    """What must change for the published table to have the files of the source."""
+
+    added: list[ListedFile] = field(default_factory=list)
+    removed: list[Entry] = field(default_factory=list)
+    replaced: list[Entry] = field(default_factory=list)  # Of added files that keep their deletion vector.
+    vectors_changed: list[tuple[Entry, ListedFile]] = field(default_factory=list)
+
+
+def difference_from(
+    published: dict[str, PublishedFile[Entry]],
+    files: Iterable[ListedFile],
+    vector_of: Callable[[ListedFile], str],
+    *,
+    everything: bool = False,
+) -> Difference[Entry]:
+    """Return what changed since the last publication.
+
+    `published`: the files of the published table by normal location, which are removed from the mapping.
+    `vector_of`: returns the name of the translated deletion vector of a file.
+    `everything`: whether all files are added again.
+    """
+    made: Difference[Entry] = Difference()
+    for file in files:
+        former = published.pop(normal_location(file.location), None)
+        if former is None:
+            made.added.append(file)
+            continue
+        has_same_vector = former.vector == (None if file.vector_key is None else vector_of(file))
+        if everything or former.is_replaced_by(file):
+            made.added.append(file)
+            (made.replaced if has_same_vector else made.removed).append(former.entry)
+        elif not has_same_vector:
+            made.vectors_changed.append((former.entry, file))
+    made.removed += [former.entry for former in published.values()]
+    return made
+
+
 class Source(ABC):
     """A table whose files are published in another format.
 
@@ -168,6 +222,45 @@ class Source(ABC):
     @abstractmethod
     def deleted_rows(self, file: ListedFile) -> Rows:
         """Return the ascending positions of the deleted rows of a file."""
+
+
+def published_bounds(file: DataFile, f: NestedField) -> tuple[dict[VariantPath, Variant], dict[VariantPath, Variant]]:
+    """Return the lower and upper bounds of a Variant by path; empty if they are missing or damaged."""
+    data = file.lower_bounds.get(f.id), file.upper_bounds.get(f.id)
+    try:
+        lower, upper = (bounds_from_bytes(bound) if bound else {} for bound in data)
+    except TableError:
+        return {}, {}
+    return lower, upper
+
+
+@dataclass(frozen=True, slots=True)
+class PublishResult:
+    """The result of publishing a table.
+
+    Parameters
+    ----------
+    format
+        The format of the published table: ``"iceberg"``, ``"delta"`` or ``"ducklake"``.
+    table
+        The published table: its name in the catalog, its path or URI, or the DuckLake catalog.
+    version
+        The version of the published table: an Iceberg snapshot id, a Delta version, or a DuckLake snapshot.
+    files_added, files_removed
+        Numbers of data files that the published table got and lost.
+    vectors_written
+        Number of files whose deleted rows were translated.
+    committed
+        False if the published table had the files and columns of the source already.
+    """
+
+    format: str
+    table: str
+    version: str
+    files_added: int = 0
+    files_removed: int = 0
+    vectors_written: int = 0
+    committed: bool = True
 
 
 def cannot_publish(problem: str, location: str) -> TableError:

@@ -48,6 +48,7 @@ class VortexFilesSource(ParquetFilesSource):
     """
 
     format = "vortex"
+    may_be_replaced = False
 
     def __init__(self, path: str, location: str | None, options: Mapping[str, str] | None = None) -> None:
         self._path = path.removeprefix("file://").rstrip("/")
