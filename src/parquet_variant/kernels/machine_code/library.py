@@ -44,8 +44,9 @@ def kernel_sources() -> set[str]:
 def sources() -> list[str]:
     """Return the files that the hash of the current sources covers."""
     kernels = kernel_sources()
-    foreign = {name.decode() for kernel in kernels for name in _FOREIGN.findall(read(kernel))}
-    return sorted(kernels | {f"{name.replace('.', '/')}.py" for name in foreign})
+    foreign = {name.decode().replace(".", "/") for kernel in kernels for name in _FOREIGN.findall(read(kernel))}
+    packages = {name for name in foreign if Path(PACKAGE, name).is_dir()}
+    return sorted(kernels | {f"{name}/__init__.py" if name in packages else f"{name}.py" for name in foreign})
 
 
 def source_hash(names: Iterable[str]) -> str:
