@@ -80,7 +80,7 @@ else:
 POINTS = (
     _point(
         "Rows whose fields differ in type are written to a file and read back with equal values",
-        "pv.ingest('mixed.ndjson', 'out'); same(pv.to_json(pv.parquet.read('out')).to_pylist(), 'mixed.ndjson')",
+        "pv.ingest('mixed.ndjson', 'out'); same(pv.to_json(pv.open('out').read()).to_pylist(), 'mixed.ndjson')",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('mixed.ndjson')) TO 'o.parquet'\")\n"
         "same([r[0] for r in con.execute(\"SELECT v::JSON FROM 'o.parquet'\").fetchall()], 'mixed.ndjson')",
         "pl.read_ndjson('mixed.ndjson', infer_schema_length=None).write_parquet('o.parquet')\n"
@@ -91,7 +91,7 @@ POINTS = (
     ),
     _point(
         "Integers and decimal fractions of up to 38 digits keep their exact value",
-        "pv.ingest('numbers.ndjson', 'out'); same(pv.to_json(pv.parquet.read('out')).to_pylist(), 'numbers.ndjson')",
+        "pv.ingest('numbers.ndjson', 'out'); same(pv.to_json(pv.open('out').read()).to_pylist(), 'numbers.ndjson')",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('numbers.ndjson')) TO 'o.parquet'\")\n"
         "same([r[0] for r in con.execute(\"SELECT v::JSON FROM 'o.parquet'\").fetchall()], 'numbers.ndjson')",
         "pl.read_ndjson('numbers.ndjson').write_parquet('o.parquet')\n"
@@ -152,8 +152,8 @@ POINTS = (
     _point(
         "JSON of differing types in a Parquet column becomes typed data; other columns are kept",
         "pv.ingest('payload.parquet', 'out', json_column='payload')\n"
-        "assert pv.parquet.read_table('out')['id'].to_pylist() == [1, 2, 3]\n"
-        "assert pv.parquet.extract('out', {'a': '$.a:int'}, column='payload')['a'].to_pylist() == [1, None, None]",
+        "assert pv.open('out').to_arrow()['id'].to_pylist() == [1, 2, 3]\n"
+        "assert pv.open('out').scan({'a': '$.a:int'}, column='payload').to_arrow()['a'].to_pylist() == [1, None, None]",
         "con.execute(\"COPY (SELECT id, payload::JSON::VARIANT AS payload FROM 'payload.parquet') TO 'o.parquet'\")\n"
         "assert con.execute(\"SELECT id, TRY_CAST(payload.a AS INT) FROM 'o.parquet'\").fetchall() == [(1, 1), (2, None), (3, None)]",
         "pl.read_parquet('payload.parquet').with_columns(pl.col('payload').str.json_decode(pl.Struct({'a': pl.Int64})))",
@@ -171,7 +171,7 @@ POINTS = (
     _point(
         "A path is queried without a schema; missing values and values of another type are null",
         "pv.ingest('mixed.ndjson', 'out')\n"
-        "assert pv.parquet.extract('out', {'n': '$.n:int'})['n'].to_pylist() == [1, None, None]",
+        "assert pv.open('out').scan({'n': '$.n:int'}).to_arrow()['n'].to_pylist() == [1, None, None]",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('mixed.ndjson')) TO 'o.parquet'\")\n"
         "assert [r[0] for r in con.execute(\"SELECT TRY_CAST(v.n AS INT) FROM 'o.parquet'\").fetchall()] == [1, None, None]",
         "assert pl.read_ndjson('mixed.ndjson').select(pl.col('n').cast(pl.Int64, strict=False))['n'].to_list() == [1, None, None]",
@@ -180,7 +180,7 @@ POINTS = (
     _point(
         "A query reports how many bytes it reads, and of how many",
         "pv.ingest('events.ndjson', 'out')\n"
-        "report = pv.parquet.scan('out', {'n': '$.user.n:int'}).explain()\n"
+        "report = pv.open('out').scan({'n': '$.user.n:int'}).explain()\n"
         "assert 0 < report.bytes_read < report.bytes_total / 4, report",
         None,
         None,
@@ -195,19 +195,19 @@ POINTS = (
     ),
     _point(
         "A shredded VARIANT column written by another engine is read",
-        "assert pv.parquet.read('duckdb.parquet')['a'].to_pylist() == [1, 2]",
+        "assert pv.open('duckdb.parquet').read()['a'].to_pylist() == [1, 2]",
         "assert [int(r[0]) for r in con.execute(\"SELECT v.a FROM 'ours.parquet'\").fetchall()] == [1, 2]",
         "f = pl.read_parquet('ours.parquet'); assert [r['v']['a'] for r in f.to_dicts()] == [1, 2]",
         _CH + "assert q(\"SELECT v.a FROM file('ours.parquet')\") == ['1', '2']",
     ),
     _point(
         "A Delta table with a Variant column is written and read, without the JVM",
-        "pv.ingest('mixed.ndjson', 'table', format='delta'); assert len(pv.delta.read('table')) == 3",
+        "pv.ingest('mixed.ndjson', 'table', format='delta'); assert len(pv.open('table').read()) == 3",
         "SKIP",
     ),
     _point(
         "An Iceberg table is written and read",
-        "pv.iceberg.write('table', {'a': [1]}); assert pv.iceberg.read_table('table').to_pylist() == [{'a': 1}]",
+        "pv.write('table', {'a': [1]}, format='iceberg'); assert pv.open('table').to_arrow().to_pylist() == [{'a': 1}]",
         "SKIP",
         "from pyiceberg.catalog.sql import SqlCatalog\n"
         "catalog = SqlCatalog('c', uri='sqlite:///:memory:', warehouse='file://' + os.getcwd())\n"
@@ -255,7 +255,7 @@ POINTS = (
     _point(
         "CPU time of the sum of a nested number in that file, in ms (minimum of five)",
         "pv.ingest('events.ndjson', 'o.parquet', one_file=True)\nimport pyarrow.compute as pc\n"
-        "def ask(): return pc.sum(pv.parquet.extract('o.parquet', {'n': '$.user.n:bigint'})['n']).as_py()\n" + "TIMED",
+        "def ask(): return pc.sum(pv.open('o.parquet').scan({'n': '$.user.n:bigint'}).to_arrow()['n']).as_py()\n" + "TIMED",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('events.ndjson')) TO 'o.parquet'\")\n"
         "def ask(): return int(con.execute(\"SELECT sum(v.user.n::BIGINT) FROM 'o.parquet'\").fetchone()[0])\n" + "TIMED",
         "pl.read_ndjson('events.ndjson', infer_schema_length=None).write_parquet('o.parquet')\n"
@@ -333,7 +333,7 @@ def make_files(folder: Path) -> None:
     pq.write_table(pa.table({"id": [1, 2, 3], "payload": payload}), folder / "payload.parquet")
     pq.write_table(pa.table({"n": range(20_000)}), folder / "flat.parquet")
     two = pv.parse_json(['{"a": 1}', '{"a": 2}'])
-    pv.parquet.write(folder / "ours.parquet", {"v": two}, schema="a bigint")
+    pv.write(folder / "ours.parquet", {"v": two}, schema="a bigint")
     duckdb.sql("SELECT '{\"a\": 1}'::JSON::VARIANT AS v UNION ALL SELECT '{\"a\": 2}'::JSON::VARIANT").write_parquet(
         str(folder / "duckdb.parquet")
     )

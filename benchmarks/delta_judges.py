@@ -59,7 +59,7 @@ def main() -> None:
     """Print the table."""
     with tempfile.TemporaryDirectory() as folder:
         tables = {name: make(Path(folder) / str(at), change) for at, (name, change) in enumerate(_TABLES.items())}
-        expected = {name: sum(pv.delta.read_table(path)["k"].to_pylist()) for name, path in tables.items()}
+        expected = {name: sum(pv.open(path).to_arrow()["k"].to_pylist()) for name, path in tables.items()}
         answers = {judge: ask(list(tables.values())) for judge, ask in _JUDGES.items()}
         asked = {judge: found for judge, found in answers.items() if found is not None}
         print("| table | " + " | ".join(asked) + " |")
@@ -80,16 +80,16 @@ def _rows() -> dict[str, Any]:
 
 
 def _write(path: Path, **properties: Any) -> None:
-    pv.delta.write(path, _rows(), properties=properties)
+    pv.write(path, _rows(), format="delta", properties=properties)
 
 
 def _plain(path: Path, **properties: Any) -> None:
-    pv.delta.write(path, {"k": list(range(10))}, properties=properties)
+    pv.write(path, {"k": list(range(10))}, format="delta", properties=properties)
 
 
 def _plain_vectors(path: Path) -> None:
     _plain(path, **{"delta.enableDeletionVectors": True})
-    pv.delta.delete(path, "k < 3")
+    pv.open(path).delete("k < 3")
 
 
 def _then(change: Callable[[Path], Any], **properties: Any) -> Callable[[Path], Any]:
@@ -101,7 +101,7 @@ def _then(change: Callable[[Path], Any], **properties: Any) -> Callable[[Path], 
 
 
 def _deleted(path: Path) -> None:
-    pv.delta.delete(path, "v:n::int < 3")
+    pv.open(path).delete("v:n::int < 3")
 
 
 _TABLES: dict[str, Callable[[Path], Any]] = {
@@ -110,14 +110,14 @@ _TABLES: dict[str, Callable[[Path], Any]] = {
     "no variants, column mapping": lambda path: _plain(path, **{"delta.columnMapping.mode": "name"}),
     "unshredded": lambda path: _write(path, **{"delta.enableVariantShredding": False}),
     "shredded": _write,
-    "shredded, by the preview's name": lambda path: pv.delta.write(path, _rows(), preview=True),
+    "shredded, by the preview's name": lambda path: pv.write(path, _rows(), format="delta", preview=True),
     "rows deleted, files rewritten": _then(_deleted),
     "rows deleted, deletion vectors": _then(_deleted, **{"delta.enableDeletionVectors": True}),
     "column mapping": lambda path: _write(path, **{"delta.columnMapping.mode": "name"}),
     "row tracking, in-commit timestamps": lambda path: _write(
         path, **{"delta.enableRowTracking": True, "delta.enableInCommitTimestamps": True}
     ),
-    "V2 checkpoint": _then(pv.delta.checkpoint, **{"delta.checkpointPolicy": "v2"}),
+    "V2 checkpoint": _then((lambda path: pv.open(path).checkpoint()), **{"delta.checkpointPolicy": "v2"}),
 }
 
 
@@ -138,8 +138,8 @@ def _deltalake_log(path: Path) -> Any:
     import deltalake
 
     table = deltalake.DeltaTable(str(path))
-    rows = pv.delta.read_table(path)["k"].to_pylist()
-    return sum(rows) if table.version() == pv.delta.snapshot(path).version else "another version"
+    rows = pv.open(path).to_arrow()["k"].to_pylist()
+    return sum(rows) if table.version() == pv.open(path).snapshot.version else "another version"
 
 
 def _deltalake_data(path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""The runs behind the table of engines in `pv.parquet.validate`: `python -m benchmarks.engine_runs [--python PYTHON]`.
+"""The runs behind the table of engines in `Table.validate`: `python -m benchmarks.engine_runs [--python PYTHON]`.
 
 Writes a file for each trait that matters to an engine, tries the engines on it by `pv.compat`, and stores what they did
 in ``parquet/validation/engine_runs.json``. Engines that are not installed keep the result of their last run. A limit
@@ -46,7 +46,7 @@ def write_subjects(folder: Path) -> dict[str, Path]:
     for trait, (values, schema) in rows.items():
         files[trait] = folder / f"{trait}.parquet"
         try:
-            pv.parquet.write(files[trait], {"v": values}, schema=schema)
+            pv.write(files[trait], {"v": values}, schema=schema)
         except pv.VariantError as error:
             print(f"{trait}: {error}")
             del files[trait]

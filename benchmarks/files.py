@@ -25,7 +25,7 @@ def schema_of(data: DataSet) -> pv.ShreddingSchema:
 def our_file(data: DataSet) -> str:
     """A shredded file of the default policy."""
     path = str(scratch() / f"{data.name}-shredded.parquet")
-    pv.parquet.write(path, pv.parse_json(data.lines, schema=schema_of(data), dictionary="batch"))
+    pv.write(path, pv.parse_json(data.lines, schema=schema_of(data), dictionary="batch"))
     return path
 
 
@@ -33,7 +33,7 @@ def our_file(data: DataSet) -> str:
 def unshredded_file(data: DataSet) -> str:
     """The same values, unshredded."""
     path = str(scratch() / f"{data.name}-unshredded.parquet")
-    pv.parquet.write(path, pv.parse_json(data.lines, dictionary="batch"))
+    pv.write(path, pv.parse_json(data.lines, dictionary="batch"))
     return path
 
 

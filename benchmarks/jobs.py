@@ -158,7 +158,7 @@ JOBS = (
         (
             "pv.ingest('events.ndjson', 'table', format='delta')\n"
             "new = pv.read_json('new.ndjson')\n"
-            "m = pv.delta.merge('table', {'v': new}, 'target.v:user.id::int = source.v:user.id::int')\n"
+            "m = pv.open('table').merge({'v': new}, 'target.v:user.id::int = source.v:user.id::int')\n"
             "r = m.when_matched_update_all().when_not_matched_insert_all().execute()\n"
             "print((30 + r.rows_inserted, r.rows_updated))",
             NOT_TRIED,
@@ -204,7 +204,7 @@ JOBS = (
         "(1, 1)",
         (
             "pv.ingest('events.ndjson', 'table', format='delta')\n"
-            "r = pv.delta.erase('table', 'v:user.id::int = 3', force=True)\n"
+            "r = pv.open('table').erase('v:user.id::int = 3', force=True)\n"
             "print((r.rows_erased, r.versions_removed))",
             NOT_TRIED,
             "",

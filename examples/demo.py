@@ -12,6 +12,7 @@ from pathlib import Path
 
 import parquet_variant as pv
 from parquet_variant.inference.explain import explain
+from parquet_variant.spark.java import find_java
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "examples" / "usgs_earthquakes.ndjson"
@@ -24,12 +25,12 @@ def main() -> None:
     """Run every step and print its result."""
     shutil.rmtree(DEST, ignore_errors=True)
     say("Starting a local Spark session")
-    java = pv.spark.find_java()
+    java = find_java()
     spark = pv.spark.local_session("parquet-variant demo")
     print(f"Spark {spark.version} on Java {java.version} ({java.source})")
 
     say(f"Ingesting {SOURCE.name}: one Spark job infers the schema, one writes")
-    result = pv.spark.ingest(spark, SOURCE, DEST, progress=show_progress)
+    result = pv.ingest(SOURCE, DEST, engine=spark, progress=show_progress)
     print(f"{result.rows:,} rows, {result.bad_records} invalid lines")
     print(f"{result.bytes_read:,} bytes of JSON -> {result.bytes_written:,} bytes of Parquet")
 
@@ -41,21 +42,21 @@ def main() -> None:
 
     say("Query 1, in Spark: the strongest earthquakes, by path")
     columns = {"mag": ("$.properties.mag", "double"), "place": ("$.properties.place", "string")}
-    quakes = pv.spark.read(spark, DEST, columns)
+    quakes = pv.open(DEST, engine=spark).scan(columns).to_spark()
     quakes.where("mag > 5.5").orderBy("mag", ascending=False).show(5, truncate=False)
 
     say("Query 2, in Spark SQL: earthquakes and largest magnitude by kind")
     kinds = {"kind": ("$.properties.type", "string"), "mag": ("$.properties.mag", "double")}
-    pv.spark.read(spark, DEST, kinds).createOrReplaceTempView("quakes")
+    pv.open(DEST, engine=spark).scan(kinds).to_spark().createOrReplaceTempView("quakes")
     spark.sql(
         "SELECT kind, count(*) AS quakes, max(mag) AS strongest FROM quakes GROUP BY kind ORDER BY quakes DESC"
     ).show()
 
     say("Query 1 reads only the columns that it needs")
-    print(pv.parquet.scan(DEST, columns, "mag > 5.5").explain())
+    print(pv.open(DEST).scan(columns, "mag > 5.5").explain())
 
     say("The first row as JSON")
-    first = pv.parquet.read(DEST)[0]
+    first = pv.open(DEST).read()[0]
     print(first.to_json()[:150] + " …")
     spark.stop()
     print(f"\nDone. The table is in {DEST.relative_to(ROOT)}/: try .venv/bin/variant inspect {DEST.relative_to(ROOT)}")
@@ -74,7 +75,7 @@ def show_progress(step: str, done: int, total: int) -> None:
 
 def show_files() -> None:
     """Print the typed share of the paths from the statistics of the files."""
-    (column,) = pv.parquet.inspect(DEST).columns
+    (column,) = pv.open(DEST).inspect().columns
     leaves = [path for path in column.paths if path.typed_share is not None]
     rarest = sorted(leaves, key=lambda path: path.typed_share)[:4]
     print(f"{len(leaves)} typed columns. The columns with the most nulls:")

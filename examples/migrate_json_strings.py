@@ -17,7 +17,7 @@ def main(source: str, column: str, dest: str) -> None:
     """Infer a schema from a sample, write row group by row group, and print the sizes."""
     file = pq.ParquetFile(source)
     schema = pv.infer_shredding_schema(pv.parse_json(next(file.iter_batches(10_000, columns=[column]))[column]))
-    with pv.parquet.VariantWriter(dest) as writer:
+    with pv.VariantWriter(dest) as writer:
         for batch in file.iter_batches():
             columns = {name: batch[name] for name in batch.schema.names}
             columns[column] = pv.parse_json(batch[column], schema=schema)

@@ -50,7 +50,7 @@ def main(logs: str, table: str, checkpoint: str) -> None:
 
     def report(batch: Any, number: int) -> None:
         bad = batch.where("bad IS NOT NULL").count()
-        profile = pv.spark.profile(batch, "event")
+        profile = pv.open(batch, column="event").profile()
         print(f"batch {number}: {profile.rows} messages, {bad} invalid; {find_drift(schema, profile)}", flush=True)
 
     new = spark.readStream.format("variant").load(table).writeStream.foreachBatch(report)

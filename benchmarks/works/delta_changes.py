@@ -51,12 +51,12 @@ _OURS = """
 import parquet_variant as pv
 for kind in ("in a range", "scattered"):
     sql = where(kind, "v:id::bigint")
-    timed(f"update {kind}", lambda: pv.delta.update(path, {"v:mag": "v:mag::double + 1"}, sql, threads=None))
+    timed(f"update {kind}", lambda: pv.open(path).update({"v:mag": "v:mag::double + 1"}, sql, threads=None))
     ids = keys(kind)
     source = pa.table({"id": ids, "mag": ids * 0.5})
-    merge = pv.delta.merge(path, source, "target.v:id::bigint = source.id", threads=None)
+    merge = pv.open(path).merge(source, "target.v:id::bigint = source.id", threads=None)
     timed(f"merge {kind}", merge.when_matched_update({"v:mag": "source.mag"}).execute)
-    timed(f"delete {kind}", lambda: pv.delta.delete(path, sql, threads=None))
+    timed(f"delete {kind}", lambda: pv.open(path).delete(sql, threads=None))
 """
 _PLAIN = _OURS.replace("v:id::bigint", "id").replace("v:mag::double", "mag").replace("v:mag", "mag")
 _DELTA_RS = """
@@ -90,7 +90,7 @@ def table(rounds: int = 3, megabytes: int = 1000) -> str:
             for source, copy in zip(made[kind], copies, strict=True):
                 shutil.copytree(source, copy)
                 if properties:
-                    pv.delta.set_properties(copy, properties)
+                    pv.open(copy).set_properties(properties)
             command = [sys.executable, "-c", _TIMED, *map(str, copies), str(number), script, *rows]
             run = subprocess.run(command, capture_output=True, text=True, check=True)
             for line in run.stdout.splitlines():
@@ -133,7 +133,7 @@ def _table(path: Path, kind: str, megabytes: int) -> Path:
         columns = _columns(number, _file_rows(megabytes))
         if kind == "variant":
             columns = {"v": pv.cast_to_variant(pa.StructArray.from_arrays(list(columns.values()), list(columns)))}
-        pv.delta.write(path, columns, mode="append")
+        pv.write(path, columns, format="delta", mode="append")
     return path
 
 

@@ -43,12 +43,12 @@ def timed(work):
 """
 _OURS = """
 import parquet_variant as pv
-pv.delta.scan
+(lambda path, *query, **options: pv.open(path).scan(*query, **options))
 found = {"start": peak()}
-table, found["load"] = timed(lambda: pv.delta.snapshot(sys.argv[1]))
+table, found["load"] = timed(lambda: pv.open(sys.argv[1]).snapshot)
 found["load_peak"] = peak()
 middle = int(sys.argv[2]) + table.num_files // 2 * 100
-query = lambda: pv.delta.scan(table, {"id": "$.id:long"}, f"id >= {middle} and id < {middle + 1000}").pruned
+query = lambda: pv.open(table).scan({"id": "$.id:long"}, f"id >= {middle} and id < {middle + 1000}").plan.pruned
 query()
 pruned, found["plan"] = timed(query)
 assert len(pruned.files) == 10, len(pruned.files)
@@ -96,7 +96,7 @@ def synthetic_log(count: int) -> Path:
         return root
     if not (root / "_delta_log").exists():
         variant = pv.parse_json(["1"]).arrow_field.with_name("v")
-        pv.delta.create(root, pa.schema([pa.field("k", pa.int64()), variant]))
+        pv.create(root, pa.schema([pa.field("k", pa.int64()), variant]))
     for commit in range(_COMMITS):
         numbers = range(count * commit // _COMMITS, count * (commit + 1) // _COMMITS)
         with (root / "_delta_log" / f"{commit + 1:020}.json").open("w") as file:

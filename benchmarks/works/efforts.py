@@ -76,7 +76,7 @@ def spark_table(names: Sequence[str]) -> str:
 def _spark_ours(data: DataSet, effort: Effort) -> str:
     out = Path(scratch()) / "out" / f"spark-{effort}"
     shutil.rmtree(out, ignore_errors=True)
-    pv.spark.ingest(spark(), [str(data.file)], str(out), effort=effort)
+    pv.ingest([str(data.file)], str(out), engine=spark(), effort=effort)
     return str(out)
 
 

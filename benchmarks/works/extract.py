@@ -76,7 +76,7 @@ def _columns(paths: Paths) -> dict[str, tuple[str, str]]:
 
 
 def _ours(path: str, paths: Paths) -> pa.Table:
-    return pv.parquet.extract(path, _columns(paths))
+    return pv.open(path).scan(_columns(paths)).to_arrow()
 
 
 def _duckdb(path: str, paths: Paths) -> int:

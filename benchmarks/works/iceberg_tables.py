@@ -41,7 +41,7 @@ def metadata_of(path):
 """
 _OURS = """
 import parquet_variant as pv
-pv.iceberg.scan, pv.iceberg.append, pv.iceberg.read_table
+pv.IcebergTable.scan, pv.IcebergTable.append, pv.IcebergTable.to_arrow
 """
 _PYICEBERG = """
 import pyarrow
@@ -52,7 +52,7 @@ _PLAN = {
     "parquet-variant": _OURS
     + """
 middle = int(sys.argv[2]) // 2 * 100
-query = lambda: pv.iceberg.scan(sys.argv[1], {"id": "id"}, f"id >= {middle} and id < {middle + 1000}")
+query = lambda: pv.open(sys.argv[1]).scan({"id": "id"}, f"id >= {middle} and id < {middle + 1000}")
 found = {"start": peak()}
 planned, found["time"] = timed(lambda: sum(len(task.files) for task in query().tasks()))
 """,
@@ -76,9 +76,9 @@ _APPEND = {
     "parquet-variant": _DATA
     + _OURS
     + """
-pv.iceberg.write(sys.argv[1] + "/ours", rows.slice(0, 10))
+pv.write(sys.argv[1] + "/ours", rows.slice(0, 10), format="iceberg")
 found = {"start": peak()}
-_, found["time"] = timed(lambda: pv.iceberg.append(sys.argv[1] + "/ours", rows))
+_, found["time"] = timed(lambda: pv.open(sys.argv[1] + "/ours").append(rows))
 planned = 0
 """,
     "PyIceberg": _DATA
@@ -97,7 +97,7 @@ _SCAN = {
     "parquet-variant": _OURS
     + """
 found = {"start": peak()}
-column, found["time"] = timed(lambda: pv.iceberg.read_table(sys.argv[1], ["d"]))
+column, found["time"] = timed(lambda: pv.open(sys.argv[1]).to_arrow(["d"]))
 planned = len(column)
 """,
     "PyIceberg": _PYICEBERG
@@ -126,7 +126,9 @@ def table(rounds: int = 3, counts: tuple[int, ...] = (10_000, 100_000)) -> str:
     lines += _compared("append 1,000,000 rows", _APPEND, lambda: (str(scratch()), str(_APPENDED)), rounds, 0)
     scanned = scratch() / "t"
     numbers = pa.array(range(_APPENDED), pa.int64())
-    pv.iceberg.write(scanned, {"id": numbers, "d": numbers.cast(pa.float64()), "s": numbers.cast(pa.string())})
+    pv.write(
+        scanned, {"id": numbers, "d": numbers.cast(pa.float64()), "s": numbers.cast(pa.string())}, format="iceberg"
+    )
     lines += _compared("scan one column of 1,000,000 rows", _SCAN, lambda: (str(scanned), "0"), rounds, _APPENDED)
     return "\n".join(lines) + "\n"
 
@@ -155,8 +157,8 @@ def planned_table(count: int) -> Path:
     """Return a table of many files that do not exist, with metrics of four columns, as 10 commits leave it."""
     path = scratch() / str(count)
     columns = {"id": pa.array([0], pa.int64()), "d": [0.0], "k": pa.array([0], pa.int64()), "s": ["x"]}
-    pv.iceberg.write(path, columns)
-    pv.iceberg.delete(path)
+    pv.write(path, columns, format="iceberg")
+    pv.open(path).delete()
     for commit in range(_COMMITS):
         base = snapshot(path)
         numbers = range(commit * count // _COMMITS, (commit + 1) * count // _COMMITS)

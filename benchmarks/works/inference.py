@@ -140,7 +140,7 @@ def typed_cells(file: Path) -> int:
 def _ours(data: DataSet) -> list[Path]:
     path = scratch() / f"{data.name}-inferred.parquet"
     array = pv.parse_json(data.lines, dictionary="batch")
-    pv.parquet.write(str(path), pv.shred_variant(array, pv.infer_shredding_schema(array)), mode="overwrite")
+    pv.write(str(path), pv.shred_variant(array, pv.infer_shredding_schema(array)), mode="overwrite")
     return [path]
 
 

@@ -48,13 +48,13 @@ def works() -> Iterator[Work]:
 def _check(data: DataSet, who: str, ours: str, theirs: str) -> str:
     if who.startswith("chDB"):
         return f"{who}: {theirs} rows."
-    wanted = pv.to_json(pv.parquet.read(ours))
+    wanted = pv.to_json(pv.open(ours).read())
     assert len(wanted) == len(data.lines), (len(wanted), len(data.lines))
     if who.startswith("DuckDB"):
         sql = f"SELECT v::JSON::VARCHAR AS v FROM read_parquet('{theirs}')"
         found = duckdb(2).execute(sql).to_arrow_table()["v"].to_pylist()
     else:
-        found = pv.to_json(pv.parquet.read(theirs)).to_pylist()
+        found = pv.to_json(pv.open(theirs).read()).to_pylist()
     return told(who, different_json(wanted, found), len(wanted))
 
 
@@ -74,7 +74,7 @@ def _local(data: DataSet, schema: Any) -> str:
 
 def _spark_ours(data: DataSet) -> str:
     out = str(_fresh("spark-ours"))
-    pv.spark.ingest(spark(), [str(data.file)], out)
+    pv.ingest([str(data.file)], out, engine=spark())
     return out
 
 

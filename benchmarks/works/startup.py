@@ -47,7 +47,7 @@ def _small_file() -> str:
     import parquet_variant as pv
 
     path = str(Path(tempfile.mkdtemp()) / "small.parquet")
-    pv.parquet.write(
+    pv.write(
         path, pv.parse_json([f'{{"a": {number}, "b": "text"}}' for number in range(100)]), schema="a bigint, b string"
     )
     return path

@@ -21,7 +21,7 @@ def works() -> Iterator[Work]:
         path = our_file(data)
 
         def ours(path: str = path) -> int:
-            return _size(pv.to_json(pv.parquet.read(path)))
+            return _size(pv.to_json(pv.open(path).read()))
 
         def by_duckdb(path: str = path) -> int:
             sql = f"SELECT sum(strlen(v::JSON::VARCHAR)) FROM read_parquet('{path}')"
@@ -45,7 +45,7 @@ def _check(path: str, who: str, ours: int, theirs: int) -> str:
         found = duckdb(1).execute(f"SELECT v::JSON::VARCHAR AS v FROM read_parquet('{path}')").to_arrow_table()
     else:
         found = spark().read.parquet(path).coalesce(1).selectExpr("to_json(v) AS v").toArrow()
-    text = pv.to_json(pv.parquet.read(path))
+    text = pv.to_json(pv.open(path).read())
     assert ours == _size(text)
     return told(who, different_json(text, found["v"].to_pylist()), len(text))
 

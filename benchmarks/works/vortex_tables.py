@@ -55,16 +55,16 @@ def _ways(data: DataSet) -> dict[str, _Way]:
 
     def parquet(array: Any) -> _Way:
         return _Way(
-            lambda path: pv.parquet.write(path, array, mode="overwrite"),
-            lambda path, asked: pv.parquet.scan(path, asked).to_table(),
-            pv.parquet.read,
+            lambda path: pv.write(path, array, mode="overwrite"),
+            lambda path, asked: pv.open(path).scan(asked).to_arrow(),
+            (lambda path: pv.open(path).read()),
         )
 
     def vortex(array: Any, **options: Any) -> _Way:
         return _Way(
-            lambda path: pv.vortex.write(path, array, mode="overwrite", **options),
-            lambda path, asked: pv.vortex.scan(path, asked).to_table(),
-            pv.vortex.read,
+            lambda path: pv.write(path, array, format="vortex", mode="overwrite", **options),
+            lambda path, asked: pv.open(path).scan(asked).to_arrow(),
+            (lambda path: pv.open(path).read()),
         )
 
     return {
@@ -75,7 +75,9 @@ def _ways(data: DataSet) -> dict[str, _Way]:
         "Vortex, Variant type": vortex(plain),
         "Vortex, Variant type, typed as far as it goes": vortex(shredded),
         "Vortex, struct, asked by polars": _Way(
-            lambda path: pv.vortex.write(path, shredded, layout="struct", mode="overwrite"), _ask_polars, _read_polars
+            lambda path: pv.write(path, shredded, format="vortex", layout="struct", mode="overwrite"),
+            _ask_polars,
+            _read_polars,
         ),
         "vortex-data, Variant type": _Way(lambda path: _write_alone(path, plain), _ask_alone, _read_alone),
     }

@@ -19,7 +19,7 @@ def works() -> Iterator[Work]:
 
         def written(array: pv.VariantArray, name: str, writer: str) -> str:
             path = str(scratch() / f"{name}-{writer}.parquet")
-            pv.parquet.write(path, array, writer=writer, mode="overwrite")
+            pv.write(path, array, writer=writer, mode="overwrite")
             return path
 
         contenders = {

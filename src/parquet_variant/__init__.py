@@ -12,6 +12,7 @@ from parquet_variant.support.lazy_names import lazy_names, register_methods
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
     "arrays.variant_array": "VariantArray",
+    "files.parquet.writing.writer": "FileInfo VariantWriter",
     "quality.compatibility.run": "compat",
     "contracts.contract": "Contract",
     "contracts.path_rules": "PathRules",
@@ -61,9 +62,6 @@ _NAMES = {
     "tables.table.table": "Table",
     "types": "VariantType",
     # Public packages.
-    "tables.delta": "delta",
-    "tables.iceberg": "iceberg",
-    "files.parquet": "parquet",
     "spark": "spark",
     "testing": "testing",
     "files.vortex": "vortex",
@@ -205,6 +203,8 @@ register_methods(
         "IcebergTable.widen_column": "tables.iceberg.maintenance.evolution:widen_column",
         "Table.rows_of_dataframe": "spark.arrow_variant:rows_of_dataframe",
         "Scan.to_spark": "spark.operations.read:read",
+        "SparkSession.ingest": "spark.operations.ingest:ingest",
+        "SparkSession.sql": "spark.operations.sql:sql",
         "SparkSession.engine": "spark.engine:SparkEngine",
         "create.delta": "tables.delta.writing.create:create",
         "create.iceberg": "tables.iceberg.writing.tables:create_table",

@@ -20,8 +20,9 @@ from parquet_variant.errors import TableError as TableError
 from parquet_variant.errors import VariantError as VariantError
 from parquet_variant.errors import VariantFileError as VariantFileError
 from parquet_variant.explorer.explore import explore as explore
-from parquet_variant.files import parquet as parquet
 from parquet_variant.files import vortex as vortex
+from parquet_variant.files.parquet.writing.writer import FileInfo as FileInfo
+from parquet_variant.files.parquet.writing.writer import VariantWriter as VariantWriter
 from parquet_variant.inference.policies.auto import AutoPolicy as AutoPolicy
 from parquet_variant.inference.policies.explicit import ExplicitPolicy as ExplicitPolicy
 from parquet_variant.inference.policies.hints import HintsPolicy as HintsPolicy
@@ -71,8 +72,6 @@ from parquet_variant.sql_query.sql import sql as sql
 from parquet_variant.sql_query.sql_view import sql_view as sql_view
 from parquet_variant.sql_query.typed_view import TypedView as TypedView
 from parquet_variant.sql_query.typed_view import typed as typed
-from parquet_variant.tables import delta as delta
-from parquet_variant.tables import iceberg as iceberg
 from parquet_variant.tables.creating import create as create
 from parquet_variant.tables.creating import write as write
 from parquet_variant.tables.iceberg.writing.tables import create_namespace as create_namespace
@@ -100,6 +99,7 @@ __all__ = [
     "DeltaError",
     "DeltaTable",
     "ExplicitPolicy",
+    "FileInfo",
     "HintsPolicy",
     "IcebergTable",
     "IngestResult",
@@ -130,6 +130,7 @@ __all__ = [
     "VariantPath",
     "VariantScalar",
     "VariantType",
+    "VariantWriter",
     "VortexTable",
     "WorkloadPolicy",
     "cast_to_variant",
@@ -138,20 +139,17 @@ __all__ = [
     "contract",
     "create",
     "create_namespace",
-    "delta",
     "diff",
     "equals",
     "explore",
     "from_python",
     "get_variant_element",
     "get_variant_scalar",
-    "iceberg",
     "infer",
     "infer_shredding_schema",
     "ingest",
     "is_variant_null",
     "open",
-    "parquet",
     "parse_json",
     "profile",
     "publish",

@@ -35,15 +35,15 @@ def test_they_are_read_as_any_other(lists: Callable[[pa.DataType], pa.DataType],
         assert pv.variant_get(array, "$.a[0]", "string").to_pylist() == ["1", None, "q", None, "3"][part]
         assert pv.validate(array).num_rows == 0 and pv.variant_explode(array).num_rows > 0
         pv.infer_shredding_schema(array)
-        pv.parquet.write(tmp_path / "v.parquet", array, mode="overwrite")
-        assert pv.to_json(pv.parquet.read(tmp_path / "v.parquet")).to_pylist() == _TEXTS[part]
+        pv.write(tmp_path / "v.parquet", array, mode="overwrite")
+        assert pv.to_json(pv.open(tmp_path / "v.parquet").read()).to_pylist() == _TEXTS[part]
 
 
 def test_lists_in_other_columns_of_a_delta_table(tmp_path: Path) -> None:
     lists = [[{"a": "x"}], None, [], [{"a": None}, {"a": "y"}], [{"a": "z"}]]
     column = pa.array(lists, pa.list_view(pa.struct({"a": pa.string_view()})))
-    pv.delta.write(tmp_path / "t", {"v": pv.parse_json(_TEXTS), "l": column})
-    assert pv.delta.read_table(tmp_path / "t")["l"].to_pylist() == lists
+    pv.write(tmp_path / "t", {"v": pv.parse_json(_TEXTS), "l": column}, format="delta")
+    assert pv.open(tmp_path / "t").to_arrow()["l"].to_pylist() == lists
 
 
 def _aliased(rows: int, text: bytes, kind: pa.DataType) -> pa.Array:

@@ -127,8 +127,8 @@ def test_files_of_null_rows_of_duckdb_are_read(tmp_path):
         file = tmp_path / f"{version}.parquet"
         select = "SELECT NULL::VARIANT AS v FROM range(5)"
         duckdb.sql(f"COPY ({select}) TO '{file}' (FORMAT parquet, PARQUET_VERSION {version})")
-        assert pv.parquet.read(file).null_count == 5
-        assert pv.parquet.extract(file, {"a": "$.a:int"})["a"].null_count == 5
+        assert pv.open(file).read().null_count == 5
+        assert pv.open(file).scan({"a": "$.a:int"}).to_arrow()["a"].null_count == 5
 
 
 @pytest.mark.parametrize("index", [7, -(2**31), 2**40])

@@ -17,7 +17,7 @@ Run = Callable[..., Any]
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     rows = pv.parse_json([json.dumps({"n": n}) for n in range(6)])
-    pv.delta.write(tmp_path / "t", {"k": list(range(6)), "v": rows})
+    pv.write(tmp_path / "t", {"k": list(range(6)), "v": rows}, format="delta")
     return tmp_path / "t"
 
 
@@ -27,12 +27,12 @@ def test_delete_update_and_merge(variant: Run, table: Path, tmp_path: Path) -> N
     assert "1 row deleted; 1 of 1 file opened" in done.out
     done = variant("update", table, "--set", "v:s='q'", "--set", "k=k + 10", "--where", "k = 4", "--json")
     assert (done.code, done.json["rows_updated"]) == (0, 1)
-    pv.delta.write(tmp_path / "s", {"k": [1, 77], "v": pv.parse_json(["true", "null"])})
+    pv.write(tmp_path / "s", {"k": [1, 77], "v": pv.parse_json(["true", "null"])}, format="delta")
     on = "target.k = source.k"
     done = variant("merge", table, tmp_path / "s", "--on", on, "--matched", "update", "--insert", "--json")
     assert (done.code, done.json["rows_updated"], done.json["rows_inserted"]) == (0, 1, 1)
-    assert sorted(pv.delta.read_table(table)["k"].to_pylist()) == [0, 1, 2, 3, 14, 77]
-    assert {"n": 4, "s": "q"} in pv.delta.read(table).to_pylist()
+    assert sorted(pv.open(table).to_arrow()["k"].to_pylist()) == [0, 1, 2, 3, 14, 77]
+    assert {"n": 4, "s": "q"} in pv.open(table).read().to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_delete_update_and_merge(variant: Run, table: Path, tmp_path: Path) -> N
 )  # fmt: skip
 def test_what_is_not_said_clearly_is_refused(variant: Run, table: Path, words: tuple[str, ...]) -> None:
     assert variant(words[0], table, *words[1:]).code == 2
-    assert pv.delta.snapshot(table).version == 0
+    assert pv.open(table).snapshot.version == 0
 
 
 def test_a_condition_that_cannot_be_read_is_one_line(variant: Run, table: Path) -> None:

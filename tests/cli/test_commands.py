@@ -170,7 +170,7 @@ def test_cat_prints_whole_rows_where_there_are_other_columns(variant: Run, tmp_p
         "price": pa.array([Decimal("1.10"), None], pa.decimal128(20, 2)),
         "v": pv.parse_json(['{"a": 1.10}', None]),
     }
-    pv.parquet.write(tmp_path / "a.parquet", table)
+    pv.write(tmp_path / "a.parquet", table)
     assert variant("cat", tmp_path / "a.parquet").out.splitlines() == [
         '{"id":1,"price":1.1,"v":{"a":1.1}}',
         '{"id":null,"price":null,"v":null}',
@@ -182,7 +182,7 @@ def test_cat_prints_variants_inside_of_structs_and_lists(variant: Run, tmp_path:
     inner = pv.parse_json(["1", '{"a": "x"}', "null"])
     field = pa.field("element", inner.storage.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
     lists = pa.ListArray.from_arrays(pa.array([0, 2, 2, 3], pa.int32()), inner.storage, type=pa.list_(field))
-    pv.parquet.write(tmp_path / "a.parquet", pa.table({"id": [1, 2, 3], "many": lists}))
+    pv.write(tmp_path / "a.parquet", pa.table({"id": [1, 2, 3], "many": lists}))
     assert variant("cat", tmp_path / "a.parquet").rows == [
         {"id": 1, "many": [1, {"a": "x"}]},
         {"id": 2, "many": []},
@@ -317,7 +317,7 @@ def test_standard_input_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for text, rows in ((b'{"a": 1}\n{"a": 2}\n', 2), (b'{\n "a": 1\n}\n{"a": 2}{"a": 3}', 3)):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
         assert variant("ingest", "-", tmp_path / str(rows)).code == 0
-        assert pv.parquet.read(tmp_path / str(rows))["a"].to_pylist() == list(range(1, rows + 1))
+        assert pv.open(tmp_path / str(rows)).read()["a"].to_pylist() == list(range(1, rows + 1))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
     assert variant("infer", "-").code == 1
     assert "standard input can be read only once" in variant("ingest", "-", "-", tmp_path / "twice").err
@@ -346,12 +346,12 @@ def test_cat_prints_rows_in_order_whatever_the_threads(variant, tmp_path, column
     if form == "delta":
         halves = [{name: column[half] for name, column in chosen.items()} for half in (slice(1000), slice(1000, None))]
         for half in halves:
-            pv.delta.write(path, half, mode="append")
+            pv.write(path, half, format="delta", mode="append")
     elif form == "a.vortex":
         pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
-        pv.vortex.write(path, chosen)
+        pv.write(path, chosen, format="vortex")
     else:
-        pv.parquet.write(path, chosen, schema="a bigint", row_group_bytes=20_000)
+        pv.write(path, chosen, schema="a bigint", row_group_bytes=20_000)
     printed = [variant("cat", path, "--threads", threads).rows for threads in (1, 2)]
     assert printed[0] == printed[1]
     assert [row.get("v", row)["a"] for row in printed[0]] == list(range(2000))

@@ -42,7 +42,7 @@ def test_cat_reads_any_version(variant: Run, table: Path) -> None:
 
 def test_cat_takes_variant_columns_alone(variant: Run, tmp_path: Path) -> None:
     """As it does of Parquet files: an ordinary column stands in whole rows."""
-    pv.delta.write(tmp_path / "t", {"k": pa.array([1]), "v": pv.parse_json(["2"])})
+    pv.write(tmp_path / "t", {"k": pa.array([1]), "v": pv.parse_json(["2"])}, format="delta")
     done = variant("cat", tmp_path / "t", "--column", "k")
     assert (done.code, done.out) == (1, "")
     assert "k is not a Variant column" in done.err
@@ -94,7 +94,7 @@ def test_optimize_vacuum_history_restore(variant: Run, table: Path) -> None:
 
 def test_shredding_is_switched_off_and_dropped(variant: Run, table: Path) -> None:
     assert variant("table", "set", table, "delta.enableVariantShredding=false").code == 0
-    assert pv.delta.snapshot(table).shredding_enabled is False
+    assert pv.open(table).snapshot.shredding_enabled is False
     done = variant("optimize", table, "--drop-shredding")
     assert done.code == 0, done.err
     assert numbers(variant("cat", table)) == list(range(150))
@@ -115,8 +115,8 @@ def test_what_is_no_table_is_named(variant: Run, tmp_path: Path, earthquakes: Pa
 def test_optimize_takes_directories_and_tables_to_spark(variant: Run, tmp_path: Path) -> None:
     rows = pv.parse_json([f'{{"n": {n}, "s": "text {n}"}}' for n in range(100)])
     for number in range(2):
-        pv.parquet.write(tmp_path / "files" / f"{number}.parquet", rows, schema="n bigint")
-        pv.delta.write(tmp_path / "table", {"v": rows}, mode="append", schema="n bigint")
+        pv.write(tmp_path / "files" / f"{number}.parquet", rows, schema="n bigint")
+        pv.write(tmp_path / "table", {"v": rows}, format="delta", mode="append", schema="n bigint")
     for place in ("files", "table"):
         done = variant("optimize", tmp_path / place, "--engine", "spark", "--json")
         assert done.code == 0, done.err
@@ -128,7 +128,7 @@ def test_optimize_takes_directories_and_tables_to_spark(variant: Run, tmp_path: 
 def test_optimize_judges_and_rewrites_a_directory(variant: Run, tmp_path: Path) -> None:
     for number in range(3):
         rows = pv.parse_json([f'{{"n": {n}, "s": "text {n}"}}' for n in range(100)])
-        pv.parquet.write(tmp_path / f"{number}.parquet", rows, schema="n bigint")
+        pv.write(tmp_path / f"{number}.parquet", rows, schema="n bigint")
     judged = variant("optimize", tmp_path, "--dry-run").out
     assert judged.startswith("re-shredding pays: it saves ")
     assert "hot  $['s']: not shredded -> string" in judged
@@ -168,8 +168,8 @@ def _live_files(variant: Run, table: Path) -> list[dict[str, Any]]:
 def test_the_preview_name_is_an_option(variant: Run, earthquakes: Path, tmp_path: Path, usgs_sample: Path) -> None:
     made, plain = tmp_path / "made", tmp_path / "plain"
     assert variant("ingest", usgs_sample, made, "--format", "delta", "--preview").code == 0
-    assert "variantShredding-preview" in pv.delta.snapshot(made).protocol.reader_features
+    assert "variantShredding-preview" in pv.open(made).snapshot.protocol.reader_features
     assert variant("ingest", usgs_sample, tmp_path / "x", "--preview").code == 2
-    pv.delta.write(plain, {"v": pv.parse_json(["1"])}, properties={"delta.enableVariantShredding": "false"})
+    pv.write(plain, {"v": pv.parse_json(["1"])}, format="delta", properties={"delta.enableVariantShredding": "false"})
     assert variant("table", "set", plain, "delta.enableVariantShredding=true", "--preview").code == 0
-    assert "variantShredding-preview" in pv.delta.snapshot(plain).protocol.writer_features
+    assert "variantShredding-preview" in pv.open(plain).snapshot.protocol.writer_features

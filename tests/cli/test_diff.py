@@ -39,7 +39,7 @@ def test_versions_times_and_partitions_of_a_table(variant: Run, lines: tuple[Pat
         findings = result.json["findings"]
         assert [(finding["path"], finding["change"]) for finding in findings] == expected
         assert findings[0]["count"] == count
-    newest = pv.delta.history(table)[0]["timestamp"].isoformat()
+    newest = pv.open(table).history()[0]["timestamp"].isoformat()
     assert variant("diff", table, "--version", "1", "--at", newest).code == 0
     assert variant("diff", table, "--at", newest).out.endswith("no differences\n")
 

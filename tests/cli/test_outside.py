@@ -15,9 +15,9 @@ import parquet_variant as pv
 @pytest.fixture(params=["path", "link"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     victim = tmp_path / "victim.parquet"
-    pv.parquet.write(victim, pv.parse_json(['{"secret": 1}']), column="v")
+    pv.write(victim, pv.parse_json(['{"secret": 1}']), column="v")
     table = tmp_path / "table"
-    pv.delta.write(str(table), {"v": pv.parse_json(['{"a": 1}'])})
+    pv.write(str(table), {"v": pv.parse_json(['{"a": 1}'])}, format="delta")
     (log,) = table.glob("_delta_log/*.json")
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     (add,) = [action["add"] for action in actions if "add" in action]

@@ -44,11 +44,11 @@ def stored(request: pytest.FixtureRequest, table: pa.Table, tmp_path_factory: py
     """The table in each kind of storage; Vortex holds Variants at the top only."""
     path: Path = tmp_path_factory.mktemp(request.param) / f"t.{request.param}"
     if request.param == "delta":
-        pv.delta.write(path, table)
+        pv.write(path, table, format="delta")
     elif request.param == "vortex":
-        pv.vortex.write(path, {name: table[name] for name in ("id", "v", "w")})
+        pv.write(path, {name: table[name] for name in ("id", "v", "w")}, format="vortex")
     else:
-        pv.parquet.write(path, table, schema="infer" if request.param == "shredded" else None)
+        pv.write(path, table, schema="infer" if request.param == "shredded" else None)
     return path
 
 
@@ -71,7 +71,7 @@ def test_cat_prints_the_column_that_is_named(variant: Run, stored: Path, column:
 
 
 def test_two_variants_alone_are_rows_too(variant: Run, table: pa.Table, tmp_path: Path) -> None:
-    pv.parquet.write(tmp_path / "a.parquet", table.select(["v", "w"]))
+    pv.write(tmp_path / "a.parquet", table.select(["v", "w"]))
     assert variant("cat", tmp_path / "a.parquet").rows == [{"v": row["v"], "w": row["w"]} for row in ROWS]
 
 

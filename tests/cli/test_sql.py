@@ -52,7 +52,7 @@ def test_spark_gives_the_same_answer(variant: Run, earthquakes: Path) -> None:
 
 def test_ordinary_columns_are_next_to_paths(variant: Run, tmp_path: Path) -> None:
     table = {"day": pa.array([1, 2, 2]), "v": pv.parse_json(['{"a": 1}', '{"a": "x"}', '{"a": 3}'])}
-    pv.parquet.write(tmp_path / "a.parquet", table, schema="a bigint")
+    pv.write(tmp_path / "a.parquet", table, schema="a bigint")
     text = "SELECT day, sum(v:a::bigint) AS a FROM t WHERE day > 1 GROUP BY day"
     assert variant("query", tmp_path / "a.parquet", text, "--json").rows == [{"day": 2, "a": 3}]
 
@@ -90,7 +90,7 @@ def test_what_cannot_be_run_is_one_line(
 
 def test_the_variant_itself_may_be_selected(variant: Run, tmp_path: Path) -> None:
     table = {"day": pa.array([1, 2, 3]), "v": pv.parse_json(['{"a": 1}', '{"a": "x"}', None])}
-    pv.parquet.write(tmp_path / "a.parquet", table, schema="a bigint")
+    pv.write(tmp_path / "a.parquet", table, schema="a bigint")
 
     def rows(text: str) -> list[object]:
         return variant("query", tmp_path / "a.parquet", text, "--json").rows
@@ -104,7 +104,7 @@ def test_the_variant_itself_may_be_selected(variant: Run, tmp_path: Path) -> Non
 
 def test_sql_alone_names_paths(variant: Run, tmp_path: Path) -> None:
     for name, texts in {"a": ['{"k": 1, "x": "one"}', '{"k": 2, "x": "two"}'], "b": ['{"k": 2, "y": 9}']}.items():
-        pv.parquet.write(tmp_path / name / "part.parquet", {"v": pv.parse_json(texts)}, schema="infer")
+        pv.write(tmp_path / name / "part.parquet", {"v": pv.parse_json(texts)}, schema="infer")
     text = f"""SELECT a.v:x::string, b.v:y::int FROM '{tmp_path}/a/' JOIN '{tmp_path}/b/*.parquet' b
                ON a.v:k::int = b.v:k::int"""
     assert variant("query", text, "--json").rows == [{"x": "two", "y": 9}]
@@ -119,7 +119,7 @@ def test_sql_alone_names_paths(variant: Run, tmp_path: Path) -> None:
 
 
 def test_a_failing_cast_is_an_error_if_asked_for(variant: Run, tmp_path: Path) -> None:
-    pv.parquet.write(tmp_path / "a.parquet", {"v": pv.parse_json(['{"a": 1}', '{"a": "x"}'])}, schema="infer")
+    pv.write(tmp_path / "a.parquet", {"v": pv.parse_json(['{"a": 1}', '{"a": "x"}'])}, schema="infer")
     text = "SELECT v:a::int FROM t"
     assert variant("query", tmp_path / "a.parquet", text, "--json").rows == [{"a": 1}, {"a": None}]
     done = variant("query", tmp_path / "a.parquet", text, "--strict")

@@ -33,7 +33,7 @@ def test_ingest_keeps_every_row(variant: Run, table: Path, usgs_sample: Path) ->
     if table.suffix == ".vortex":
         assert table.is_file()
         assert [item.name for item in table.parent.iterdir()] == [table.name]
-        assert pv.vortex.inspect(table).columns[0].layouts == {"variant": 1}
+        assert pv.open(table).inspect().columns[0].layouts == {"variant": 1}
     else:
         assert {item.suffix for item in table.iterdir()} == {".vortex", ""}
     done = variant("cat", table)

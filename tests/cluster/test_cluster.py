@@ -64,7 +64,7 @@ def test_rows_survive_what_befalls_a_cluster(tmp_path):
     assert message["speculative"] >= 1
     expected = sorted(lines)
     for name in ("files", "slow", "copy"):
-        assert _written(pv.parquet.read(tmp_path / name)) == expected, name
+        assert _written(pv.open(tmp_path / name).read()) == expected, name
         assert not (tmp_path / name / "_temporary").exists(), name
-    assert _written(pv.delta.read(tmp_path / "table")) == sorted(lines * 3)
-    assert pv.delta.snapshot(tmp_path / "table").version == 2
+    assert _written(pv.open(tmp_path / "table").read()) == sorted(lines * 3)
+    assert pv.open(tmp_path / "table").snapshot.version == 2

@@ -31,7 +31,7 @@ def events(start: int, stop: int) -> dict[str, Any]:
 
 def ids(table: Any, **options: Any) -> list[int]:
     """The ids in a table's variants, sorted."""
-    return sorted(row["id"] for row in pv.delta.read(table, **options).to_pylist())
+    return sorted(row["id"] for row in pv.open(table, **options).read().to_pylist())
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def make_table(tmp_path: Path) -> Callable[..., Path]:
         table = tmp_path / name
         start = 0
         for count in counts:
-            pv.delta.write(table, events(start, start + count), mode="append", schema=SCHEMA, **options)
+            pv.write(table, events(start, start + count), format="delta", mode="append", schema=SCHEMA, **options)
             start += count
         return table
 

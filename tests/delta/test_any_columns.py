@@ -66,7 +66,7 @@ class _Table:
         self.rows: dict[int, dict[str, Any]] = {}
         self.next = 0
         rows = self.fresh(4)
-        pv.delta.write(self.path, self.arrow(rows), properties=properties | {"delta.checkpointInterval": 3})
+        pv.write(self.path, self.arrow(rows), format="delta", properties=properties | {"delta.checkpointInterval": 3})
         self.take(rows)
         self.versions = {0: dict(self.rows)}
 
@@ -90,41 +90,41 @@ class _Table:
         quoted = f"`{name.replace('`', '``')}`"
         if operation == "append":
             self.take(rows := self.fresh(self.data.draw(st.integers(0, 3))))
-            pv.delta.append(self.path, self.arrow(rows))
+            pv.open(self.path).append(self.arrow(rows))
         elif operation in ("update", "set null"):
             value = "NULL" if operation == "set null" else quoted
-            pv.delta.update(self.path, {quoted: value}, where)
+            pv.open(self.path).update({quoted: value}, where)
             if operation == "set null":
                 self.take([self.rows[key] | {name: None} for key in hit])
         elif operation == "delete":
-            pv.delta.delete(self.path, where)
+            pv.open(self.path).delete(where)
             self.rows = {key: row for key, row in self.rows.items() if key not in hit}
         elif operation == "merge":
             self.take(rows := self.fresh(0, hit[:2]) + self.fresh(1))
-            merge = pv.delta.merge(self.path, self.arrow(rows), "target.id = source.id")
+            merge = pv.open(self.path).merge(self.arrow(rows), "target.id = source.id")
             merge.when_matched_update_all().when_not_matched_insert_all().execute()
         elif operation == "replace":
             rows = self.fresh(0, [key for key in range(self.next, self.next + 3) if key % 3 == rest])
             self.next += 3
-            pv.delta.replace_where(self.path, self.arrow(rows), where)
+            pv.open(self.path).overwrite(self.arrow(rows), where=where)
             self.rows = {key: row for key, row in self.rows.items() if key not in hit}
             self.take(rows)
         elif operation == "restore":
             version = self.data.draw(st.sampled_from(list(self.versions)), "version")
-            pv.delta.restore(self.path, version=version)
+            pv.open(self.path).restore(version=version)
             self.rows = dict(self.versions[version])
         else:
-            getattr(pv.delta, operation)(self.path)
-        self.versions[pv.delta.snapshot(self.path).version] = dict(self.rows)
+            getattr(pv.open(self.path), operation)()
+        self.versions[pv.open(self.path).snapshot.version] = dict(self.rows)
 
     def check(self) -> None:
         expected = pv.sql("SELECT * FROM t", t=self.arrow(list(self.rows.values()))).to_arrow()
         answer = pv.sql("SELECT * FROM t", t=self.path).to_arrow()
         assert comparable(answer.to_pylist()) == comparable(expected.to_pylist())
-        whole = pv.delta.read_table(self.path)
+        whole = pv.open(self.path).to_arrow()
         assert comparable(pv.sql("SELECT * FROM t", t=whole).to_arrow().to_pylist()) == comparable(expected.to_pylist())
         names = [field.name for field in self.schema if field.type != VARIANT]
-        scanned = pv.sql("SELECT * FROM t", t=pv.delta.scan(self.path, names).to_table()).to_arrow()
+        scanned = pv.sql("SELECT * FROM t", t=pv.open(self.path).scan(names).to_arrow()).to_arrow()
         assert comparable(scanned.to_pylist()) == comparable(expected.select(names).to_pylist())
 
 

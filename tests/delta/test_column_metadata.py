@@ -38,26 +38,26 @@ def test_the_feature_is_enabled_and_values_are_made(
     tmp_path: Path, metadata: dict[str, Any], feature: str, values: list[int]
 ) -> None:
     table = str(tmp_path / "t")
-    pv.delta.create(table, _schema(_field("n"), _field("x", **metadata)))
-    assert feature in (pv.delta.snapshot(table).protocol.writer_features or ())
-    pv.delta.append(table, {"n": [1, 2]})
-    assert pv.delta.read_table(table)["x"].to_pylist() == values
+    pv.create(table, _schema(_field("n"), _field("x", **metadata)))
+    assert feature in (pv.open(table).snapshot.protocol.writer_features or ())
+    pv.open(table).append({"n": [1, 2]})
+    assert pv.open(table).to_arrow()["x"].to_pylist() == values
 
 
 @pytest.mark.parametrize(("metadata", "values"), [(_IDENTITY, [1, 2]), (_GENERATED, [2, 4]), (_DEFAULT, [7, 7])])
 def test_metadata_of_arrow_fields_counts_too(tmp_path: Path, metadata: dict[str, Any], values: list[int]) -> None:
     table = str(tmp_path / "t")
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in metadata.items()}
-    pv.delta.create(table, pa.schema([pa.field("n", pa.int64()), pa.field("x", pa.int64(), metadata=texts)]))
-    pv.delta.append(table, {"n": [1, 2]})
-    assert pv.delta.read_table(table)["x"].to_pylist() == values
+    pv.create(table, pa.schema([pa.field("n", pa.int64()), pa.field("x", pa.int64(), metadata=texts)]))
+    pv.open(table).append({"n": [1, 2]})
+    assert pv.open(table).to_arrow()["x"].to_pylist() == values
 
 
 def test_an_invariant_is_enforced(tmp_path: Path) -> None:
     table = str(tmp_path / "t")
-    pv.delta.create(table, _schema(_field("n", **_INVARIANT)))
+    pv.create(table, _schema(_field("n", **_INVARIANT)))
     with pytest.raises(pv.TableError) as caught:
-        pv.delta.append(table, {"n": [0]})
+        pv.open(table).append({"n": [0]})
     assert caught.value.reason == "constraint-violated"
 
 
@@ -86,7 +86,7 @@ def test_an_invariant_is_enforced(tmp_path: Path) -> None:
 )
 def test_metadata_that_delta_does_not_allow_is_refused(tmp_path: Path, field: dict[str, Any]) -> None:
     with pytest.raises(pv.TableError) as caught:
-        pv.delta.create(tmp_path / "t", _schema(_field("n"), field))
+        pv.create(tmp_path / "t", _schema(_field("n"), field))
     assert caught.value.reason == "bad-schema"
     assert "'x'" in str(caught.value) or "'y'" in str(caught.value)
     assert not (tmp_path / "t").exists() or not any((tmp_path / "t").rglob("*.json"))
@@ -95,17 +95,17 @@ def test_metadata_that_delta_does_not_allow_is_refused(tmp_path: Path, field: di
 @pytest.mark.parametrize("default", ["NULL", "null", "", " Null "])
 def test_a_variant_may_default_to_null(tmp_path: Path, default: str) -> None:
     table = str(tmp_path / "t")
-    pv.delta.create(table, _schema(_field("n"), _field("v", "variant", CURRENT_DEFAULT=default)))
-    pv.delta.append(table, {"n": [1]})
-    assert pv.delta.read(table).to_pylist() == [None]
+    pv.create(table, _schema(_field("n"), _field("v", "variant", CURRENT_DEFAULT=default)))
+    pv.open(table).append({"n": [1]})
+    assert pv.open(table).read().to_pylist() == [None]
 
 
 @pytest.mark.parametrize("metadata", [_IDENTITY, _GENERATED, _DEFAULT, _INVARIANT])
 def test_added_columns_have_no_such_metadata(tmp_path: Path, metadata: dict[str, Any]) -> None:
     table = str(tmp_path / "t")
-    pv.delta.write(table, {"n": [1]})
+    pv.write(table, {"n": [1]}, format="delta")
     with pytest.raises(pv.TableError) as caught:
-        pv.delta.add_columns(table, _schema(_field("x", **metadata)))
+        pv.open(table).add_columns(_schema(_field("x", **metadata)))
     assert caught.value.reason == "bad-schema"
 
 
@@ -114,17 +114,17 @@ def test_columns_that_change_data_adds_cannot_be_the_users(tmp_path: Path, name:
     table = str(tmp_path / "t")
     feed = {"delta.enableChangeDataFeed": True}
     with pytest.raises(pv.TableError, match=name):
-        pv.delta.write(table, {"n": [1], name: [1]}, properties=feed)
-    pv.delta.write(table, {"n": [1], name: [1]})
+        pv.write(table, {"n": [1], name: [1]}, format="delta", properties=feed)
+    pv.write(table, {"n": [1], name: [1]}, format="delta")
     with pytest.raises(pv.TableError, match=name):
-        pv.delta.set_properties(table, feed)
+        pv.open(table).set_properties(feed)
     with pytest.raises(pv.TableError, match=name):
-        pv.delta.changes(table, since=0)
-    pv.delta.update(table, {name: "n + 1"})
-    assert pv.delta.read_table(table)[name].to_pylist() == [2]
+        pv.open(table).changes(since=0)
+    pv.open(table).update({name: "n + 1"})
+    assert pv.open(table).to_arrow()[name].to_pylist() == [2]
     other = str(tmp_path / "other")
-    pv.delta.write(other, {"n": [1]}, properties=feed)
+    pv.write(other, {"n": [1]}, format="delta", properties=feed)
     with pytest.raises(pv.TableError, match=name):
-        pv.delta.add_columns(other, _schema(_field(name)))
+        pv.open(other).add_columns(_schema(_field(name)))
     with pytest.raises(pv.TableError, match=name):
-        pv.delta.append(other, {"n": [1], name: [1]}, schema_mode="merge")
+        pv.open(other).append({"n": [1], name: [1]}, schema_mode="merge")

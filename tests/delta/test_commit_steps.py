@@ -65,60 +65,60 @@ def _rows(*values: str) -> dict[str, pv.VariantArray]:
 
 
 def _append(table: Path) -> None:
-    pv.delta.write(table, _rows("new-a", "new-b"), mode="append")
+    pv.write(table, _rows("new-a", "new-b"), format="delta", mode="append")
 
 
 def _overwrite(table: Path) -> None:
-    pv.delta.write(table, _rows("new-a"), mode="overwrite")
+    pv.write(table, _rows("new-a"), format="delta", mode="overwrite")
 
 
 def _optimize(table: Path) -> None:
-    pv.delta.optimize(table)
+    pv.open(table).optimize()
 
 
 def _delete(table: Path) -> None:
-    pv.delta.delete(table, "v:s::string = 'old-b'")
+    pv.open(table).delete("v:s::string = 'old-b'")
 
 
 def _update(table: Path) -> None:
-    pv.delta.update(table, {"v:s": "'new-b'"}, "v:s::string = 'old-b'")
+    pv.open(table).update({"v:s": "'new-b'"}, "v:s::string = 'old-b'")
 
 
 def _update_with_vectors(table: Path) -> None:
-    pv.delta.set_properties(table, {"delta.enableDeletionVectors": True, "delta.enableChangeDataFeed": True})
+    pv.open(table).set_properties({"delta.enableDeletionVectors": True, "delta.enableChangeDataFeed": True})
     _update(table)
 
 
 def _merge(table: Path) -> None:
     source = {"s": ["old-b", "x"], "v": pv.from_python([{"s": "new-b"}, {"s": "new-x"}])}
-    merge = pv.delta.merge(table, source, "target.v:s::string = source.s")
+    merge = pv.open(table).merge(source, "target.v:s::string = source.s")
     merge.when_matched_update({"v": "source.v"}).when_not_matched_insert({"v": "source.v"}).execute()
 
 
 def _replace(table: Path) -> None:
-    pv.delta.replace_where(table, _rows("old-b", "old-b"), "v:s::string = 'old-b'")
+    pv.open(table).overwrite(_rows("old-b", "old-b"), where="v:s::string = 'old-b'")
 
 
 def _restore(table: Path) -> None:
-    pv.delta.restore(table, version=0)
+    pv.open(table).restore(version=0)
 
 
 def _vacuum(table: Path) -> None:
     _overwrite(table)
-    pv.delta.vacuum(table, retention=timedelta(0), force=True)
+    pv.open(table).vacuum(retention=timedelta(0), force=True)
 
 
 def _set_properties(table: Path) -> None:
-    pv.delta.set_properties(table, {"delta.enableRowTracking": True})
+    pv.open(table).set_properties({"delta.enableRowTracking": True})
 
 
 def _checkpoint(table: Path) -> None:
     _append(table)
-    pv.delta.checkpoint(table)
+    pv.open(table).checkpoint()
 
 
 def _erase(table: Path) -> None:
-    pv.delta.erase(table, "v:s::string = 'old-b'", force=True)
+    pv.open(table).erase("v:s::string = 'old-b'", force=True)
 
 
 def _ingest(table: Path) -> None:
@@ -147,7 +147,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
 
 def _seen(table: Path) -> list[str] | None:
     try:
-        return sorted(row["s"] for row in pv.delta.read(table).to_pylist())
+        return sorted(row["s"] for row in pv.open(table).read().to_pylist())
     except TableError as error:
         assert error.reason == "not-a-table"
         return None
@@ -158,7 +158,7 @@ def old_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of three versions with one row in each."""
     table = tmp_path_factory.mktemp("old") / "t"
     for value in ("old-a", "old-b", "old-c"):
-        pv.delta.write(table, _rows(value), mode="append")
+        pv.write(table, _rows(value), format="delta", mode="append")
     return table
 
 
@@ -201,7 +201,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, first, old_table, tm
         assert _killed(work, table, step, monkeypatch)
         seen = _seen(table)
         assert seen in (old, new), step
-        committed = seen is not None and pv.delta.snapshot(table).version > versions
+        committed = seen is not None and pv.open(table).snapshot.version > versions
         outcomes.add(committed)
         if not committed or seen == old != new:
             assert seen == old

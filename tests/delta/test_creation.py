@@ -18,7 +18,7 @@ from parquet_variant.tables.storage import LocalStorage, open_storage
 
 def _rows(table: Path) -> list[str] | None:
     try:
-        return sorted(pv.delta.read(table).to_pylist())
+        return sorted(pv.open(table).read().to_pylist())
     except pv.TableError as error:
         assert error.reason == "not-a-table"
         return None
@@ -43,12 +43,12 @@ def test_two_ingests_that_make_one_table_both_get_their_rows_in(tmp_path, monkey
     monkeypatch.setattr(destination, "planned_table", planned)
     assert pv.ingest(first, table, mode=mode, format="delta").rows == 2
     assert _rows(table) == (["a1", "a2", "b1"] if mode == "append" else ["a1", "a2"])
-    assert [item["version"] for item in pv.delta.history(table)] == [1, 0]
+    assert [item["version"] for item in pv.open(table).history()] == [1, 0]
 
 
 def test_a_table_that_somebody_else_made_meanwhile_is_an_error_where_it_must_be_new(tmp_path, monkeypatch):
     source, table = _source(tmp_path, "a", "a1"), tmp_path / "table"
-    other = iter([lambda: pv.delta.write(table, {"v": pv.from_python(["theirs"])})])
+    other = iter([lambda: pv.write(table, {"v": pv.from_python(["theirs"])}, format="delta")])
 
     def planned(*arguments, **options):
         next(other, lambda: None)()
@@ -74,7 +74,7 @@ def test_a_bad_line_leaves_no_table_and_the_next_ingest_makes_it(tmp_path):
 def test_other_files_are_not_taken_for_what_a_dead_job_left(tmp_path):
     table = tmp_path / "table"
     table.mkdir()
-    pv.parquet.write(table / "mine.parquet", pv.from_python([1]))
+    pv.write(table / "mine.parquet", pv.from_python([1]))
     with pytest.raises(pv.TableError) as caught:
         pv.ingest(_source(tmp_path, "a", "a1"), table, format="delta")
     assert caught.value.reason == "exists"
@@ -121,13 +121,13 @@ def _ingest(table: Path) -> None:
 
 
 KINDS = {
-    "create": lambda table: pv.delta.write(table, {"v": pv.from_python(["x"])}, mode="append"),
-    "append": lambda table: pv.delta.append(table, {"v": pv.from_python(["x"])}),
-    "overwrite": lambda table: pv.delta.overwrite(table, {"v": pv.from_python(["x"])}),
+    "create": lambda table: pv.write(table, {"v": pv.from_python(["x"])}, format="delta", mode="append"),
+    "append": lambda table: pv.open(table).append({"v": pv.from_python(["x"])}),
+    "overwrite": lambda table: pv.open(table).overwrite({"v": pv.from_python(["x"])}),
     "ingest": _ingest,
     "ingest into a new table": _ingest,
-    "optimize": pv.delta.optimize,
-    "restore": lambda table: pv.delta.restore(table, version=0),
+    "optimize": (lambda path: pv.open(path).optimize()),
+    "restore": lambda table: pv.open(table).restore(version=0),
 }
 
 
@@ -140,7 +140,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, tmp_path, monkeypatc
         table.parent.mkdir()
         if not new_table:
             for text in ("a", "b"):
-                pv.delta.write(table, {"v": pv.from_python([text])}, mode="append")
+                pv.write(table, {"v": pv.from_python([text])}, format="delta", mode="append")
         return table
 
     whole = before("whole")
@@ -167,12 +167,12 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, tmp_path, monkeypatc
 def test_a_table_whose_first_commits_were_cleaned_up_is_not_made_again(tmp_path):
     table = tmp_path / "table"
     for value in ("1", "2", "3"):
-        pv.delta.write(table, {"v": pv.parse_json([value])}, mode="append")
-    pv.delta.checkpoint(table)
+        pv.write(table, {"v": pv.parse_json([value])}, format="delta", mode="append")
+    pv.open(table).checkpoint()
     for version in (0, 1):
         (table / "_delta_log" / f"{version:020}.json").unlink()
     with pytest.raises(pv.TableError) as caught:
-        pv.delta.create(table, pv.delta.snapshot(table).metadata.schema_string)
+        pv.create(table, pv.open(table).snapshot.metadata.schema_string)
     assert caught.value.reason == "exists"
     assert not (table / "_delta_log" / f"{0:020}.json").exists()
     assert _rows(table) == [1, 2, 3]

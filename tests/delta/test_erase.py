@@ -43,75 +43,75 @@ _PROPERTIES: list[dict[str, Any]] = [
 def test_nothing_is_left_of_erased_rows(tmp_path: Path, properties: dict[str, Any], partition_by: str | None) -> None:
     table = tmp_path / "t"
     options = {"compression": "none"}
-    pv.delta.write(table, _rows(False, range(5)), properties=properties, partition_by=partition_by, **options)
-    pv.delta.append(table, _rows(True, range(5, 8)), **options)
+    pv.write(table, _rows(False, range(5)), format="delta", properties=properties, partition_by=partition_by, **options)
+    pv.open(table).append(_rows(True, range(5, 8)), **options)
     mixed = {name: [*_rows(True, range(2))[name], *_rows(False, range(2))[name]] for name in ("name", "n")}
     both = [{"user": name, "n": 1} | ({} if partition_by else {name: 1}) for name in mixed["name"]]
-    pv.delta.append(table, mixed | {"v": pv.from_python(both)}, **options)
-    pv.delta.update(table, {"n": "n + 100"}, f"name = '{_SECRET}' AND n = 5", **options)
-    pv.delta.delete(table, f"name = '{_SECRET}' AND n = 6", **options)
-    pv.delta.checkpoint(table)
+    pv.open(table).append(mixed | {"v": pv.from_python(both)}, **options)
+    pv.open(table).update({"n": "n + 100"}, f"name = '{_SECRET}' AND n = 5", **options)
+    pv.open(table).delete(f"name = '{_SECRET}' AND n = 6", **options)
+    pv.open(table).checkpoint()
     (table / "notes.csv").write_text("a file of somebody else")
-    versions = pv.delta.snapshot(table).version + 1
-    found = pv.delta.erase(table, f"v:user::string = '{_SECRET}'", dry_run=True)
+    versions = pv.open(table).snapshot.version + 1
+    found = pv.open(table).erase(f"v:user::string = '{_SECRET}'", dry_run=True)
     assert (found.rows_erased, found.versions_removed, found.dry_run) == (4, versions, True)
     before = _bytes_of(table)
-    assert found == pv.delta.erase(table, f"v:user::string = '{_SECRET}'", dry_run=True)
+    assert found == pv.open(table).erase(f"v:user::string = '{_SECRET}'", dry_run=True)
     assert _bytes_of(table) == before
-    report = pv.delta.erase(table, f"v:user::string = '{_SECRET}'", **options)
+    report = pv.open(table).erase(f"v:user::string = '{_SECRET}'", **options)
     assert (report.rows_erased, report.versions_removed) == (4, versions)
     assert [name for name, data in _bytes_of(table).items() if _SECRET.encode() in data or _SECRET in name] == []
     assert [path.name for path in table.rglob("*") if path.is_dir() and _SECRET in path.name] == []
     assert (table / "notes.csv").exists()
-    assert sorted(pv.delta.read_table(table)["n"].to_pylist()) == [0, 0, 1, 1, 2, 3, 4]
-    assert len(pv.delta.history(table)) == 1
+    assert sorted(pv.open(table).to_arrow()["n"].to_pylist()) == [0, 0, 1, 1, 2, 3, 4]
+    assert len(pv.open(table).history()) == 1
     with pytest.raises(pv.TableError):
-        pv.delta.snapshot(table, version=versions)
-    pv.delta.append(table, _rows(False, range(1)))
-    assert len(pv.delta.read_table(table)) == 8
-    again = pv.delta.erase(table, f"v:user::string = '{_SECRET}'")
-    assert (again.rows_erased, len(pv.delta.read_table(table))) == (0, 8)
+        _ = pv.open(table, version=versions).snapshot
+    pv.open(table).append(_rows(False, range(1)))
+    assert len(pv.open(table).to_arrow()) == 8
+    again = pv.open(table).erase(f"v:user::string = '{_SECRET}'")
+    assert (again.rows_erased, len(pv.open(table).to_arrow())) == (0, 8)
     assert str(report).startswith("4 rows erased")
 
 
 def test_rows_that_are_only_marked_as_deleted_are_erased(tmp_path: Path) -> None:
     table = tmp_path / "t"
     rows = {"name": [_SECRET, _OTHER, _OTHER], "n": [1, 2, 3]}
-    pv.delta.write(table, rows, properties={"delta.enableDeletionVectors": True}, compression="none")
-    pv.delta.delete(table, "n = 1")
-    report = pv.delta.erase(table, f"name = '{_SECRET}'", compression="none")
+    pv.write(table, rows, format="delta", properties={"delta.enableDeletionVectors": True}, compression="none")
+    pv.open(table).delete("n = 1")
+    report = pv.open(table).erase(f"name = '{_SECRET}'", compression="none")
     assert (report.rows_erased, report.files_rewritten) == (0, 1)
     assert not any(_SECRET.encode() in data for data in _bytes_of(table).values())
-    assert pv.delta.read_table(table)["n"].to_pylist() == [2, 3]
+    assert pv.open(table).to_arrow()["n"].to_pylist() == [2, 3]
 
 
 def test_a_writer_that_seems_to_be_active_stops_an_erasure(tmp_path: Path) -> None:
     table = tmp_path / "t"
-    pv.delta.write(table, {"n": [1, 2]})
-    adds = pv.delta.plan(table).write({"n": [3]})
+    pv.write(table, {"n": [1, 2]}, format="delta")
+    adds = pv.open(table).plan().write({"n": [3]})
     with pytest.raises(pv.TableError) as caught:
-        pv.delta.erase(table, "n = 1")
+        pv.open(table).erase("n = 1")
     assert caught.value.reason == "writer-active"
     file = table / adds[0]["path"]
     os.utime(file, (time.time() - 7200, time.time() - 7200))
-    pv.delta.erase(table, "n = 1")
+    pv.open(table).erase("n = 1")
     assert not file.exists()
-    pv.delta.plan(table).write({"n": [3]})
-    assert pv.delta.erase(table, "n = 2", force=True).rows_erased == 1
+    pv.open(table).plan().write({"n": [3]})
+    assert pv.open(table).erase("n = 2", force=True).rows_erased == 1
 
 
 @pytest.mark.parametrize("where", ["", "  ", None])
 def test_a_condition_is_needed(tmp_path: Path, where: Any) -> None:
-    pv.delta.write(tmp_path / "t", {"n": [1]})
+    pv.write(tmp_path / "t", {"n": [1]}, format="delta")
     with pytest.raises(pv.TableError) as caught:
-        pv.delta.erase(tmp_path / "t", where)
+        pv.open(tmp_path / "t").erase(where)
     assert caught.value.reason == "bad-argument"
 
 
 def test_an_append_only_table_is_not_erased(tmp_path: Path) -> None:
-    pv.delta.write(tmp_path / "t", {"n": [1]}, properties={"delta.appendOnly": True})
+    pv.write(tmp_path / "t", {"n": [1]}, format="delta", properties={"delta.appendOnly": True})
     with pytest.raises(pv.TableError) as caught:
-        pv.delta.erase(tmp_path / "t", "n = 1")
+        pv.open(tmp_path / "t").erase("n = 1")
     assert caught.value.reason == "append-only"
 
 
@@ -121,8 +121,8 @@ _STEPS = ["commit", "write_checkpoint", "_remove_log", "files_to_remove", "remov
 @pytest.mark.parametrize("step", _STEPS)
 def test_an_erasure_that_ends_early_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     table = tmp_path / "t"
-    pv.delta.write(table, _rows(False, range(3)), compression="none")
-    pv.delta.append(table, _rows(True, range(3)), compression="none")
+    pv.write(table, _rows(False, range(3)), format="delta", compression="none")
+    pv.open(table).append(_rows(True, range(3)), compression="none")
 
     class Killed(BaseException):
         pass
@@ -133,27 +133,27 @@ def test_an_erasure_that_ends_early_can_be_repeated(tmp_path: Path, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(erasing if step == "_verify_erasure" else erase_module, step, killed)
         with pytest.raises(Killed):
-            pv.delta.erase(table, f"name = '{_SECRET}'", compression="none")
-    assert pv.delta.read_table(table)["n"].to_pylist() == [0, 1, 2]
-    pv.delta.erase(table, f"name = '{_SECRET}'", compression="none")
+            pv.open(table).erase(f"name = '{_SECRET}'", compression="none")
+    assert pv.open(table).to_arrow()["n"].to_pylist() == [0, 1, 2]
+    pv.open(table).erase(f"name = '{_SECRET}'", compression="none")
     assert not any(_SECRET.encode() in data for data in _bytes_of(table).values())
-    assert pv.delta.read_table(table)["n"].to_pylist() == [0, 1, 2]
+    assert pv.open(table).to_arrow()["n"].to_pylist() == [0, 1, 2]
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from parquet_variant.cli.app import main
 
     table = str(tmp_path / "t")
-    pv.delta.write(table, {"n": [1, 2, 3]})
+    pv.write(table, {"n": [1, 2, 3]}, format="delta")
     assert main(["delete", table, "--where", "n = 1", "--dry-run"]) == 0
     assert capsys.readouterr().out == "1 row in 1 file would be deleted; nothing was changed\n"
-    assert pv.delta.delete(table, "n = 1", dry_run=True).rows_deleted == 1
-    assert len(pv.delta.read_table(table)) == 3
+    assert pv.open(table).delete("n = 1", dry_run=True).rows_deleted == 1
+    assert len(pv.open(table).to_arrow()) == 3
     assert main(["delete", table, "--where", "n = 1"]) == 0
     assert "remain in storage until variant vacuum" in capsys.readouterr().out
     assert main(["erase", table, "--where", "n = 2", "--dry-run"]) == 0
     assert "would be erased" in capsys.readouterr().out
-    assert len(pv.delta.read_table(table)) == 2
+    assert len(pv.open(table).to_arrow()) == 2
     assert main(["erase", table, "--where", "n = 2", "--yes"]) == 0
     assert capsys.readouterr().out.startswith("1 row erased")
-    assert pv.delta.read_table(table)["n"].to_pylist() == [3]
+    assert pv.open(table).to_arrow()["n"].to_pylist() == [3]

@@ -98,11 +98,11 @@ def test_timestamps_of_96_bits_are_read_far_from_1970(tmp_path: Path) -> None:
     columns = {"ts": pa.array(moments, pa.timestamp("us", "UTC")), "v": storage(['{"n": 1}', "2", None])}
     path = put(tmp_path, "a.parquet", columns, use_deprecated_int96_timestamps=True)
     commit(tmp_path, 0, protocol(), metadata(column("ts", "timestamp"), column("v", "variant")), add(path))
-    assert pv.delta.read_table(tmp_path)["ts"].to_pylist() == moments
-    query = pv.delta.scan(tmp_path, {"ts": "ts", "n": "$.n:long"}, "n = 1")
-    assert query.to_table().to_pylist() == [{"ts": moments[0], "n": 1}]
-    since = pv.delta.scan(tmp_path, {"ts": "ts"}, "ts < timestamp '1000-01-01 00:00:00Z'")
-    assert since.to_table()["ts"].to_pylist() == [moments[1]]
+    assert pv.open(tmp_path).to_arrow()["ts"].to_pylist() == moments
+    query = pv.open(tmp_path).scan({"ts": "ts", "n": "$.n:long"}, "n = 1")
+    assert query.to_arrow().to_pylist() == [{"ts": moments[0], "n": 1}]
+    since = pv.open(tmp_path).scan({"ts": "ts"}, "ts < timestamp '1000-01-01 00:00:00Z'")
+    assert since.to_arrow()["ts"].to_pylist() == [moments[1]]
 
 
 def test_columns_that_no_file_has_are_null(tmp_path: Path) -> None:
@@ -112,11 +112,11 @@ def test_columns_that_no_file_has_are_null(tmp_path: Path) -> None:
     )  # fmt: skip
     path = put(tmp_path, "a.parquet", {"v": storage(['{"n": 1}', None], "n bigint"), "k": pa.array([1, 2], pa.int32())})
     commit(tmp_path, 0, protocol(writer_only=("generatedColumns",)), metadata(*columns), add(path))
-    rows = pv.delta.read_table(tmp_path)
+    rows = pv.open(tmp_path).to_arrow()
     assert rows.column_names == ["void", "late", "more", "k", "v"]
     assert [rows[name].null_count for name in rows.column_names] == [2, 2, 2, 0, 1]
     assert values(rows) == [{"n": 1}, None]
-    found = pv.delta.extract(tmp_path, {"k": "k", "x": "$.x:long"}, "k > 1", column="late")
+    found = pv.open(tmp_path).scan({"k": "k", "x": "$.x:long"}, "k > 1", column="late").to_arrow()
     assert found.to_pylist() == [{"k": 2, "x": None}]
 
 
@@ -144,26 +144,26 @@ def test_partition_values_of_every_type(tmp_path: Path, kind: str, text: str | N
     features = ("timestampNtz",) if kind == "timestamp_ntz" else ()
     actions = [add(path, {"p": text}), add(other, {"p": None})]
     commit(tmp_path, 0, protocol(*features), metadata(*table_columns, partition_by=("p",)), *actions)
-    rows = pv.delta.read_table(tmp_path)
+    rows = pv.open(tmp_path).to_arrow()
     assert rows["p"].to_pylist() == [wanted, wanted, None]
     assert values(rows) == [{"n": 1}, {"n": 2}, {"n": 3}]
-    query = pv.delta.scan(tmp_path, {"p": "p", "n": "$.n:long"}, "p is not null and n > 1")
-    assert query.to_table().to_pylist() == ([] if wanted is None else [{"p": wanted, "n": 2}])
-    assert query.pruned.by_partition == (2 if wanted is None else 1)
+    query = pv.open(tmp_path).scan({"p": "p", "n": "$.n:long"}, "p is not null and n > 1")
+    assert query.to_arrow().to_pylist() == ([] if wanted is None else [{"p": wanted, "n": 2}])
+    assert query.plan.pruned.by_partition == (2 if wanted is None else 1)
 
 
 def test_partition_values_that_text_spells_in_its_own_way(tmp_path: Path) -> None:
     first = [datetime(1, 1, 1), datetime(999, 2, 3, 4, 5, 6, 7), datetime(9999, 12, 31, 23, 59, 59, 999999), None]
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         table = tmp_path / str(kind.tz)
-        pv.delta.write(table, {"p": pa.array(first, kind), "n": [0, 1, 2, 3]}, partition_by="p")
-        assert pv.delta.read_table(table).sort_by("n")["p"].to_pylist() == pa.array(first, kind).to_pylist()
+        pv.write(table, {"p": pa.array(first, kind), "n": [0, 1, 2, 3]}, format="delta", partition_by="p")
+        assert pv.open(table).to_arrow().sort_by("n")["p"].to_pylist() == pa.array(first, kind).to_pylist()
     numbers = [float("nan"), float("inf"), float("-inf"), -0.0, 1e300, None]
-    pv.delta.write(tmp_path / "f", {"p": numbers, "n": [0, 1, 2, 3, 4, 5]}, partition_by="p")
-    files = pv.delta.snapshot(tmp_path / "f").files["partitionValues"].to_pylist()
+    pv.write(tmp_path / "f", {"p": numbers, "n": [0, 1, 2, 3, 4, 5]}, format="delta", partition_by="p")
+    files = pv.open(tmp_path / "f").snapshot.files["partitionValues"].to_pylist()
     # As Java spells them, which every reader takes.
     assert {dict(file)["p"] for file in files} == {"NaN", "Infinity", "-Infinity", "-0.0", "1e+300", None}
-    found = pv.delta.read_table(tmp_path / "f").sort_by("n")["p"].to_pylist()
+    found = pv.open(tmp_path / "f").to_arrow().sort_by("n")["p"].to_pylist()
     assert [str(item) for item in found] == [str(number) for number in numbers]
 
 
@@ -171,8 +171,8 @@ def test_a_partition_column_that_is_in_the_files_too_is_taken_from_the_log(tmp_p
     path = put(tmp_path, "a.parquet", {"p": pa.array([7]), "v": storage(["1"])})
     columns = metadata(column("P", "long"), column("v", "variant"), partition_by=("P",))
     commit(tmp_path, 0, protocol(writer_only=("materializePartitionColumns",)), columns, add(path, {"P": "8"}))
-    assert pv.delta.read_table(tmp_path)["P"].to_pylist() == [8]
-    assert pv.delta.extract(tmp_path, {"p": "P"}, "p = 8").num_rows == 1
+    assert pv.open(tmp_path).to_arrow()["P"].to_pylist() == [8]
+    assert pv.open(tmp_path).scan({"p": "P"}, "p = 8").to_arrow().num_rows == 1
 
 
 # ---- column mapping
@@ -212,7 +212,7 @@ def test_mapped_columns_at_every_depth(tmp_path: Path, mode: str, ddl: str | Non
     )
     stats = json.dumps({"numRecords": 3, "nullCount": {"col-1": 1, "col-2": {"col-3": 0, "col-4": 1}}})
     commit(tmp_path, 0, protocol("columnMapping"), schema, add(path, {"col-8": "x y"}, stats=stats))
-    rows = pv.delta.read_table(tmp_path)
+    rows = pv.open(tmp_path).to_arrow()
     wanted = [{"n": 1, "m": "x"}, {"n": "two"}, None]
     assert values(rows, "Variant column") == wanted
     assert rows["p"].to_pylist() == ["x y"] * 3
@@ -222,8 +222,8 @@ def test_mapped_columns_at_every_depth(tmp_path: Path, mode: str, ddl: str | Non
     assert pv.VariantArray(rows["l"].combine_chunks().values.field("each")).to_pylist() == wanted
     assert pv.VariantArray(rows["m"].combine_chunks().items).to_pylist() == wanted
     for place in ("Variant column", "s.inner v"):
-        query = pv.delta.scan(tmp_path, {"n": "$.n:string", "p": "p"}, "n is not null", column=place)
-        assert query.to_table().to_pylist() == [{"n": "1", "p": "x y"}, {"n": "two", "p": "x y"}]
+        query = pv.open(tmp_path).scan({"n": "$.n:string", "p": "p"}, "n is not null", column=place)
+        assert query.to_arrow().to_pylist() == [{"n": "1", "p": "x y"}, {"n": "two", "p": "x y"}]
 
 
 def test_names_of_a_mapping_do_not_count_where_there_is_none(tmp_path: Path) -> None:
@@ -234,13 +234,13 @@ def test_names_of_a_mapping_do_not_count_where_there_is_none(tmp_path: Path) -> 
     for configuration in ({}, {"delta.columnMapping.mode": "name"}):
         table = metadata(*columns, partition_by=("p",), **configuration)
         commit(tmp_path, 0, protocol(), table, add(path, {"p": "a"}))
-        assert pv.delta.read_table(tmp_path).to_pylist() == [{"n": 7, "p": "a", "s": {"x": 3}}]
-        assert pv.delta.extract(tmp_path, ["n", "s"], "p = 'a' and n = 7").num_rows == 1
+        assert pv.open(tmp_path).to_arrow().to_pylist() == [{"n": 7, "p": "a", "s": {"x": 3}}]
+        assert pv.open(tmp_path).scan(["n", "s"], "p = 'a' and n = 7").to_arrow().num_rows == 1
     commit(tmp_path, 0, protocol(), metadata(*columns, partition_by=("p",)), add(path, {"p": "a"}))
-    pv.delta.append(tmp_path, {"n": [8], "p": ["b"], "s": [{"x": 4}]})
-    pv.delta.set_properties(tmp_path, {"delta.columnMapping.mode": "name"})
-    pv.delta.append(tmp_path, {"n": [9], "p": ["c"], "s": [{"x": 5}]})
-    rows = [(row["n"], row["p"], row["s"]["x"]) for row in pv.delta.read_table(tmp_path).to_pylist()]
+    pv.open(tmp_path).append({"n": [8], "p": ["b"], "s": [{"x": 4}]})
+    pv.open(tmp_path).set_properties({"delta.columnMapping.mode": "name"})
+    pv.open(tmp_path).append({"n": [9], "p": ["c"], "s": [{"x": 5}]})
+    rows = [(row["n"], row["p"], row["s"]["x"]) for row in pv.open(tmp_path).to_arrow().to_pylist()]
     assert sorted(rows) == [(7, "a", 3), (8, "b", 4), (9, "c", 5)]
 
 
@@ -256,8 +256,8 @@ def test_structs_of_mapped_columns_are_scanned_by_their_names(tmp_path: Path, mo
     )
     commit(tmp_path, 0, protocol("columnMapping"), schema, add(path))
     wanted = [{"s": {"n": 7}, "v": 1}, {"s": {"n": 8}, "v": 2}]
-    assert pv.delta.extract(tmp_path, {"s": "s", "v": "$:long"}).to_pylist() == wanted
-    assert pv.delta.extract(tmp_path, {"s": "s", "v": "$:long"}, "v = 2").to_pylist() == wanted[1:]
+    assert pv.open(tmp_path).scan({"s": "s", "v": "$:long"}).to_arrow().to_pylist() == wanted
+    assert pv.open(tmp_path).scan({"s": "s", "v": "$:long"}, "v = 2").to_arrow().to_pylist() == wanted[1:]
 
 
 # ---- the log
@@ -281,17 +281,21 @@ def test_actions_and_files_that_a_reader_may_ignore(tmp_path: Path) -> None:
     (log / f".{2:020}.json.tmp").write_text("half")
     (log / "_staged_commits").mkdir()
     (log / "_staged_commits" / f"{2:020}.uuid.json").write_text('{"add": {"path": "wrong"}}\n')
-    assert pv.delta.snapshot(tmp_path).version == 1
-    assert values(pv.delta.read_table(tmp_path)) == [{"n": 1}, {"n": 2}]
+    assert pv.open(tmp_path).snapshot.version == 1
+    assert values(pv.open(tmp_path).to_arrow()) == [{"n": 1}, {"n": 2}]
     with pytest.raises(TableError, match=r"future"):
-        pv.delta.append(tmp_path, {"v": pv.parse_json(["1"])})
+        pv.open(tmp_path).append({"v": pv.parse_json(["1"])})
 
 
 @pytest.mark.parametrize("feature", ["catalogManaged", "catalogManaged-preview", "variantFuture"])
 def test_reader_features_that_change_rows_are_refused(tmp_path: Path, feature: str) -> None:
     path = put(tmp_path, "a.parquet", {"v": storage(["1"])})
     commit(tmp_path, 0, protocol(feature), metadata(column("v", "variant")), add(path))
-    for call in (pv.delta.snapshot, pv.delta.read_table, lambda t: pv.delta.scan(t, ["$.n:long"])):
+    for call in (
+        (lambda path: pv.open(path).snapshot),
+        (lambda path: pv.open(path).to_arrow()),
+        lambda t: pv.open(t).scan(["$.n:long"]),
+    ):
         with pytest.raises(TableError, match=feature) as caught:
             call(tmp_path)
         assert caught.value.reason == "unsupported-feature"
@@ -307,14 +311,12 @@ def test_versions_by_in_commit_timestamps(tmp_path: Path) -> None:
         file = commit(tmp_path, version, {"commitInfo": info}, *more, *([add(path)] if version == 0 else []))
         # As copied later: the files' own times say nothing of versions with their own.
         os.utime(file, ns=(0, (version + 1) * 1_000_000_000 if expected is None else 10**18))
-    found = {
-        at: pv.delta.snapshot(tmp_path, timestamp=at).version for at in (1000, 2500, 20_000, 29_999, 30_000, 10**12)
-    }
+    found = {at: pv.open(tmp_path, at=at).snapshot.version for at in (1000, 2500, 20_000, 29_999, 30_000, 10**12)}
     assert found == {1000: 0, 2500: 1, 20_000: 2, 29_999: 2, 30_000: 3, 10**12: 4}
     with pytest.raises(TableError) as caught:
-        pv.delta.snapshot(tmp_path, timestamp=999)
+        _ = pv.open(tmp_path, at=999).snapshot
     assert caught.value.reason == "no-such-version"
-    assert pv.delta.history(tmp_path)[0]["timestamp"] == datetime.fromtimestamp(30.001, UTC)
+    assert pv.open(tmp_path).history()[0]["timestamp"] == datetime.fromtimestamp(30.001, UTC)
 
 
 @pytest.mark.parametrize("uri", ["{root}/a%20b.parquet", "file://{root}/a%20b.parquet", "file:{root}/a%20b.parquet"])
@@ -323,9 +325,12 @@ def test_absolute_paths_of_a_clone_are_read_if_allowed(tmp_path: Path, uri: str)
     path = uri.format(root=tmp_path / "source")
     clone = tmp_path / "clone"
     commit(clone, 0, protocol(), metadata(column("v", "variant")), add(path))
-    assert values(pv.delta.read_table(clone, allow_outside=True)) == [{"n": 1}]
-    assert pv.delta.extract(clone, {"n": "$.n:long"}, allow_outside=True).to_pylist() == [{"n": 1}]
-    for refused in (pv.delta.read_table, lambda table: pv.delta.extract(table, {"n": "$.n:long"})):
+    assert values(pv.open(clone, allow_outside=True).to_arrow()) == [{"n": 1}]
+    assert pv.open(clone, allow_outside=True).scan({"n": "$.n:long"}).to_arrow().to_pylist() == [{"n": 1}]
+    for refused in (
+        (lambda path: pv.open(path).to_arrow()),
+        lambda table: pv.open(table).scan({"n": "$.n:long"}).to_arrow(),
+    ):
         with pytest.raises(TableError, match="allow_outside") as caught:
             refused(clone)
         assert caught.value.reason == "outside-table"
@@ -349,7 +354,7 @@ def test_variants_in_lists_structs_and_maps(tmp_path: Path, ddl: str | None) -> 
         column("l", array("variant")), column("m", kinds), column("s", struct(column("deep", array("variant"))))
     )
     commit(tmp_path, 0, protocol(), schema, add(path))
-    rows = pv.delta.read_table(tmp_path)
+    rows = pv.open(tmp_path).to_arrow()
     wanted = [{"n": 1, "a": ["x"]}, None, None, {"n": "y"}]
     found = rows["l"].combine_chunks()
     assert [None if row is None else len(row) for row in found.to_pylist()] == [2, 1, None, 1]
@@ -365,14 +370,14 @@ def test_a_checkpoint_is_not_written_for_a_table_that_cannot_be_written(tmp_path
     path = put(tmp_path, "a.parquet", {"n": pa.array([7])})
     commit(tmp_path, 0, protocol(writer_only=("icebergCompatV2",)), metadata(column("n", "long")), add(path))
     with pytest.raises(TableError, match="icebergCompatV2") as caught:
-        pv.delta.checkpoint(tmp_path)
+        pv.open(tmp_path).checkpoint()
     assert caught.value.reason == "unsupported-feature"
     assert [item.name for item in (tmp_path / "_delta_log").iterdir()] == [f"{0:020}.json"]
 
 
 @pytest.mark.parametrize("form", ["views", "large list views"])
 def test_rows_of_files_whose_writer_had_arrow_views_are_read_and_changed(tmp_path: Path, form: str) -> None:
-    pv.delta.write(tmp_path, pa.table({"k": [1, 2, 3], "s": ["a", "bb", None], "l": [[1], None, [2, 3]]}))
+    pv.write(tmp_path, pa.table({"k": [1, 2, 3], "s": ["a", "bb", None], "l": [[1], None, [2, 3]]}), format="delta")
     (file,) = tmp_path.glob("*.parquet")
     data = pq.read_table(file)
     if form == "views":
@@ -384,7 +389,7 @@ def test_rows_of_files_whose_writer_had_arrow_views_are_read_and_changed(tmp_pat
         )
         data = data.set_column(2, "l", lists)
     pq.write_table(data, file)
-    assert pv.delta.update(tmp_path, {"s": "upper(s)"}, "k = 1").rows_updated == 1
-    assert pv.delta.delete(tmp_path, "k = 3").rows_deleted == 1
-    rows = sorted(pv.delta.read_table(tmp_path).to_pylist(), key=lambda row: row["k"])
+    assert pv.open(tmp_path).update({"s": "upper(s)"}, "k = 1").rows_updated == 1
+    assert pv.open(tmp_path).delete("k = 3").rows_deleted == 1
+    rows = sorted(pv.open(tmp_path).to_arrow().to_pylist(), key=lambda row: row["k"])
     assert rows == [{"k": 1, "s": "A", "l": [1]}, {"k": 2, "s": "bb", "l": None}]

@@ -18,7 +18,7 @@ def plain(column: pa.ChunkedArray | pa.Array) -> list[Any]:
 
 @pytest.mark.parametrize("version", [0, 1, 2, None])
 def test_shredded_preview_table_holds_what_its_script_wrote(delta_golden: Path, version: int | None) -> None:
-    table = pv.delta.read_table(delta_golden / "spark-shredded-variant-preview-delta", version=version)
+    table = pv.open(delta_golden / "spark-shredded-variant-preview-delta", version=version).to_arrow()
     # info.txt: ids 0 to 99, then one more row with id 0, then one with id 1.
     numbers = list(range(100)) + {0: [], 1: [0], 2: [0, 1], None: [0, 1]}[version]
     assert sorted(table["id"].to_pylist()) == sorted(numbers)
@@ -47,7 +47,7 @@ def test_shredded_preview_table_holds_what_its_script_wrote(delta_golden: Path, 
 
 
 def test_stats_table_holds_what_its_plain_column_says(delta_golden: Path) -> None:
-    table = pv.delta.read_table(delta_golden / "variant-stats-no-checkpoint")
+    table = pv.open(delta_golden / "variant-stats-no-checkpoint").to_arrow()
     rows = table["i"].to_pylist()
     assert rows == list(range(100, 110))
     assert plain(table["v"]) == [{"id": i - 100, "name": str(110 - i)} for i in rows]
@@ -56,7 +56,7 @@ def test_stats_table_holds_what_its_plain_column_says(delta_golden: Path) -> Non
 
 
 def test_struct_table_holds_what_its_plain_columns_say(delta_golden: Path) -> None:
-    table = pv.delta.read_table(delta_golden / "variant-stats-with-struct-no-checkpoint")
+    table = pv.open(delta_golden / "variant-stats-with-struct-no-checkpoint").to_arrow()
     numbers = [row["i"] for row in table["s"].to_pylist()]
     assert sorted(numbers) == list(range(200, 210))
     assert [row["j"] for row in table["s"].to_pylist()] == [f"str_{n}" for n in numbers]
@@ -64,15 +64,15 @@ def test_struct_table_holds_what_its_plain_columns_say(delta_golden: Path) -> No
 
 
 def test_golden_tables_are_extracted_with_files_pruned(delta_golden: Path) -> None:
-    query = pv.delta.scan(
-        delta_golden / "variant-stats-with-struct-no-checkpoint", {"key": ("$.key", "long")}, "key >= 207"
+    query = pv.open(delta_golden / "variant-stats-with-struct-no-checkpoint").scan(
+        {"key": ("$.key", "long")}, "key >= 207"
     )
-    assert sorted(query.to_table()["key"].to_pylist()) == [207, 208, 209]
+    assert sorted(query.to_arrow()["key"].to_pylist()) == [207, 208, 209]
     report = query.explain()
     assert (report.files_total, report.files_by_statistics) == (2, 1)
 
 
 def test_version_beyond_the_log_is_refused(delta_golden: Path) -> None:
     with pytest.raises(pv.VariantError, match="version 7") as caught:
-        pv.delta.snapshot(delta_golden / "variant-stats-no-checkpoint", version=7)
+        _ = pv.open(delta_golden / "variant-stats-no-checkpoint", version=7).snapshot
     assert caught.value.reason == "no-such-version"

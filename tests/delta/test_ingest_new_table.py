@@ -35,8 +35,8 @@ def bad(tmp_path: Path) -> Path:
 
 def test_the_table_appears_with_its_rows(good: Path, tmp_path: Path) -> None:
     ingest(good, tmp_path / "t")
-    assert [entry["version"] for entry in pv.delta.history(tmp_path / "t")] == [0]
-    assert len(pv.delta.read(tmp_path / "t", version=0)) == 100
+    assert [entry["version"] for entry in pv.open(tmp_path / "t").history()] == [0]
+    assert len(pv.open(tmp_path / "t", version=0).read()) == 100
 
 
 @pytest.mark.parametrize("mode", ["error", "append", "overwrite"])
@@ -53,14 +53,14 @@ def test_what_fails_takes_nothing_of_others_along(bad: Path, good: Path, tmp_pat
 
     def meanwhile(self: DeltaDestination, *args: Any) -> Any:
         found = work(self, *args)
-        pv.delta.write(table, {"v": pv.parse_json(['{"other": 1}'])})
+        pv.write(table, {"v": pv.parse_json(['{"other": 1}'])}, format="delta")
         (table / "notes.txt").write_text("mine")
         return found
 
     monkeypatch.setattr(DeltaDestination, "work", meanwhile)
     with pytest.raises(VariantError):
         ingest(bad, table, schema="n bigint")
-    assert pv.delta.read(table).to_pylist() == [{"other": 1}]
+    assert pv.open(table).read().to_pylist() == [{"other": 1}]
     assert (table / "notes.txt").read_text() == "mine"
     assert len(list(table.glob("*.parquet"))) == 1
 
@@ -71,14 +71,14 @@ def test_two_that_make_the_same_table(good: Path, tmp_path: Path, monkeypatch: A
 
     def raced(self: DeltaDestination, written: Any) -> Any:
         monkeypatch.setattr(DeltaDestination, "commit", commit)
-        pv.delta.write(table, {"v": pv.parse_json(['{"n": 1}'] * 100)})
+        pv.write(table, {"v": pv.parse_json(['{"n": 1}'] * 100)}, format="delta")
         return commit(self, written)
 
     monkeypatch.setattr(DeltaDestination, "commit", raced)
     ingest(good, table, mode="append")
     found = load_snapshot(open_storage(table))
     assert found.num_files == len(list(table.glob("*.parquet")))
-    assert len(pv.delta.read(table)) == 200
+    assert len(pv.open(table).read()) == 200
 
 
 def test_a_failed_append_removes_exactly_its_own_files(good: Path, bad: Path, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def write_log(table: Path, *commits: list[dict[str, Any]]) -> Path:
 
 
 def paths(table: Path, **options: Any) -> list[str]:
-    return sorted(pv.delta.snapshot(table, **options).files["path"].to_pylist())
+    return sorted(pv.open(table, **options).snapshot.files["path"].to_pylist())
 
 
 def test_a_version_is_made_of_the_commits_up_to_it(tmp_path: Path) -> None:
@@ -60,18 +60,18 @@ def test_a_version_is_made_of_the_commits_up_to_it(tmp_path: Path) -> None:
     assert paths(tmp_path) == ["b", "c"]
     assert paths(tmp_path, version=1) == ["a", "b"]
     assert paths(tmp_path, version=0) == ["a"]
-    assert pv.delta.snapshot(tmp_path).tombstones["path"].to_pylist() == ["a"]
+    assert pv.open(tmp_path).snapshot.tombstones["path"].to_pylist() == ["a"]
 
 
 def test_a_timestamp_names_the_newest_version_that_is_not_younger(tmp_path: Path) -> None:
     log = write_log(tmp_path, [PROTOCOL, METADATA], [add("b")], [add("c")])
     for version, seconds in enumerate((100, 200, 300)):
         os.utime(log / f"{version:020}.json", (seconds, seconds))
-    assert pv.delta.snapshot(tmp_path, timestamp=250_000).version == 1
-    assert pv.delta.snapshot(tmp_path, timestamp="1970-01-01T00:03:20Z").version == 1
-    assert pv.delta.snapshot(tmp_path, timestamp=10**12).version == 2
+    assert pv.open(tmp_path, at=250_000).snapshot.version == 1
+    assert pv.open(tmp_path, at="1970-01-01T00:03:20Z").snapshot.version == 1
+    assert pv.open(tmp_path, at=10**12).snapshot.version == 2
     with pytest.raises(TableError) as caught:
-        pv.delta.snapshot(tmp_path, timestamp=99_999)
+        _ = pv.open(tmp_path, at=99_999).snapshot
     assert caught.value.reason == "no-such-version"
 
 
@@ -79,7 +79,7 @@ def test_a_missing_commit_is_reported_and_never_skipped(tmp_path: Path) -> None:
     log = write_log(tmp_path, [PROTOCOL, METADATA], [add("b")], [add("c")])
     (log / f"{1:020}.json").unlink()
     with pytest.raises(TableError, match=f"{1:020}.json") as caught:
-        pv.delta.snapshot(tmp_path)
+        _ = pv.open(tmp_path).snapshot
     assert caught.value.reason == "broken-log"
 
 
@@ -88,7 +88,7 @@ def test_a_broken_line_is_an_error_with_a_reason(tmp_path: Path, content: str) -
     log = write_log(tmp_path, [PROTOCOL, METADATA])
     (log / f"{1:020}.json").write_text(content + "\n")
     with pytest.raises(TableError) as caught:
-        pv.delta.snapshot(tmp_path)
+        _ = pv.open(tmp_path).snapshot
     assert caught.value.reason == "broken-log"
 
 
@@ -96,12 +96,12 @@ def test_a_broken_line_is_an_error_with_a_reason(tmp_path: Path, content: str) -
 def test_a_log_without_protocol_or_metadata_is_refused(tmp_path: Path, left_out: str) -> None:
     write_log(tmp_path, [action for action in (PROTOCOL, METADATA) if left_out not in action])
     with pytest.raises(TableError, match=left_out):
-        pv.delta.snapshot(tmp_path)
+        _ = pv.open(tmp_path).snapshot
 
 
 def test_no_log_is_no_table(tmp_path: Path) -> None:
     with pytest.raises(TableError) as caught:
-        pv.delta.snapshot(tmp_path)
+        _ = pv.open(tmp_path, format="delta").snapshot
     assert caught.value.reason == "not-a-table"
 
 
@@ -165,7 +165,7 @@ def typed(rows: tuple[dict[str, Any], ...]) -> pa.Table:
 
 
 def check_expired(table: Path) -> None:
-    found = pv.delta.snapshot(table)
+    found = pv.open(table).snapshot
     assert (found.version, sorted(found.files["path"].to_pylist())) == (3, ["b", "c"])
     assert found.tombstones["path"].to_pylist() == ["a"]
     assert found.txns["app"].version == 4
@@ -193,7 +193,7 @@ def test_multi_part_checkpoint_with_a_missing_part_is_ignored(expired: Path) -> 
     check_expired(expired.parent)
     expire(expired, 0)
     with pytest.raises(TableError):
-        pv.delta.snapshot(expired.parent)
+        _ = pv.open(expired.parent).snapshot
 
 
 @pytest.mark.parametrize("form", ["json", "parquet"])
@@ -224,27 +224,27 @@ def test_v2_checkpoint(expired: Path, form: str, sidecars: int) -> None:
 
 def test_our_checkpoint_holds_all_of_the_state(make_table: Callable[..., Path]) -> None:
     table = make_table(4, 4, partition_by=["p"])
-    pv.delta.append(table, {"k": [9], "p": ["p0"], "v": pv.parse_json(['{"id": 9}'])}, txn=("app", 7))
-    pv.delta.overwrite(table, {"k": [1], "p": [None], "v": pv.parse_json(['{"id": 1, "mag": 2.5}'])})
-    before = pv.delta.snapshot(table)
+    pv.open(table).append({"k": [9], "p": ["p0"], "v": pv.parse_json(['{"id": 9}'])}, batch=("app", 7))
+    pv.open(table).overwrite({"k": [1], "p": [None], "v": pv.parse_json(['{"id": 1, "mag": 2.5}'])})
+    before = pv.open(table).snapshot
     for parsed in (False, True):
         copy = table.parent / f"copy-{parsed}"
         shutil.copytree(table, copy)
-        pv.delta.checkpoint(copy, stats_parsed=parsed)
+        pv.open(copy).checkpoint(stats_parsed=parsed)
         for file in (copy / "_delta_log").glob("*.json"):
             file.unlink()
-        after = pv.delta.snapshot(copy)
+        after = pv.open(copy).snapshot
         assert (after.version, after.protocol, after.metadata) == (before.version, before.protocol, before.metadata)
         assert after.txns == before.txns
         for name in ("path", "partitionValues", "size", "stats"):
             assert after.files[name].to_pylist() == before.files[name].to_pylist()
         assert sorted(after.tombstones["path"].to_pylist()) == sorted(before.tombstones["path"].to_pylist())
-        assert pv.delta.read(copy).to_pylist() == [{"id": 1, "mag": 2.5}]
+        assert pv.open(copy).read().to_pylist() == [{"id": 1, "mag": 2.5}]
 
 
 def test_statistics_of_variants_are_variant_columns_in_a_checkpoint(make_table: Callable[..., Path]) -> None:
     table = make_table(10, 10)
-    name = pv.delta.checkpoint(table, stats_parsed=True)
+    name = pv.open(table).checkpoint(stats_parsed=True)
     file = pq.ParquetFile(table / name)
     text = str(file.schema)
     assert text.count("v (Variant(1))") == 2
@@ -255,14 +255,14 @@ def test_statistics_of_variants_are_variant_columns_in_a_checkpoint(make_table: 
 
 def test_statistics_are_used_from_a_checkpoint_without_json(make_table: Callable[..., Path]) -> None:
     table = make_table(10, 10, properties={"delta.checkpoint.writeStatsAsJson": "false"})
-    pv.delta.checkpoint(table, stats_parsed=True)
+    pv.open(table).checkpoint(stats_parsed=True)
     for file in (table / "_delta_log").glob("*.json"):
         file.unlink()
-    assert pv.delta.snapshot(table).files["stats"].null_count == 2
-    query = pv.delta.scan(table, {"id": "$.id:long", "k": "k"}, "id >= 12")
+    assert pv.open(table).snapshot.files["stats"].null_count == 2
+    query = pv.open(table).scan({"id": "$.id:long", "k": "k"}, "id >= 12")
     assert query.explain().files_by_statistics == 1
-    assert query.to_table()["id"].to_pylist() == list(range(12, 20))
-    query = pv.delta.scan(table, {"k": "k"}, "k >= 12")
+    assert query.to_arrow()["id"].to_pylist() == list(range(12, 20))
+    query = pv.open(table).scan({"k": "k"}, "k >= 12")
     assert query.explain().files_by_statistics == 1
 
 
@@ -279,7 +279,7 @@ def test_blanks_do_not_matter(tmp_path: Path, blank: str) -> None:
     text = f'{blank}{{ "add" : {{"path":"a"}} }}\n{blank}{{"txn":{{"appId":"x","version":1}}}}\n{json.dumps(add("b"))}'
     (tmp_path / "_delta_log" / f"{1:020}.json").write_text(text)
     assert paths(tmp_path) == ["a", "b"]
-    assert pv.delta.snapshot(tmp_path).txns["x"].version == 1
+    assert pv.open(tmp_path).snapshot.txns["x"].version == 1
 
 
 @given(data=st.data())
@@ -291,7 +291,7 @@ def test_a_damaged_log_is_an_error_or_read_but_never_a_crash(
         table, [PROTOCOL, METADATA, add("a", stats='{"numRecords":1}'), {"txn": {"appId": "x", "version": 1}}]
     )
     if data.draw(st.booleans()):
-        pv.delta.checkpoint(table)
+        pv.open(table).checkpoint()
         (log / f"{0:020}.json").unlink()
     (target,) = [file for file in log.iterdir() if file.name.startswith("0")]
     content = bytearray(target.read_bytes())
@@ -305,8 +305,8 @@ def test_a_damaged_log_is_an_error_or_read_but_never_a_crash(
             content = bytearray(b"{")
     target.write_bytes(content)
     with contextlib.suppress(pv.VariantError):
-        found = pv.delta.snapshot(table)
-        pv.delta.scan(found, {"a": "a"}, "a > 1").pruned.files.to_pylist()
+        found = pv.open(table).snapshot
+        pv.open(found).scan({"a": "a"}, "a > 1").plan.pruned.files.to_pylist()
 
 
 def test_a_missing_sidecar_is_reported(expired: Path) -> None:
@@ -314,7 +314,7 @@ def test_a_missing_sidecar_is_reported(expired: Path) -> None:
     pq.write_table(typed(rows), expired / f"{2:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet")
     expire(expired, 0, 1, 2)
     with pytest.raises(TableError, match=r"gone\.parquet"):
-        pv.delta.snapshot(expired.parent)
+        _ = pv.open(expired.parent).snapshot
 
 
 PATHS = st.sampled_from(["a", "b", "c%20d", "c d", "e%25"])
@@ -409,7 +409,7 @@ def test_commits_read_in_pieces_give_the_whole_log(tmp_path: Path, monkeypatch: 
     whole = log / f"{1:020}.json"
     whole.write_text(whole.read_text().rstrip("\n"))
     monkeypatch.setattr("parquet_variant.tables.delta.log.replay.PART_BYTES", size)
-    found = pv.delta.snapshot(tmp_path)
+    found = pv.open(tmp_path).snapshot
     values = {row["path"]: dict(row["partitionValues"]).get("a") for row in found.files.to_pylist()}
     assert values == {f"a{number}": str(number) for number in range(9) if number != 3} | {"b": None}
     assert found.tombstones["path"].to_pylist() == ["a3"]
@@ -438,46 +438,46 @@ def test_a_damaged_checkpoint_is_ignored_while_all_commits_are_there(
     make_table: Callable[..., Path], kind: str, policy: str
 ) -> None:
     table = make_table(2, 2, properties={"delta.checkpointPolicy": policy})
-    rows = pv.delta.read_table(table)["k"].to_pylist()
-    damaged = table / pv.delta.checkpoint(table)
+    rows = pv.open(table).to_arrow()["k"].to_pylist()
+    damaged = table / pv.open(table).checkpoint()
     _damage(damaged, kind)
     with pytest.warns(UserWarning, match="checkpoint is ignored"):
-        assert pv.delta.read_table(table)["k"].to_pylist() == rows
+        assert pv.open(table).to_arrow()["k"].to_pylist() == rows
     with pytest.warns(UserWarning, match="checkpoint is ignored"):
-        pv.delta.append(table, {"k": [77], "v": pv.parse_json(["1"])})
+        pv.open(table).append({"k": [77], "v": pv.parse_json(["1"])})
     with pytest.warns(UserWarning, match="checkpoint is ignored"):
-        assert pv.delta.snapshot(table, version=1).num_files == 2
+        assert pv.open(table, version=1).snapshot.num_files == 2
     with pytest.warns(UserWarning, match="checkpoint is ignored"):
-        pv.delta.checkpoint(table)
+        pv.open(table).checkpoint()
     # The new checkpoint is the newest, so the damaged one is not read any more.
-    assert sorted(pv.delta.read_table(table)["k"].to_pylist()) == sorted([*rows, 77])
+    assert sorted(pv.open(table).to_arrow()["k"].to_pylist()) == sorted([*rows, 77])
 
 
 def test_a_damaged_checkpoint_is_an_error_without_the_commits(make_table: Callable[..., Path]) -> None:
     table = make_table(2, 2)
-    damaged = table / pv.delta.checkpoint(table)
+    damaged = table / pv.open(table).checkpoint()
     (table / "_delta_log" / f"{0:020}.json").unlink()
-    pv.delta.snapshot(table)
+    _ = pv.open(table).snapshot
     _damage(damaged, "torn")
     with pytest.raises(TableError) as caught:
-        pv.delta.snapshot(table)
+        _ = pv.open(table).snapshot
     assert (caught.value.reason, "checkpoint" in str(caught.value)) == ("broken-log", True)
 
 
 def test_an_older_checkpoint_stands_in_for_a_damaged_one(make_table: Callable[..., Path]) -> None:
     table = make_table(2, 2)
-    pv.delta.checkpoint(table)
+    pv.open(table).checkpoint()
     (table / "_delta_log" / f"{0:020}.json").unlink()
-    pv.delta.append(table, {"k": [77], "v": pv.parse_json(["1"])})
-    _damage(table / pv.delta.checkpoint(table), "empty")
+    pv.open(table).append({"k": [77], "v": pv.parse_json(["1"])})
+    _damage(table / pv.open(table).checkpoint(), "empty")
     with pytest.warns(UserWarning, match="checkpoint is ignored"):
-        assert len(pv.delta.read_table(table)) == 5
+        assert len(pv.open(table).to_arrow()) == 5
 
 
 def test_a_lost_sidecar_is_a_damaged_checkpoint(make_table: Callable[..., Path]) -> None:
     table = make_table(2, 2, properties={"delta.checkpointPolicy": "v2"})
-    pv.delta.checkpoint(table)
+    pv.open(table).checkpoint()
     for sidecar in (table / "_delta_log" / "_sidecars").iterdir():
         sidecar.unlink()
     with pytest.warns(UserWarning, match="checkpoint is ignored"):
-        assert len(pv.delta.read_table(table)) == 4
+        assert len(pv.open(table).to_arrow()) == 4

@@ -20,7 +20,7 @@ def expected(count: int) -> list[dict[str, Any]]:
 
 
 def data_files(table: Path) -> list[str]:
-    found = pv.delta.snapshot(table)
+    found = pv.open(table).snapshot
     return [found.storage.filesystem(path)[1] for path in found.files["path"].to_pylist()]
 
 
@@ -28,9 +28,9 @@ def data_files(table: Path) -> list[str]:
 def test_delta_rs_loads_the_log_and_counts_right(make_table: Callable[..., Path], checkpointed: bool) -> None:
     deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
     table = make_table(6, 6, partition_by=["p"])
-    pv.delta.append(table, {"k": [99], "p": ["p1"]}, txn=("app", 3))
+    pv.open(table).append({"k": [99], "p": ["p1"]}, batch=("app", 3))
     if checkpointed:
-        pv.delta.checkpoint(table, stats_parsed=True)
+        pv.open(table).checkpoint(stats_parsed=True)
         for file in (table / "_delta_log").glob("*.json"):
             file.unlink()
     other = deltalake.DeltaTable(str(table))
@@ -50,18 +50,18 @@ def test_delta_rs_loads_the_log_and_counts_right(make_table: Callable[..., Path]
 def test_we_read_the_checkpoints_that_delta_rs_writes(make_table: Callable[..., Path]) -> None:
     deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
     table = make_table(6, 6)
-    before = pv.delta.snapshot(table)
+    before = pv.open(table).snapshot
     deltalake.DeltaTable(str(table)).create_checkpoint()
     for file in (table / "_delta_log").glob("*.json"):
         file.unlink()
-    after = pv.delta.snapshot(table)
+    after = pv.open(table).snapshot
     assert (after.version, after.protocol, after.metadata.schema_string) == (
         before.version, before.protocol, before.metadata.schema_string,
     )  # fmt: skip
     assert sorted(after.files["path"].to_pylist()) == sorted(before.files["path"].to_pylist())
-    query = pv.delta.scan(table, {"id": "$.id:long"}, "id >= 8")
-    assert len(query.pruned.files) == 1
-    assert sorted(query.to_table()["id"].to_pylist()) == [8, 9, 10, 11]
+    query = pv.open(table).scan({"id": "$.id:long"}, "id >= 8")
+    assert len(query.plan.pruned.files) == 1
+    assert sorted(query.to_arrow()["id"].to_pylist()) == [8, 9, 10, 11]
 
 
 @pytest.mark.parametrize("shredded", [True, False])
@@ -104,7 +104,7 @@ def test_duckdbs_delta_extension_reads_our_tables(
         pytest.skip("set DUCKDB_DELTA_PYTHON to a Python that has duckdb-extension-delta (it pins its own DuckDB)")
     table = make_table(10, 10, partition_by=["p"], **options)
     if checkpointed:
-        pv.delta.checkpoint(table, stats_parsed=True)
+        pv.open(table).checkpoint(stats_parsed=True)
         for file in (table / "_delta_log").glob("*.json"):
             file.unlink()
     run = subprocess.run([python, "-c", SCRIPT, str(table)], capture_output=True, text=True, check=True)

@@ -33,10 +33,10 @@ NUMBERS = pa.schema([("n", pa.int64())])
 def test_a_property_is_spelled_one_way_and_turns_its_feature_on(
     tmp_path: Path, name: str, value: Any, stored: str, features: list[str]
 ) -> None:
-    created = pv.delta.create(tmp_path / "a", NUMBERS, properties={name: value})
-    pv.delta.create(tmp_path / "b", NUMBERS)
-    pv.delta.set_properties(tmp_path / "b", {name: value})
-    for found in (created, pv.delta.snapshot(tmp_path / "b")):
+    created = pv.create(tmp_path / "a", NUMBERS, properties={name: value}).snapshot
+    pv.create(tmp_path / "b", NUMBERS)
+    pv.open(tmp_path / "b").set_properties({name: value})
+    for found in (created, pv.open(tmp_path / "b").snapshot):
         (key,) = found.metadata.configuration
         assert key.lower() == name.lower()
         assert found.metadata.configuration[key] == stored
@@ -47,11 +47,11 @@ def test_a_property_is_spelled_one_way_and_turns_its_feature_on(
 
 @pytest.mark.parametrize("name", ["delta.autoOptimize.optimizeWrite", "delta.appendOnyl", "delta.universalFormat.x"])
 def test_a_property_that_nothing_acts_on_is_refused_by_name(tmp_path: Path, name: str) -> None:
-    pv.delta.create(tmp_path / "there", NUMBERS)
+    pv.create(tmp_path / "there", NUMBERS)
     for act in (
-        lambda: pv.delta.create(tmp_path / "new", NUMBERS, properties={name: "true"}),
-        lambda: pv.delta.set_properties(tmp_path / "there", {name: "true"}),
-        lambda: pv.delta.write(tmp_path / "new", {"n": [1]}, properties={name: "true"}),
+        lambda: pv.create(tmp_path / "new", NUMBERS, properties={name: "true"}).snapshot,
+        lambda: pv.open(tmp_path / "there").set_properties({name: "true"}),
+        lambda: pv.write(tmp_path / "new", {"n": [1]}, format="delta", properties={name: "true"}),
     ):
         with pytest.raises(TableError, match=name) as caught:
             act()
@@ -69,31 +69,31 @@ def test_a_property_that_nothing_acts_on_is_refused_by_name(tmp_path: Path, name
 )  # fmt: skip
 def test_a_bad_value_is_refused(tmp_path: Path, name: str, value: str) -> None:
     with pytest.raises(TableError, match=name) as caught:
-        pv.delta.create(tmp_path, NUMBERS, properties={name: value})
+        pv.create(tmp_path, NUMBERS, properties={name: value})
     assert caught.value.reason == "bad-property"
 
 
 def test_a_feature_is_turned_on_not_stored(tmp_path: Path) -> None:
-    pv.delta.create(tmp_path, NUMBERS, properties={"delta.feature.deletionVectors": "supported"})
-    pv.delta.set_properties(tmp_path, {"delta.feature.appendOnly": "supported"})
-    found = pv.delta.snapshot(tmp_path)
+    pv.create(tmp_path, NUMBERS, properties={"delta.feature.deletionVectors": "supported"})
+    pv.open(tmp_path).set_properties({"delta.feature.appendOnly": "supported"})
+    found = pv.open(tmp_path).snapshot
     assert dict(found.metadata.configuration) == {}
     assert found.protocol.reader_features == ("deletionVectors",)
     assert found.protocol.writer_features == ("deletionVectors", "appendOnly")
     with pytest.raises(TableError, match="futureThing") as caught:
-        pv.delta.set_properties(tmp_path, {"delta.feature.futureThing": "supported"})
+        pv.open(tmp_path).set_properties({"delta.feature.futureThing": "supported"})
     assert caught.value.reason == "unsupported-feature"
 
 
 def test_shredding_is_enabled_by_true_to_the_letter(tmp_path: Path) -> None:
     rows = {"v": pv.parse_json(['{"n": 1}'])}
-    pv.delta.write(tmp_path, rows)
+    pv.write(tmp_path, rows, format="delta")
     log = tmp_path / "_delta_log" / f"{0:020}.json"
     log.write_text(
         log.read_text().replace('"delta.enableVariantShredding":"true"', '"delta.enableVariantShredding":"TRUE"')
     )
-    assert not pv.delta.snapshot(tmp_path).shredding_enabled
-    pv.delta.append(tmp_path, rows)
+    assert not pv.open(tmp_path).snapshot.shredding_enabled
+    pv.open(tmp_path).append(rows)
     old, new = sorted(tmp_path.glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
     assert "typed_value" in str(pq.read_schema(old))
     assert "typed_value" not in str(pq.read_schema(new))
@@ -101,16 +101,18 @@ def test_shredding_is_enabled_by_true_to_the_letter(tmp_path: Path) -> None:
 
 def test_unshredded_files_are_as_the_protocol_prints_them(tmp_path: Path) -> None:
     rows = {"v": pv.parse_json(['{"n": 1}', None]), "s": pa.array([{"x": 1}, None])}
-    pv.delta.write(tmp_path / "plain", rows, properties={"delta.enableVariantShredding": False})
-    pv.delta.write(tmp_path / "asked", rows, properties={"delta.enableVariantShredding": False}, annotation=True)
+    pv.write(tmp_path / "plain", rows, format="delta", properties={"delta.enableVariantShredding": False})
+    pv.write(
+        tmp_path / "asked", rows, format="delta", properties={"delta.enableVariantShredding": False}, annotation=True
+    )
     for name, annotated in (("plain", False), ("asked", True)):
         (file,) = (tmp_path / name).glob("*.parquet")
         variant = pq.read_schema(file).field("v")
         assert [child.name for child in variant.type] == ["value", "metadata"]
         assert [child.nullable for child in variant.type] == [False, False]
         assert ("Variant" in str(pq.ParquetFile(file).schema)) == annotated
-        assert pv.delta.read(tmp_path / name).to_pylist() == [{"n": 1}, None]
-        assert pv.delta.extract(tmp_path / name, {"n": "$.n:int"})["n"].to_pylist() == [1, None]
+        assert pv.open(tmp_path / name).read().to_pylist() == [{"n": 1}, None]
+        assert pv.open(tmp_path / name).scan({"n": "$.n:int"}).to_arrow()["n"].to_pylist() == [1, None]
     polars = pytest.importorskip("polars", reason="polars is not installed")
     (file,) = (tmp_path / "plain").glob("*.parquet")
     assert polars.read_parquet(file).height == 2
@@ -119,43 +121,43 @@ def test_unshredded_files_are_as_the_protocol_prints_them(tmp_path: Path) -> Non
 def test_void_columns_are_in_no_file(tmp_path: Path) -> None:
     nothing = pa.nulls(2)
     nested = pa.StructArray.from_arrays([pa.array([1, 2]), nothing], ["x", "void"])
-    pv.delta.write(tmp_path / "t", pa.table({"n": [1, 2], "void": nothing, "s": nested}))
+    pv.write(tmp_path / "t", pa.table({"n": [1, 2], "void": nothing, "s": nested}), format="delta")
     (file,) = (tmp_path / "t").glob("*.parquet")
     stored = pq.read_schema(file)
     assert stored.names == ["n", "s"]
     assert [child.name for child in stored.field("s").type] == ["x"]
-    rows = pv.delta.read_table(tmp_path / "t")
+    rows = pv.open(tmp_path / "t").to_arrow()
     assert rows.to_pylist() == [{"n": n, "void": None, "s": {"x": n, "void": None}} for n in (1, 2)]
-    pv.delta.optimize(tmp_path / "t", reshred=True)
-    assert pv.delta.read_table(tmp_path / "t").to_pylist() == rows.to_pylist()
+    pv.open(tmp_path / "t").optimize(reshred=True)
+    assert pv.open(tmp_path / "t").to_arrow().to_pylist() == rows.to_pylist()
     for bad in (
         {"v": nothing},
         {"n": [1, 2], "s": pa.StructArray.from_arrays([nothing], ["a"])},
         {"n": [1, 2], "l": pa.array([[None], []])},
     ):
         with pytest.raises(TableError) as caught:
-            pv.delta.write(tmp_path / "bad", bad)
+            pv.write(tmp_path / "bad", bad, format="delta")
         assert caught.value.reason == "void-column"
 
 
 def test_names_that_differ_by_case_are_one_column(tmp_path: Path) -> None:
-    pv.delta.write(tmp_path / "t", {"id": [1], "V": pv.parse_json(["1"])})
-    pv.delta.append(tmp_path / "t", {"ID": [2], "v": pv.parse_json(["2"])})
-    rows = pv.delta.read_table(tmp_path / "t")
+    pv.write(tmp_path / "t", {"id": [1], "V": pv.parse_json(["1"])}, format="delta")
+    pv.open(tmp_path / "t").append({"ID": [2], "v": pv.parse_json(["2"])})
+    rows = pv.open(tmp_path / "t").to_arrow()
     assert rows.column_names == ["id", "V"]
     assert rows["id"].to_pylist() == [1, 2]
     with pytest.raises(TableError, match="case") as caught:
-        pv.delta.append(tmp_path / "t", {"id": [2], "ID": [2]})
+        pv.open(tmp_path / "t").append({"id": [2], "ID": [2]})
     assert caught.value.reason == "bad-data"
     twice = pa.struct([("a", pa.int64()), ("A", pa.int64())])
     for schema in (pa.schema([("a", pa.int64()), ("A", pa.int64())]), pa.schema([("s", pa.list_(twice))])):
         with pytest.raises(TableError, match="case") as caught:
-            pv.delta.create(tmp_path / "bad", schema)
+            pv.create(tmp_path / "bad", schema)
         assert caught.value.reason == "bad-schema"
 
 
 def test_files_are_compressed_as_the_table_says(tmp_path: Path) -> None:
-    pv.delta.write(tmp_path, {"n": [1]}, properties={"delta.parquet.compression.codec": "SNAPPY"})
+    pv.write(tmp_path, {"n": [1]}, format="delta", properties={"delta.parquet.compression.codec": "SNAPPY"})
     (file,) = tmp_path.glob("*.snappy.parquet")
     assert pq.read_metadata(file).row_group(0).column(0).compression == "SNAPPY"
 
@@ -164,28 +166,28 @@ def test_files_are_compressed_as_the_table_says(tmp_path: Path) -> None:
 
 
 def test_a_codec_of_another_writer_that_is_not_known_is_reported_by_its_property(tmp_path: Path) -> None:
-    pv.delta.write(tmp_path, {"n": [1]}, properties={"delta.parquet.compression.codec": "snappy"})
+    pv.write(tmp_path, {"n": [1]}, format="delta", properties={"delta.parquet.compression.codec": "snappy"})
     log = tmp_path / "_delta_log" / f"{0:020}.json"
     log.write_text(log.read_text().replace('"snappy"', '"LZO"'))
-    for work in (lambda: pv.delta.append(tmp_path, {"n": [2]}), lambda: pv.delta.update(tmp_path, {"n": "3"})):
+    for work in (lambda: pv.open(tmp_path).append({"n": [2]}), lambda: pv.open(tmp_path).update({"n": "3"})):
         with pytest.raises(TableError, match=r"delta\.parquet\.compression\.codec is 'lzo'") as caught:
             work()
         assert caught.value.reason == "bad-property"
-    assert pv.delta.append(tmp_path, {"n": [2]}, compression="zstd").committed
+    assert pv.open(tmp_path).append({"n": [2]}, compression="zstd").committed
 
 
 def test_the_golden_table_whose_types_were_widened(delta_golden: Path) -> None:
     table = delta_golden / "type-widening"
-    rows = pv.delta.read_table(table)
+    rows = pv.open(table).to_arrow()
     assert len(rows) == 2
     whole = rows.column_names
-    scanned = pv.delta.extract(table, {name: name for name in whole})
+    scanned = pv.open(table).scan({name: name for name in whole}).to_arrow()
     assert scanned.to_pylist() == rows.to_pylist()
     assert scanned.schema.types == rows.schema.types
     for name in whole:
         for value in rows[name].to_pylist():
             if isinstance(value, (int, float)):
-                assert value in pv.delta.extract(table, {name: name}, f"{name} >= {value!r}")[name].to_pylist()
+                assert value in pv.open(table).scan({name: name}, f"{name} >= {value!r}").to_arrow()[name].to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -207,8 +209,8 @@ def test_which_types_may_widen(old: str, new: str, allowed: bool) -> None:
 def test_whole_numbers_that_the_preview_widened_to_fewer_digits(tmp_path: Path, feature: str, annotated: bool) -> None:
     # As delta-kernel-rs' golden table: bytes became decimal(4,1), shorts decimal(6,1), which is no longer allowed.
     kinds = {"b": ("byte", "decimal(4,1)", pa.int8(), -128), "s": ("short", "decimal(6,1)", pa.int16(), 32767)}
-    pv.delta.create(tmp_path, pa.schema([(name, kind[2]) for name, kind in kinds.items()]))
-    pv.delta.append(tmp_path, {name: pa.array([kind[3], None], kind[2]) for name, kind in kinds.items()})
+    pv.create(tmp_path, pa.schema([(name, kind[2]) for name, kind in kinds.items()]))
+    pv.open(tmp_path).append({name: pa.array([kind[3], None], kind[2]) for name, kind in kinds.items()})
     if not annotated:
         (file,) = tmp_path.glob("*.parquet")
         plain = pa.schema([(name, pa.int32()) for name in kinds])
@@ -225,11 +227,11 @@ def test_whole_numbers_that_the_preview_widened_to_fewer_digits(tmp_path: Path, 
     (log / f"{2:020}.json").write_text("".join(json.dumps(item) + "\n" for item in widened))
     if feature == "typeWidening":
         with pytest.raises(TableError, match=r"column 'b' .* not supported"):
-            pv.delta.read_table(tmp_path)
+            pv.open(tmp_path).to_arrow()
         return
     expected = [{"b": Decimal("-128.0"), "s": Decimal("32767.0")}, {"b": None, "s": None}]
-    assert pv.delta.read_table(tmp_path).to_pylist() == expected
-    scanned = pv.delta.extract(tmp_path, {"b": "b", "s": "s"}, "s > 32766.9")
+    assert pv.open(tmp_path).to_arrow().to_pylist() == expected
+    scanned = pv.open(tmp_path).scan({"b": "b", "s": "s"}, "s > 32766.9").to_arrow()
     assert scanned.to_pylist() == expected[:1]
 
 
@@ -237,8 +239,8 @@ def test_whole_numbers_that_the_preview_widened_to_fewer_digits(tmp_path: Path, 
 def test_statistics_of_the_columns_that_the_table_names(tmp_path: Path, mode: str) -> None:
     data = pa.table({"a": [1], "b,c": [2], "s": [{"x": 3, "y": 4}], "p": ["q"], "t": [{"u": 5, "w": 6}]})
     properties = {"delta.dataSkippingStatsColumns": "`b,c`, S.y,t", "delta.columnMapping.mode": mode}
-    pv.delta.write(tmp_path, data, partition_by=["p"], properties=properties)
-    current = pv.delta.snapshot(tmp_path)
+    pv.write(tmp_path, data, format="delta", partition_by=["p"], properties=properties)
+    current = pv.open(tmp_path).snapshot
     stats = json.loads(current.files["stats"][0].as_py())
     logical = {f.physical_name: f for f in current.schema.fields}
     found = {
@@ -246,4 +248,4 @@ def test_statistics_of_the_columns_that_the_table_names(tmp_path: Path, mode: st
         for name, value in stats["minValues"].items()
     }
     assert found == {("b,c", 2), ("s", 4), ("t", 5, 6)}
-    assert pv.delta.scan(tmp_path, ["a"], "a = 1").to_table()["a"].to_pylist() == [1]
+    assert pv.open(tmp_path).scan(["a"], "a = 1").to_arrow()["a"].to_pylist() == [1]

@@ -143,13 +143,13 @@ def test_a_scan_with_skipping_equals_a_scan_without(
     for number, rows in enumerate(files):
         data = {"k": [number] * len(rows), "v": pv.VariantArray.from_pylist(rows)}
         options = {"schema": schema} if schema else {}
-        pv.delta.write(table, data, mode="append", **options)
+        pv.write(table, data, format="delta", mode="append", **options)
         if number == 0 and not shredded:
-            pv.delta.set_properties(table, {"delta.enableVariantShredding": "false"})
+            pv.open(table).set_properties({"delta.enableVariantShredding": "false"})
     columns = {"x": (path, kind), "k": "k"}
-    plain = pv.delta.scan(table, columns, where, skipping=False).to_table()
-    query = pv.delta.scan(table, columns, where)
-    assert query.to_table().to_pylist().__repr__() == plain.to_pylist().__repr__()
+    plain = pv.open(table).scan(columns, where, skipping=False).to_arrow()
+    query = pv.open(table).scan(columns, where)
+    assert query.to_arrow().to_pylist().__repr__() == plain.to_pylist().__repr__()
 
 
 def log_only(table: Path) -> None:
@@ -172,18 +172,18 @@ def test_files_are_pruned_before_any_is_opened(make_table: Callable[..., Path], 
     columns = {"id": "$.id:long", "mag": "$.mag:double", "name": "$.name:string", "k": "k"}
     if "between" in where:
         where = "id >= 5 and id <= 12"
-    whole = pv.delta.extract(table, columns, where, skipping=False)
-    query = pv.delta.scan(table, columns, where)
-    assert query.to_table().sort_by("k").to_pylist() == whole.sort_by("k").to_pylist()
+    whole = pv.open(table).scan(columns, where, skipping=False).to_arrow()
+    query = pv.open(table).scan(columns, where)
+    assert query.to_arrow().sort_by("k").to_pylist() == whole.sort_by("k").to_pylist()
     log_only(table)
-    pruned = pv.delta.scan(table, columns, where).pruned
+    pruned = pv.open(table).scan(columns, where).plan.pruned
     assert (pruned.total, len(pruned.files)) == (3, left)
-    assert len(pv.delta.scan(table, columns, where).tasks(1)) == left
+    assert len(pv.open(table).scan(columns, where).tasks(1)) == left
 
 
 def test_explain_reports_what_was_pruned_and_why(make_table: Callable[..., Path]) -> None:
     table = make_table(10, 10, 10, partition_by=["p"])
-    report = pv.delta.scan(table, {"id": "$.id:long"}, "p = 'p1' and id >= 20").explain()
+    report = pv.open(table).scan({"id": "$.id:long"}, "p = 'p1' and id >= 20").explain()
     assert (report.files_total, report.files_by_partition, report.files_by_statistics) == (6, 3, 2)
     assert report.inside.files_total == 1
     assert "1 of 6 opened" in str(report)
@@ -193,9 +193,9 @@ def test_explain_reports_what_was_pruned_and_why(make_table: Callable[..., Path]
 def test_many_files_are_pruned_in_parts(make_table: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_table(4, 4, 4, 4, partition_by=["p"])
     monkeypatch.setattr("parquet_variant.tables.delta.reading.pruning.FILES_AT_ONCE", 3)
-    query = pv.delta.scan(table, {"id": "$.id:long"}, "(p = 'p1' or id = 2) and id < 10 and id >= 2")
-    assert len(query.pruned.files) == 4
-    assert sorted(query.to_table()["id"].to_pylist()) == [2, 3, 5, 7, 9]
+    query = pv.open(table).scan({"id": "$.id:long"}, "(p = 'p1' or id = 2) and id < 10 and id >= 2")
+    assert len(query.plan.pruned.files) == 4
+    assert sorted(query.to_arrow()["id"].to_pylist()) == [2, 3, 5, 7, 9]
 
 
 def test_files_without_statistics_are_kept(make_table: Callable[..., Path]) -> None:
@@ -213,9 +213,9 @@ def test_files_without_statistics_are_kept(make_table: Callable[..., Path]) -> N
             if "add" in line:
                 line["add"]["stats"] = stats
         commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        query = pv.delta.scan(table, {"id": "$.id:long"}, "id >= 5 and id < 9")
-        assert len(query.pruned.files) == 2
-        assert sorted(query.to_table()["id"].to_pylist()) == [5, 6, 7, 8]
+        query = pv.open(table).scan({"id": "$.id:long"}, "id >= 5 and id < 9")
+        assert len(query.plan.pruned.files) == 2
+        assert sorted(query.to_arrow()["id"].to_pylist()) == [5, 6, 7, 8]
 
 
 def shredded_bounds(storage: pa.StructArray) -> pa.Array:
@@ -224,7 +224,7 @@ def shredded_bounds(storage: pa.StructArray) -> pa.Array:
 
 def test_shredded_statistics_of_a_checkpoint_prune_too(make_table: Callable[..., Path]) -> None:
     table = make_table(10, 10, properties={"delta.checkpoint.writeStatsAsJson": "false"})
-    name = table / pv.delta.checkpoint(table, stats_parsed=True)
+    name = table / pv.open(table).checkpoint(stats_parsed=True)
     for file in (table / "_delta_log").glob("*.json"):
         file.unlink()
     rows = pq.ParquetFile(name).read()
@@ -243,12 +243,13 @@ def test_shredded_statistics_of_a_checkpoint_prune_too(make_table: Callable[...,
     pq.write_table(rows.set_column(rows.column_names.index("add"), "add", add), name)
     assert "typed_value" in str(pq.ParquetFile(name).schema)
     for where, left in (("id >= 12", 1), ("id = 3", 1), ("name < 'n00010'", 1), ("id > 99", 0)):
-        query = pv.delta.scan(table, {"id": "$.id:long", "name": "$.name:string"}, where)
-        assert len(query.pruned.files) == left, where
+        query = pv.open(table).scan({"id": "$.id:long", "name": "$.name:string"}, where)
+        assert len(query.plan.pruned.files) == left, where
         assert (
-            query.to_table().num_rows
-            == pv.delta.scan(table, {"id": "$.id:long", "name": "$.name:string"}, where, skipping=False)
-            .to_table()
+            query.to_arrow().num_rows
+            == pv.open(table)
+            .scan({"id": "$.id:long", "name": "$.name:string"}, where, skipping=False)
+            .to_arrow()
             .num_rows
         )
 
@@ -256,10 +257,10 @@ def test_shredded_statistics_of_a_checkpoint_prune_too(make_table: Callable[...,
 def test_timestamps_at_the_end_of_time_are_kept(tmp_path: Path) -> None:
     last = pa.array([2**63 - 1, 0], pa.int64()).cast(pa.timestamp("us", "UTC"))
     v = pv.cast_to_variant(pa.StructArray.from_arrays([last], ["t"]))
-    pv.delta.write(tmp_path / "t", {"t": last, "v": v}, schema="t timestamp")
+    pv.write(tmp_path / "t", {"t": last, "v": v}, format="delta", schema="t timestamp")
     for where in ("x >= '2020-01-01'", "t >= '2020-01-01'"):
-        query = pv.delta.scan(tmp_path / "t", {"x": "$.t:timestamp", "t": "t"}, where)
-        assert query.to_table().num_rows == 1, where
+        query = pv.open(tmp_path / "t").scan({"x": "$.t:timestamp", "t": "t"}, where)
+        assert query.to_arrow().num_rows == 1, where
 
 
 def test_statistics_in_the_byte_order_of_the_rfcs_examples_prune_too(make_table: Callable[..., Path]) -> None:
@@ -271,5 +272,5 @@ def test_statistics_in_the_byte_order_of_the_rfcs_examples_prune_too(make_table:
     lines[-1]["add"]["stats"] = json.dumps({"numRecords": 10, "minValues": {"v": low}, "maxValues": {"v": high}})
     commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
     for where, left in (("c > 100", 0), ("c >= 100", 1), ("c < 1", 0), ("a < 'min'", 0), ("a > 'variant'", 0)):
-        query = pv.delta.scan(table, {"a": "$.a:string", "c": "$.b.c:int"}, where)
-        assert len(query.pruned.files) == left, where
+        query = pv.open(table).scan({"a": "$.a:string", "c": "$.b.c:int"}, where)
+        assert len(query.plan.pruned.files) == left, where

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from parquet_variant.errors import TableError
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.file_locations import relative_path, vector_path
 from parquet_variant.tables.delta.protocol.actions import DeletionVector
+from parquet_variant.tables.delta.writing.data_files import WritePlan
 from parquet_variant.tables.storage import open_storage
 
 from .conftest import events
@@ -43,7 +45,7 @@ def set_path(path: str) -> Callable[[dict[str, Any]], None]:
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
     file = tmp_path / "victim.parquet"
-    pv.parquet.write(file, {"v": pv.parse_json(['{"id": 7, "secret": 1}'])})
+    pv.write(file, {"v": pv.parse_json(['{"id": 7, "secret": 1}'])})
     return file
 
 
@@ -53,12 +55,16 @@ def victim(tmp_path: Path) -> Path:
 def test_a_path_out_of_the_table_is_refused_by_name(make_table: Any, victim: Path, spelled: str) -> None:
     table = make_table(3)
     rewrite_log(table, set_path(spelled.format(victim=victim)))
-    for read in (pv.delta.read, lambda t: pv.delta.extract(t, {"id": "$.id:long"}), pv.delta.read_table):
+    for read in (
+        (lambda path: pv.open(path).read()),
+        lambda t: pv.open(t).scan({"id": "$.id:long"}).to_arrow(),
+        (lambda path: pv.open(path).to_arrow()),
+    ):
         with pytest.raises(TableError, match="outside of the table") as caught:
             read(table)
         assert caught.value.reason == "outside-table"
-    assert pv.delta.read(table, allow_outside=True).to_pylist() == [{"id": 7, "secret": 1}]
-    query = pv.delta.scan(table, {"id": "$.id:long"}, allow_outside=True)
+    assert pv.open(table, allow_outside=True).read().to_pylist() == [{"id": 7, "secret": 1}]
+    query = pv.open(table, allow_outside=True).scan({"id": "$.id:long"})
     assert pickle.loads(pickle.dumps(query)).current.storage.allow_outside
 
 
@@ -66,9 +72,9 @@ def test_a_path_that_only_looks_outside_is_read(make_table: Any) -> None:
     table = make_table(3)
     (file,) = table.glob("*.parquet")
     rewrite_log(table, set_path(f"sub/../../{table.name}/{file.name}"))
-    assert len(pv.delta.read(table)) == 3
+    assert len(pv.open(table).read()) == 3
     os.utime(file, (1, 1))
-    assert pv.delta.vacuum(table, retention=None) == []
+    assert pv.open(table).vacuum(retention=None) == []
     assert file.exists()
 
 
@@ -79,9 +85,9 @@ def test_a_link_out_of_the_table_is_not_followed(make_table: Any, victim: Path, 
     for path in ("link.parquet", "dir/victim.parquet"):
         rewrite_log(table, set_path(path))
         with pytest.raises(TableError) as caught:
-            pv.delta.read(table)
+            pv.open(table).read()
         assert caught.value.reason == "outside-table"
-        assert len(pv.delta.read(table, allow_outside=True)) == 1
+        assert len(pv.open(table, allow_outside=True).read()) == 1
 
 
 def test_what_lies_outside_is_never_deleted_or_written(make_table: Any, victim: Path, tmp_path: Path) -> None:
@@ -92,19 +98,19 @@ def test_what_lies_outside_is_never_deleted_or_written(make_table: Any, victim: 
     os.utime(elsewhere / "old.parquet", (1, 1))
     (table / "out").symlink_to(elsewhere)
     rewrite_log(table, set_path(str(victim)), 1)
-    gone = pv.delta.vacuum(table, retention=pv.delta.vacuum.__globals__["timedelta"](0), force=True)
+    gone = pv.open(table).vacuum(retention=timedelta(0), force=True)
     assert victim.exists()
     assert (elsewhere / "old.parquet").exists()
     assert not any("out" in name.split("/") for name in gone)
     with pytest.raises(TableError):
-        pv.delta.optimize(table)
+        pv.open(table).optimize()
     for partition in table.glob("p=*"):
         for file in partition.iterdir():
             file.unlink()
         partition.rmdir()
         partition.symlink_to(elsewhere)
     with pytest.raises(TableError) as caught:
-        pv.delta.append(table, events(6, 9))
+        pv.open(table).append(events(6, 9))
     assert caught.value.reason == "outside-table"
     assert [f.name for f in elsewhere.iterdir()] == ["old.parquet"]
 
@@ -137,7 +143,7 @@ def test_vectors_and_sidecars_stay_inside(tmp_path: Path, make_table: Any) -> No
     path = table / "_delta_log" / f"{0:020}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(TableError) as caught:
-        pv.delta.snapshot(table)
+        _ = pv.open(table).snapshot
     assert caught.value.reason == "outside-table"
 
 
@@ -159,7 +165,7 @@ def test_secrets_of_urls_stand_in_no_error() -> None:
         assert "hunter2" not in str(shown)
         assert "abc" not in str(shown)
     assert "s3://***@bucket/t" in error.message
-    plan = pv.delta.WritePlan("s3://b/t", "{}", storage_options={"secret_access_key": "hunter2"})
+    plan = WritePlan("s3://b/t", "{}", storage_options={"secret_access_key": "hunter2"})
     assert "hunter2" not in repr(plan)
 
 
@@ -184,16 +190,16 @@ def damaged(bounds: bytes) -> Callable[[dict[str, Any]], str]:
 
 def test_damaged_bounds_of_variants_prune_nothing_and_raise_nothing(make_table: Any) -> None:
     table = make_table(5, 5)
-    good = z85.decode(json.loads(pv.delta.snapshot(table).files["stats"][0].as_py())["minValues"]["v"])
+    good = z85.decode(json.loads(pv.open(table).snapshot.files["stats"][0].as_py())["minValues"]["v"])
     for at in range(0, len(good), 3):
         bad = bytearray(good)
         bad[at] ^= 0xFF
         rewrite_log(table, set_stats(damaged(bytes(bad))))
         for where in ("id >= 0", "id >= 1 and name like 'n%'"):
-            query = pv.delta.scan(table, {"id": "$.id:long", "name": "$.name:string"}, where)
-            assert set(range(1, 10)) - {0} <= set(query.to_table()["id"].to_pylist()) | set(range(5)), at
-            assert query.to_table()["id"].to_pylist()[-5:] == [5, 6, 7, 8, 9]
-        pv.delta.checkpoint(table, stats_parsed=True)
+            query = pv.open(table).scan({"id": "$.id:long", "name": "$.name:string"}, where)
+            assert set(range(1, 10)) - {0} <= set(query.to_arrow()["id"].to_pylist()) | set(range(5)), at
+            assert query.to_arrow()["id"].to_pylist()[-5:] == [5, 6, 7, 8, 9]
+        pv.open(table).checkpoint(stats_parsed=True)
         for path in (table / "_delta_log").glob("*checkpoint*"):
             path.unlink()
 
@@ -202,14 +208,14 @@ def test_damaged_bounds_of_variants_prune_nothing_and_raise_nothing(make_table: 
 def test_damaged_statistics_prune_nothing_and_raise_nothing(make_table: Any, text: str) -> None:
     table = make_table(5, 5)
     rewrite_log(table, set_stats(lambda _: text))
-    assert pv.delta.extract(table, {"k": "k"}, "k >= 0")["k"].to_pylist() == list(range(10))
-    assert pv.delta.extract(table, {"id": "$.id:long"}, "id >= 0")["id"].to_pylist() == list(range(10))
+    assert pv.open(table).scan({"k": "k"}, "k >= 0").to_arrow()["k"].to_pylist() == list(range(10))
+    assert pv.open(table).scan({"id": "$.id:long"}, "id >= 0").to_arrow()["id"].to_pylist() == list(range(10))
 
 
 def test_a_decimal_next_to_a_bad_bound_stays_exact(tmp_path: Path) -> None:
     low, high = "12345678901234567.12345678901234567891", "12345678901234567.12345678901234567899"
     rows = {"d": pa.array([low, high]).cast(pa.decimal128(38, 20)), "x": pa.array([1.0, 2.0])}
-    pv.delta.write(tmp_path, rows)
+    pv.write(tmp_path, rows, format="delta")
 
     def infinite(stats: dict[str, Any]) -> str:
         bounds = f'{{"d": {low}, "x": 1.0}}', f'{{"d": {high}, "x": "Infinity"}}'
@@ -217,14 +223,14 @@ def test_a_decimal_next_to_a_bad_bound_stays_exact(tmp_path: Path) -> None:
 
     rewrite_log(tmp_path, set_stats(infinite))
     for op, literal in ((">=", high), ("<=", low), ("=", high)):
-        found = pv.delta.extract(tmp_path, {"d": "d"}, f"d {op} {literal}")
+        found = pv.open(tmp_path).scan({"d": "d"}, f"d {op} {literal}").to_arrow()
         assert found.num_rows >= 1, op
 
 
 def test_a_bound_that_is_nan_prunes_nothing(tmp_path: Path) -> None:
     nan, one = pv.Variant.from_python({"$['a']": float("nan")}), pv.Variant.from_python({"$['a']": 1.0})
     rows = pv.parse_json(['{"a": 1.0e0}', '{"a": 5.0e0}'])
-    pv.delta.write(tmp_path, {"v": rows, "x": pa.array([1.0, float("nan")])})
+    pv.write(tmp_path, {"v": rows, "x": pa.array([1.0, float("nan")])}, format="delta")
     for low, high in ((nan, nan), (one, one), (nan, one), (one, nan)):
 
         def change(stats: dict[str, Any], low: Any = low, high: Any = high) -> str:
@@ -236,47 +242,47 @@ def test_a_bound_that_is_nan_prunes_nothing(tmp_path: Path) -> None:
 
         rewrite_log(tmp_path, set_stats(change))
         # A foreign bound of doubles may leave NaN out, which is above every number.
-        assert len(pv.delta.scan(tmp_path, {"a": "$.a:double"}, "a > 3").pruned.files) == 1
-        assert len(pv.delta.scan(tmp_path, {"x": "x"}, "x >= 1").pruned.files) == 1
-        assert pv.delta.extract(tmp_path, {"a": "$.a:double"}, "a >= 1").num_rows == 2
+        assert len(pv.open(tmp_path).scan({"a": "$.a:double"}, "a > 3").plan.pruned.files) == 1
+        assert len(pv.open(tmp_path).scan({"x": "x"}, "x >= 1").plan.pruned.files) == 1
+        assert pv.open(tmp_path).scan({"a": "$.a:double"}, "a >= 1").to_arrow().num_rows == 2
 
 
 def test_a_checkpoint_keeps_statistics_whatever_form_they_came_in(make_table: Any) -> None:
     table = make_table(5, 5)
-    before = [json.loads(text) for text in pv.delta.snapshot(table).files["stats"].to_pylist()]
-    pv.delta.set_properties(
-        table, {"delta.checkpoint.writeStatsAsJson": False, "delta.checkpoint.writeStatsAsStruct": True}
+    before = [json.loads(text) for text in pv.open(table).snapshot.files["stats"].to_pylist()]
+    pv.open(table).set_properties(
+        {"delta.checkpoint.writeStatsAsJson": False, "delta.checkpoint.writeStatsAsStruct": True}
     )
-    first = table / pv.delta.checkpoint(table)
+    first = table / pv.open(table).checkpoint()
     add = pq.read_table(first)["add"].combine_chunks()
     assert add.type.get_field_index("stats") < 0
     (table / "_delta_log" / f"{3:020}.json").write_text('{"txn":{"appId":"a","version":1}}\n')
     for version in range(3):
         (table / "_delta_log" / f"{version:020}.json").unlink()
-    pv.delta.set_properties(table, {"delta.checkpoint.writeStatsAsJson": True})
-    found = pv.delta.snapshot(table)
+    pv.open(table).set_properties({"delta.checkpoint.writeStatsAsJson": True})
+    found = pv.open(table).snapshot
     assert found.files["stats"].null_count == 2
-    pv.delta.checkpoint(table)
-    after = [json.loads(text) for text in pv.delta.snapshot(table).files["stats"].to_pylist()]
+    pv.open(table).checkpoint()
+    after = [json.loads(text) for text in pv.open(table).snapshot.files["stats"].to_pylist()]
     assert after == before
-    pv.delta.restore(table, version=3)
-    assert len(pv.delta.scan(table, {"id": "$.id:long"}, "id >= 7").pruned.files) == 1
+    pv.open(table).restore(version=3)
+    assert len(pv.open(table).scan({"id": "$.id:long"}, "id >= 7").plan.pruned.files) == 1
 
 
 # ---- log lines that are no actions: an error of ours, whatever is done with the table
 
 OPERATIONS: dict[str, Callable[[Path], Any]] = {
-    "read": pv.delta.read_table,
-    "scan": lambda table: pv.delta.extract(table, {"id": "$.id:long", "k": "k"}, "id > 0"),
-    "delete": lambda table: pv.delta.delete(table, "k = 1"),
-    "update": lambda table: pv.delta.update(table, {"k": "k + 100"}, "k = 2"),
-    "update a path": lambda table: pv.delta.update(table, {"v:id": "5"}, "v:id::int = 2"),
-    "optimize": pv.delta.optimize,
-    "vacuum": pv.delta.vacuum,
-    "checkpoint": pv.delta.checkpoint,
-    "changes": lambda table: pv.delta.changes(table, 0),
-    "restore": lambda table: pv.delta.restore(table, version=0),
-    "append": lambda table: pv.delta.append(table, events(0, 1)),
+    "read": (lambda path: pv.open(path).to_arrow()),
+    "scan": lambda table: pv.open(table).scan({"id": "$.id:long", "k": "k"}, "id > 0").to_arrow(),
+    "delete": lambda table: pv.open(table).delete("k = 1"),
+    "update": lambda table: pv.open(table).update({"k": "k + 100"}, "k = 2"),
+    "update a path": lambda table: pv.open(table).update({"v:id": "5"}, "v:id::int = 2"),
+    "optimize": (lambda path: pv.open(path).optimize()),
+    "vacuum": (lambda path: pv.open(path).vacuum()),
+    "checkpoint": (lambda path: pv.open(path).checkpoint()),
+    "changes": lambda table: pv.open(table).changes(0),
+    "restore": lambda table: pv.open(table).restore(version=0),
+    "append": lambda table: pv.open(table).append(events(0, 1)),
 }
 
 
@@ -338,7 +344,7 @@ def test_a_deletion_vector_of_billions_in_a_few_bytes_ends(make_table: Any) -> N
 
         rewrite_log(table, change)
         with pytest.raises(TableError) as caught:
-            pv.delta.read(table)
+            pv.open(table).read()
         assert caught.value.reason == "bad-deletion-vector"
 
 
@@ -384,9 +390,9 @@ def test_numbers_in_properties_that_are_none_raise_nothing(make_table: Any, name
             action["metaData"]["configuration"][name] = "²"
 
     rewrite_log(table, change)
-    pv.delta.add_columns(table, pa.schema([("new", pa.int64())]))
-    assert pv.delta.snapshot(table, timestamp="2100-01-01").version == 1
-    assert len(pv.delta.history(table)) == 2
+    pv.open(table).add_columns(pa.schema([("new", pa.int64())]))
+    assert pv.open(table, at="2100-01-01").snapshot.version == 1
+    assert len(pv.open(table).history()) == 2
 
 
 @pytest.mark.parametrize("vectors", [False, True])
@@ -404,13 +410,13 @@ def test_numbers_in_properties_that_are_none_raise_nothing(make_table: Any, name
 def test_rows_of_files_with_damaged_statistics_change_as_others_do(make_table: Any, text: str, vectors: bool) -> None:
     table = make_table(6, properties={"delta.enableDeletionVectors": vectors})
     rewrite_log(table, set_stats(lambda _: text))
-    assert pv.delta.update(table, {"v:id": "50"}, "v:id::int = 1").rows_updated == 1
+    assert pv.open(table).update({"v:id": "50"}, "v:id::int = 1").rows_updated == 1
     rewrite_log(table, set_stats(lambda _: text), 1)
-    assert pv.delta.update(table, {"k": "k + 100"}, "k = 2").rows_updated == 1
+    assert pv.open(table).update({"k": "k + 100"}, "k = 2").rows_updated == 1
     rewrite_log(table, set_stats(lambda _: text), 2)
-    assert pv.delta.delete(table, "k = 3").rows_deleted == 1
-    assert sorted(pv.delta.read_table(table, ["k"])["k"].to_pylist()) == [0, 1, 4, 5, 102]
-    assert sorted(row["id"] for row in pv.delta.read(table).to_pylist()) == [0, 2, 4, 5, 50]
+    assert pv.open(table).delete("k = 3").rows_deleted == 1
+    assert sorted(pv.open(table).to_arrow(["k"])["k"].to_pylist()) == [0, 1, 4, 5, 102]
+    assert sorted(row["id"] for row in pv.open(table).read().to_pylist()) == [0, 2, 4, 5, 50]
 
 
 def test_vacuum_keeps_files_that_links_inside_of_the_table_lead_to(make_table: Any) -> None:
@@ -421,11 +427,11 @@ def test_vacuum_keeps_files_that_links_inside_of_the_table_lead_to(make_table: A
     (table / "sub").symlink_to(table / "data")
     rewrite_log(table, set_path(f"sub/{file.name}"))
     os.utime(table / "data" / file.name, (1, 1))
-    assert pv.delta.vacuum(table) == []
-    assert len(pv.delta.read(table)) == 3
-    pv.delta.overwrite(table, events(3, 4))
-    assert pv.delta.restore(table, version=0).committed
-    assert len(pv.delta.read(table)) == 3
+    assert pv.open(table).vacuum() == []
+    assert len(pv.open(table).read()) == 3
+    pv.open(table).overwrite(events(3, 4))
+    assert pv.open(table).restore(version=0).committed
+    assert len(pv.open(table).read()) == 3
 
 
 @pytest.mark.parametrize(
@@ -436,5 +442,5 @@ def test_change_data_that_is_none_is_refused(make_table: Any, cdc: Any) -> None:
     with (table / "_delta_log" / f"{0:020}.json").open("a") as log:
         log.write(json.dumps({"cdc": cdc}) + "\n")
     with pytest.raises(TableError) as caught:
-        pv.delta.changes(table, 0)
+        pv.open(table).changes(0)
     assert caught.value.reason == "broken-log"

@@ -153,25 +153,25 @@ def test_new_files_are_shredded_only_where_the_protocol_lists_both_features(
     tmp_path: Path, readers: list[str], writers: list[str], is_shredded: bool
 ) -> None:
     table = tmp_path / "t"
-    pv.delta.create(table, '{"type":"struct","fields":[{"name":"v","type":"variant"}]}')
+    pv.create(table, '{"type":"struct","fields":[{"name":"v","type":"variant"}]}')
     commit = table / "_delta_log" / f"{0:020}.json"
     lines = [json.loads(line) for line in commit.read_text().splitlines()]
     for line in lines:
         if "protocol" in line:
             line["protocol"] |= {"readerFeatures": readers, "writerFeatures": writers}
     commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    pv.delta.append(table, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
+    pv.open(table).append({"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
     (file,) = table.glob("*.parquet")
     assert ("typed_value" in str(pq.read_schema(file))) == is_shredded
-    stats = json.loads(pv.delta.snapshot(table).files["stats"].to_pylist()[0])
+    stats = json.loads(pv.open(table).snapshot.files["stats"].to_pylist()[0])
     assert bool(stats["minValues"]) == is_shredded
-    assert pv.delta.read(table).to_pylist() == [{"n": 1}, {"n": 2}]
+    assert pv.open(table).read().to_pylist() == [{"n": 1}, {"n": 2}]
 
 
 def test_a_path_that_rows_lack_has_bounds_but_not_one_with_other_types(tmp_path: Path) -> None:
     table = tmp_path / "t"
     texts = ['{"a": 1, "b": 1, "c": 1}', '{"b": null, "c": "x"}', "null", '{"a": 5, "b": 2, "c": 2}']
-    pv.delta.write(table, {"v": pv.parse_json([*texts, None])})
-    stats = json.loads(pv.delta.snapshot(table).files["stats"].to_pylist()[0])
+    pv.write(table, {"v": pv.parse_json([*texts, None])}, format="delta")
+    stats = json.loads(pv.open(table).snapshot.files["stats"].to_pylist()[0])
     assert stats["nullCount"] == {"v": 1}
     assert (readable(stats["minValues"]["v"]), readable(stats["maxValues"]["v"])) == ({"$['a']": 1}, {"$['a']": 5})

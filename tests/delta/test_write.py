@@ -19,7 +19,7 @@ from parquet_variant.tables.delta.statistics.file_stats import decode_bounds
 
 
 def stats_of(table: Path) -> list[dict[str, Any]]:
-    return [json.loads(text) for text in pv.delta.snapshot(table).files["stats"].to_pylist()]
+    return [json.loads(text) for text in pv.open(table).snapshot.files["stats"].to_pylist()]
 
 
 def readable(text: str) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def is_shredded(file: Path) -> bool:
 
 
 def test_a_new_table_has_protocol_and_property(make_table: Callable[..., Path]) -> None:
-    found = pv.delta.snapshot(make_table(3))
+    found = pv.open(make_table(3)).snapshot
     assert (found.protocol.min_reader_version, found.protocol.min_writer_version) == (3, 7)
     assert found.protocol.reader_features == ("variantType", "variantShredding")
     assert set(found.protocol.reader_features) <= set(found.protocol.writer_features or ())
@@ -44,14 +44,14 @@ def test_a_new_table_has_protocol_and_property(make_table: Callable[..., Path]) 
 
 
 def test_the_preview_name_is_an_option(make_table: Callable[..., Path]) -> None:
-    found = pv.delta.snapshot(make_table(3, preview=True))
+    found = pv.open(make_table(3, preview=True)).snapshot
     assert found.protocol.reader_features == ("variantType", "variantShredding-preview")
     assert all(is_shredded(file) for file in data_files(Path(found.storage.uri)))
 
 
 def test_a_table_without_variants_needs_no_features(tmp_path: Path) -> None:
-    pv.delta.write(tmp_path / "t", pa.table({"a": [1]}))
-    protocol = pv.delta.snapshot(tmp_path / "t").protocol
+    pv.write(tmp_path / "t", pa.table({"a": [1]}), format="delta")
+    protocol = pv.open(tmp_path / "t").snapshot.protocol
     assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
 
 
@@ -59,20 +59,20 @@ def test_a_table_without_variants_needs_no_features(tmp_path: Path) -> None:
 def test_nothing_is_shredded_unless_the_table_allows_it(make_table: Callable[..., Path], value: str | None) -> None:
     table = make_table(5)
     assert is_shredded(data_files(table)[0])
-    pv.delta.set_properties(table, {"delta.enableVariantShredding": value})
+    pv.open(table).set_properties({"delta.enableVariantShredding": value})
     old = set(data_files(table))
     shredded = pv.shred_variant(pv.parse_json(['{"id": 70}']), "id bigint")
-    pv.delta.append(table, {"k": [70], "p": ["p0"], "v": shredded}, schema="id bigint")
+    pv.open(table).append({"k": [70], "p": ["p0"], "v": shredded}, schema="id bigint")
     new = [file for file in data_files(table) if file not in old]
     assert [is_shredded(file) for file in new] == [False]
-    assert sorted(row["id"] for row in pv.delta.read(table).to_pylist()) == [0, 1, 2, 3, 4, 70]
+    assert sorted(row["id"] for row in pv.open(table).read().to_pylist()) == [0, 1, 2, 3, 4, 70]
     # PROTOCOL.md: bounds of variants only where shredding is enabled.
     assert "v" not in stats_of(table)[-1]["minValues"]
 
 
 def test_a_table_without_the_feature_has_no_variant_bounds(make_table: Callable[..., Path]) -> None:
     table = make_table(5, properties={"delta.enableVariantShredding": "false"})
-    assert pv.delta.snapshot(table).protocol.reader_features == ("variantType",)
+    assert pv.open(table).snapshot.protocol.reader_features == ("variantType",)
     assert not is_shredded(data_files(table)[0])
     (stats,) = stats_of(table)
     assert "v" not in stats["minValues"]
@@ -109,8 +109,8 @@ def test_statistics_of_ordinary_types(tmp_path: Path) -> None:
             "o": pa.array([{"x": 1, "y": [1]}, None, {"x": None, "y": None}]),
         }
     )
-    pv.delta.write(tmp_path / "t", data)
-    (text,) = pv.delta.snapshot(tmp_path / "t").files["stats"].to_pylist()
+    pv.write(tmp_path / "t", data, format="delta")
+    (text,) = pv.open(tmp_path / "t").snapshot.files["stats"].to_pylist()
     stats = json.loads(text, parse_float=Decimal)
     assert stats["nullCount"] == {
         "d": 1, "t": 0, "n": 0, "y": 1, "f": 1, "g": 1, "s": 1, "b": 2, "l": 1, "z": 3, "o": {"x": 2, "y": 2},
@@ -127,7 +127,7 @@ def test_statistics_of_ordinary_types(tmp_path: Path) -> None:
 
 def test_statistics_stop_at_the_indexed_columns(tmp_path: Path) -> None:
     data = {"a": [1], "v": pv.parse_json(['{"x": 1}']), "b": [2]}
-    pv.delta.write(tmp_path / "t", data, properties={"delta.dataSkippingNumIndexedCols": "1"})
+    pv.write(tmp_path / "t", data, format="delta", properties={"delta.dataSkippingNumIndexedCols": "1"})
     (stats,) = stats_of(tmp_path / "t")
     assert stats["minValues"] == {"a": 1}
     assert stats["nullCount"] == {"a": 0}
@@ -137,7 +137,7 @@ def test_bounds_of_unshredded_files_are_true(make_table: Callable[..., Path]) ->
     table = make_table(5)
     rows = ['{"id": 9, "x": 1}', '{"id": 8, "x": "mixed"}', '{"id": 10}']
     batches = [{"k": [1], "p": ["p0"], "v": pv.parse_json([row])} for row in rows]
-    pv.delta.append(table, iter(batches), schema="variant")
+    pv.open(table).append(iter(batches), schema="variant")
     stats = stats_of(table)[-1]
     assert (readable(stats["minValues"]["v"]), readable(stats["maxValues"]["v"])) == (
         {"$['id']": 8},
@@ -163,10 +163,10 @@ def test_bounds_of_unshredded_files_are_true(make_table: Callable[..., Path]) ->
 )
 def test_partition_values_come_back(tmp_path: Path, kind: Any, values: list[Any], texts: list[str | None]) -> None:
     data = {"p": pa.array(values, kind), "v": pv.parse_json([json.dumps({"n": i}) for i in range(len(values))])}
-    pv.delta.write(tmp_path / "t", data, partition_by=["p"])
-    found = pv.delta.snapshot(tmp_path / "t")
+    pv.write(tmp_path / "t", data, format="delta", partition_by=["p"])
+    found = pv.open(tmp_path / "t").snapshot
     assert {dict(p)["p"] for p in found.files["partitionValues"].to_pylist()} == set(texts)
-    table = pv.delta.read_table(found)
+    table = pv.open(found).to_arrow()
     assert table["p"].type == kind
     got = dict(
         zip(
@@ -190,10 +190,10 @@ def test_variants_inside_structs_lists_and_maps(tmp_path: Path) -> None:
     entries = pa.StructArray.from_arrays([pa.array(list("abcd")), v.storage], fields=fields)
     maps = pa.Array.from_buffers(pa.map_(pa.string(), fields[1]), 2, [None, offsets], children=[entries])
     data = pa.table({"s": struct.slice(0, 2), "l": lists, "m": maps})
-    pv.delta.write(tmp_path / "t", data)
-    found = pv.delta.snapshot(tmp_path / "t")
+    pv.write(tmp_path / "t", data, format="delta")
+    found = pv.open(tmp_path / "t").snapshot
     assert "variant" in found.metadata.schema_string
-    table = pv.delta.read_table(found)
+    table = pv.open(found).to_arrow()
     plain = v.to_pylist()
     assert pv.VariantArray(table["s"].combine_chunks().field("v")).to_pylist() == plain[:2]
     assert pv.VariantArray(table["l"].combine_chunks().values).to_pylist() == plain
@@ -204,9 +204,9 @@ def test_variants_inside_structs_lists_and_maps(tmp_path: Path) -> None:
 
 def test_rows_roll_over_to_new_files(tmp_path: Path) -> None:
     rows = pv.parse_json([json.dumps({"n": n, "text": "x" * 200}) for n in range(2000)])
-    pv.delta.write(tmp_path / "t", {"v": rows}, file_bytes=20_000)
+    pv.write(tmp_path / "t", {"v": rows}, format="delta", file_bytes=20_000)
     assert len(data_files(tmp_path / "t")) > 2
-    assert sorted(r["n"] for r in pv.delta.read(tmp_path / "t").to_pylist()) == list(range(2000))
+    assert sorted(r["n"] for r in pv.open(tmp_path / "t").read().to_pylist()) == list(range(2000))
 
 
 def test_nulls_missing_columns_and_types_that_fit(tmp_path: Path) -> None:
@@ -214,10 +214,10 @@ def test_nulls_missing_columns_and_types_that_fit(tmp_path: Path) -> None:
     schema = pa.schema(
         [pa.field("a", pa.int64()), pa.field("b", pa.string()), pv.parse_json(["1"]).arrow_field.with_name("v")]
     )
-    pv.delta.create(table, schema)
-    pv.delta.append(table, {"v": pv.parse_json(["1", None]), "a": pa.array([5, None], pa.int16())})
-    pv.delta.append(table, {"b": pa.array(["x"]).dictionary_encode()})
-    found = pv.delta.read_table(table)
+    pv.create(table, schema)
+    pv.open(table).append({"v": pv.parse_json(["1", None]), "a": pa.array([5, None], pa.int16())})
+    pv.open(table).append({"b": pa.array(["x"]).dictionary_encode()})
+    found = pv.open(table).to_arrow()
     assert found["a"].to_pylist() == [5, None, None]
     assert found["b"].to_pylist() == [None, None, "x"]
     assert pv.VariantArray(found["v"].combine_chunks()).to_pylist() == [1, None, None]
@@ -238,25 +238,25 @@ def test_data_that_does_not_fit_is_refused_and_leaves_nothing(
     table = make_table(2)
     before = data_files(table)
     with pytest.raises(TableError) as caught:
-        pv.delta.append(table, [data] if isinstance(data, str) else data)
+        pv.open(table).append([data] if isinstance(data, str) else data)
     assert caught.value.reason == reason
     assert data_files(table) == before
-    assert pv.delta.snapshot(table).version == 0
+    assert pv.open(table).snapshot.version == 0
 
 
 def test_columns_that_must_not_be_null(tmp_path: Path) -> None:
-    pv.delta.create(tmp_path / "t", pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())]))
+    pv.create(tmp_path / "t", pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())]))
     for data, reason in (({"b": [1]}, "missing-column"), ({"a": pa.array([None], pa.int64())}, "null-value")):
         with pytest.raises(TableError) as caught:
-            pv.delta.append(tmp_path / "t", data)
+            pv.open(tmp_path / "t").append(data)
         assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize(("partition_by", "names"), [("day", ("day",)), (["day"], ("day",)), (None, ()), ((), ())])
 def test_partitions_are_one_column_or_several(tmp_path: Path, partition_by: Any, names: tuple[str, ...]) -> None:
     data = {"day": pa.array(["a", "b"]), "v": pv.parse_json(["1", "2"])}
-    assert pv.delta.write(tmp_path / "t", data, partition_by=partition_by) is not None
-    assert pv.delta.snapshot(tmp_path / "t").metadata.partition_columns == names
+    assert pv.write(tmp_path / "t", data, format="delta", partition_by=partition_by) is not None
+    assert pv.open(tmp_path / "t").snapshot.metadata.partition_columns == names
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_partitions_are_one_column_or_several(tmp_path: Path, partition_by: Any,
 )
 def test_schemas_that_delta_does_not_allow_are_refused(tmp_path: Path, schema: Any, partition_by: list[str]) -> None:
     with pytest.raises(TableError):
-        pv.delta.create(tmp_path / "t", schema, partition_by=partition_by)
+        pv.create(tmp_path / "t", schema, partition_by=partition_by)
     assert not (tmp_path / "t").exists()
 
 
@@ -286,48 +286,48 @@ def test_tables_that_need_more_of_a_writer_are_refused_by_name(
 ) -> None:
     table = make_table(1)
     log = table / "_delta_log"
-    found = pv.delta.snapshot(table)
+    found = pv.open(table).snapshot
     protocol = found.protocol.to_dict()
     protocol["writerFeatures"] = [*protocol["writerFeatures"], *features]
     metadata = found.metadata.to_dict() | {"configuration": configuration}
     (log / f"{1:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n" + json.dumps({"metaData": metadata}))
     named = next(iter(configuration), features[0])
     with pytest.raises(TableError, match=named) as caught:
-        pv.delta.append(table, {"k": [1]})
+        pv.open(table).append({"k": [1]})
     assert caught.value.reason == "unsupported-feature"
 
 
 def test_append_only_tables_take_no_overwrite(make_table: Callable[..., Path]) -> None:
     table = make_table(2, 2, properties={"delta.appendOnly": "true"})
     with pytest.raises(TableError) as caught:
-        pv.delta.overwrite(table, {"k": [1]})
+        pv.open(table).overwrite({"k": [1]})
     assert caught.value.reason == "append-only"
-    assert pv.delta.optimize(table).files_removed == 2
+    assert pv.open(table).optimize().files_removed == 2
 
 
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_nanoseconds_that_microseconds_cannot_hold_are_refused(tmp_path: Path, zone: str | None) -> None:
     exact = pa.array([-1000, None, 1_500_000], pa.timestamp("ns", zone))
-    pv.delta.write(tmp_path / "t", {"t": exact})
-    assert pv.delta.read_table(tmp_path / "t")["t"].cast(exact.type).combine_chunks().equals(exact)
+    pv.write(tmp_path / "t", {"t": exact}, format="delta")
+    assert pv.open(tmp_path / "t").to_arrow()["t"].cast(exact.type).combine_chunks().equals(exact)
     for nanos in (-1, 1, 1500, -(2**63), 2**63 - 1):
         with pytest.raises(TableError) as caught:
-            pv.delta.append(tmp_path / "t", {"t": pa.array([0, nanos], exact.type)})
+            pv.open(tmp_path / "t").append({"t": pa.array([0, nanos], exact.type)})
         assert (caught.value.reason, caught.value.row) == ("type-mismatch", 1)
         nested = pa.array([{"t": nanos}], pa.struct([("t", exact.type)]))
         with pytest.raises(TableError) as caught:
-            pv.delta.write(tmp_path / "nested", {"s": nested})
+            pv.write(tmp_path / "nested", {"s": nested}, format="delta")
         assert caught.value.reason == "type-mismatch"
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_a_time_zone_is_not_dropped(tmp_path: Path, unit: str) -> None:
-    pv.delta.write(tmp_path / "t", {"t": pa.array([0], pa.timestamp("us"))})
+    pv.write(tmp_path / "t", {"t": pa.array([0], pa.timestamp("us"))}, format="delta")
     with pytest.raises(TableError) as caught:
-        pv.delta.append(tmp_path / "t", {"t": pa.array([0], pa.timestamp(unit, "Europe/Berlin"))})
+        pv.open(tmp_path / "t").append({"t": pa.array([0], pa.timestamp(unit, "Europe/Berlin"))})
     assert caught.value.reason == "type-mismatch"
-    pv.delta.append(tmp_path / "t", {"t": pa.array([0], pa.timestamp(unit))})
-    assert len(pv.delta.read_table(tmp_path / "t")) == 2
+    pv.open(tmp_path / "t").append({"t": pa.array([0], pa.timestamp(unit))})
+    assert len(pv.open(tmp_path / "t").to_arrow()) == 2
 
 
 _OTHER = pa.map_(pa.string(), pa.struct([("n", pa.int8()), ("x", pa.int8())]))
@@ -336,11 +336,11 @@ _ITEMS = pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))
 
 def test_a_slice_is_asked_for_its_own_rows(tmp_path: Path) -> None:
     rows = pa.array([[("a", None)], [("b", 2)], None], pa.map_(pa.string(), pa.int64()))
-    pv.delta.create(tmp_path / "t", pa.schema([("m", _ITEMS)]))
-    pv.delta.append(tmp_path / "t", {"m": rows[1:]})
-    assert pv.delta.read_table(tmp_path / "t")["m"].to_pylist() == [[("b", 2)], None]
+    pv.create(tmp_path / "t", pa.schema([("m", _ITEMS)]))
+    pv.open(tmp_path / "t").append({"m": rows[1:]})
+    assert pv.open(tmp_path / "t").to_arrow()["m"].to_pylist() == [[("b", 2)], None]
     with pytest.raises(TableError) as caught:
-        pv.delta.append(tmp_path / "t", {"m": rows})
+        pv.open(tmp_path / "t").append({"m": rows})
     assert caught.value.reason == "null-value"
 
 
@@ -359,14 +359,14 @@ def test_a_slice_is_asked_for_its_own_rows(tmp_path: Path) -> None:
 def test_what_would_be_lost_of_a_value_is_refused(tmp_path: Path, row: dict[str, Any], reason: str) -> None:
     inner = pa.struct([pa.field("n", pa.int64(), nullable=False)])
     kinds = {"s": inner, "l": pa.list_(inner), "m": pa.map_(pa.string(), inner), "t": pa.timestamp("us", "UTC")}
-    pv.delta.create(tmp_path / "t", pa.schema(list(kinds.items())))
-    pv.delta.append(tmp_path / "t", {"s": [{"N": 5}]})  # Names in any case are the table's, as of whole columns.
+    pv.create(tmp_path / "t", pa.schema(list(kinds.items())))
+    pv.open(tmp_path / "t").append({"s": [{"N": 5}]})  # Names in any case are the table's, as of whole columns.
     with pytest.raises(TableError) as caught:
-        pv.delta.append(
-            tmp_path / "t", {name: value if isinstance(value, pa.Array) else [value] for name, value in row.items()}
+        pv.open(tmp_path / "t").append(
+            {name: value if isinstance(value, pa.Array) else [value] for name, value in row.items()}
         )
     assert caught.value.reason == reason
-    assert [item["s"] for item in pv.delta.read_table(tmp_path / "t").to_pylist()] == [{"n": 5}]
+    assert [item["s"] for item in pv.open(tmp_path / "t").to_arrow().to_pylist()] == [{"n": 5}]
 
 
 _REQUIRED = pa.struct([pa.field("n", pa.int64(), nullable=False), pa.field("s", pa.string())])
@@ -382,20 +382,20 @@ _NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
 def test_fields_that_must_not_be_null_below_what_may_be(tmp_path: Path, name: str) -> None:
     kind, values = _NESTED[name]
     rows = pa.table({"id": [0, 1, 2, 3], "s": pa.array([values[2], *values], kind)})
-    pv.delta.write(tmp_path / "t", rows.slice(1), properties={"delta.enableChangeDataFeed": "true"})
+    pv.write(tmp_path / "t", rows.slice(1), format="delta", properties={"delta.enableChangeDataFeed": "true"})
 
     def written() -> pa.Table:
-        return pv.delta.scan(tmp_path / "t", ["id", "s"]).to_table().sort_by("id")
+        return pv.open(tmp_path / "t").scan(["id", "s"]).to_arrow().sort_by("id")
 
     assert written().schema.field("s").type == kind
     assert written()["s"].to_pylist() == values
     assert pq.read_table(data_files(tmp_path / "t")[0])["s"].to_pylist() == values
-    pv.delta.update(tmp_path / "t", {"s": "NULL"}, "id = 1")
-    merge = pv.delta.merge(tmp_path / "t", rows.slice(0, 2), "target.id = source.id")
+    pv.open(tmp_path / "t").update({"s": "NULL"}, "id = 1")
+    merge = pv.open(tmp_path / "t").merge(rows.slice(0, 2), "target.id = source.id")
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
-    pv.delta.optimize(tmp_path / "t")
+    pv.open(tmp_path / "t").optimize()
     assert written()["s"].to_pylist() == [values[2], *values]
-    changed = [row["s"] for row in pv.delta.changes(tmp_path / "t", since=1).to_pylist()]
+    changed = [row["s"] for row in pv.open(tmp_path / "t").changes(since=1).to_pylist()]
     assert all(item in (None, *values) for item in changed)
     assert len(changed) == 5
 
@@ -405,7 +405,7 @@ def test_unshredded_objects_of_any_depth_are_written_with_the_bounds_that_fit(tm
     text = '{"a":' * levels + "1" + "}" * levels
     array = pv.parse_json([text] * 3)
     properties = {"delta.enableVariantShredding": "true"}
-    pv.delta.write(tmp_path / "inferred", array, properties=properties)
-    pv.delta.write(tmp_path / "unshredded", array, schema={}, properties=properties)
+    pv.write(tmp_path / "inferred", array, format="delta", properties=properties)
+    pv.write(tmp_path / "unshredded", array, format="delta", schema={}, properties=properties)
     for name in ("inferred", "unshredded"):
-        assert pv.to_json(pv.delta.read(tmp_path / name)).to_pylist() == [text] * 3
+        assert pv.to_json(pv.open(tmp_path / name).read()).to_pylist() == [text] * 3

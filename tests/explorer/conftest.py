@@ -43,7 +43,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     for file in range(2):
         rows = [json.dumps(_event(file * 3000 + n)) for n in range(3000)]
-        pv.parquet.write(
+        pv.write(
             folder / f"part-{file}.parquet",
             pv.parse_json(rows),
             schema="id bigint, kind string, user struct<name: string>, tags array<string>, size bigint",

@@ -56,7 +56,7 @@ process.stdout.write(run.runInContext(context));
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("copied") / "it's a table.parquet"
-    pv.parquet.write(path, {"my v": pv.parse_json([json.dumps(row) for row in ROWS])}, schema="infer")
+    pv.write(path, {"my v": pv.parse_json([json.dumps(row) for row in ROWS])}, schema="infer")
     return path
 
 
@@ -77,7 +77,7 @@ def _run_all(texts: dict[str, str], capsys: pytest.CaptureFixture[str]) -> list[
     import shlex
 
     variables: dict[str, Any] = {}
-    code = texts["python"].replace("pv.parquet.extract(", "result = pv.parquet.extract(")
+    code = texts["python"].replace("pv.open(", "result = pv.open(")
     exec(code, variables)
     found = [[tuple(row.values()) for row in variables["result"].to_pylist()]]
     for text in (texts["sql"], texts["cli"]):

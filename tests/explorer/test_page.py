@@ -131,7 +131,7 @@ def test_texts_of_data_do_nothing_in_the_page(browser: Any, tmp_path: Path) -> N
     folder = tmp_path / "<img src=x onerror=window.hurt=1>"
     folder.mkdir()
     rows = [json.dumps({text: text, "k": {text: [text, 1]}}) for text in bad]
-    pv.parquet.write(folder / "<b onclick=x>.parquet", pv.parse_json(rows))
+    pv.write(folder / "<b onclick=x>.parquet", pv.parse_json(rows))
     opened = _open(browser, pv.explore(folder).save(tmp_path / "page.html"))
     for name in ("query", "schema", "mixed", "paths"):
         _tab(opened, name)
@@ -145,7 +145,7 @@ def test_texts_of_data_do_nothing_in_the_page(browser: Any, tmp_path: Path) -> N
 
 def test_ten_thousand_paths_have_few_rows_in_the_page(browser: Any, tmp_path: Path) -> None:
     rows = [json.dumps({f"key_{n}": n for n in range(start, start + 1000)}) for start in range(0, 10_000, 1000)]
-    pv.parquet.write(tmp_path / "0.parquet", pv.parse_json(rows))
+    pv.write(tmp_path / "0.parquet", pv.parse_json(rows))
     opened = _open(browser, pv.explore(tmp_path).save(tmp_path / "page.html"))
     assert opened.execute_script("return explorer.grid.rows.length") == 10_001
     assert 10 < len(_rows(opened)) < 100
@@ -185,7 +185,7 @@ def test_what_is_read_is_what_explain_says(opened: Any, table: Path, text: str |
         for path, given in IN_FILTERS.items():
             if where and path in where:
                 where, hidden[given[0]] = where.replace(path, given[0]), (path, given[1])
-        report = pv.parquet.scan(str(table), columns | hidden, where).explain()
+        report = pv.open(str(table)).scan(columns | hidden, where).explain()
         asked = [[columns[name][0], columns[name][1], name] for name in names]
         plan = opened.execute_script(
             """const model = explorer.model;
@@ -195,7 +195,12 @@ def test_what_is_read_is_what_explain_says(opened: Any, table: Path, text: str |
             asked,
             text,
         )
-        assert plan == [report.bytes_read, report.row_groups_read, report.rows_read, report.files_read], (names, text)
+        assert plan == [
+            report.bytes_read,
+            report.row_groups_read,
+            report.rows_read,
+            report.files_read,
+        ], (names, text)
 
 
 @pytest.mark.parametrize("text", ["$.id >", "$.id = ", "nothing = 1", "$.id = 'x' and", "(", "$.id ~ 3"])
@@ -219,7 +224,7 @@ def test_the_texts_to_copy_run(opened: Any, table: Path) -> None:
         return queryTexts(model, selected, "$.id > 5990 and $.size is not null");"""
     )
     scope: dict[str, Any] = {}
-    exec(texts["python"].replace("\npv.parquet", "\nfound = pv.parquet"), scope)
+    exec(texts["python"].replace("\npv.open", "\nfound = pv.open"), scope)
     rows = scope["found"]
     assert rows.column("id").to_pylist() == [5991, 5992, 5993, 5994, 5995, 5996, 5997, 5998, 5999][: len(rows)]
     assert set(rows.column_names) == {"id", "name", "tags", "size"}
@@ -228,7 +233,7 @@ def test_the_texts_to_copy_run(opened: Any, table: Path) -> None:
 
 def test_versions_and_a_comparison_are_shown(browser: Any, table: Path, tmp_path: Path) -> None:
     target = str(tmp_path / "delta")
-    pv.delta.write(target, {"v": pv.parse_json(['{"id": 1}'])})
+    pv.write(target, {"v": pv.parse_json(['{"id": 1}'])}, format="delta")
     opened = _open(browser, pv.explore(target, compare=table).save(tmp_path / "page.html"))
     _tab(opened, "versions")
     assert "CREATE TABLE AS SELECT" in opened.find_element("id", "panel-versions").text
@@ -238,7 +243,7 @@ def test_versions_and_a_comparison_are_shown(browser: Any, table: Path, tmp_path
 
 def test_estimates_of_what_shares_a_residual_add_up_to_it(browser: Any, tmp_path: Path) -> None:
     rows = [f'{{"id": {at}, "o": {{"text": "{at * 7919:050d}", "n": {at}}}, "k": "{at % 3}"}}' for at in range(3000)]
-    pv.parquet.write(tmp_path / "table.parquet", pv.parse_json(rows), schema="id bigint")
+    pv.write(tmp_path / "table.parquet", pv.parse_json(rows), schema="id bigint")
     opened = _open(browser, pv.explore(tmp_path / "table.parquet").save(tmp_path / "page.html"))
     whole, parts = opened.execute_script(
         """const model = explorer.model, of = (path) => residualBytes(model, model.byPath.get(path));
@@ -264,8 +269,8 @@ def test_bytes_said_are_the_bytes_read(browser: Any, variant_test_data: Path, tm
     )
     assert len(plans) > 5
     for selected, said in plans:
-        scan = pv.parquet.scan(str(tmp_path / "table"), {f"c{at}": tuple(each) for at, each in enumerate(selected)})
-        scan.to_table()
+        scan = pv.open(str(tmp_path / "table")).scan({f"c{at}": tuple(each) for at, each in enumerate(selected)})
+        scan.to_arrow()
         assert said == pytest.approx(scan.bytes_read, rel=0.05), selected
 
 

@@ -42,7 +42,7 @@ def test_every_path_is_there_typed_or_not(table: Path) -> None:
 
 def test_bytes_by_row_group_are_those_of_the_footers(table: Path) -> None:
     footers = read_footers(locate(str(table)), None)
-    inspected = pv.parquet.inspect(str(table)).columns[0]
+    inspected = pv.open(str(table)).inspect().columns[0]
     assert len(footers.groups) > 4
     assert sum(rows for _, rows in footers.groups) == 6000
     assert (
@@ -53,9 +53,9 @@ def test_bytes_by_row_group_are_those_of_the_footers(table: Path) -> None:
 
 def test_files_that_are_shredded_differently_stand_in_one_table(tmp_path: Path) -> None:
     rows = pv.parse_json(['{"a": 1, "b": "x"}', '{"a": 2}'])
-    pv.parquet.write(tmp_path / "1.parquet", rows, schema="a bigint")
-    pv.parquet.write(tmp_path / "2.parquet", rows, schema="b string")
-    pv.parquet.write(tmp_path / "3.parquet", rows)
+    pv.write(tmp_path / "1.parquet", rows, schema="a bigint")
+    pv.write(tmp_path / "2.parquet", rows, schema="b string")
+    pv.write(tmp_path / "3.parquet", rows)
     document = pv.explore(tmp_path).to_dict()
     assert [shape["layout"] for shape in document["footers"]["shapes"]] == ["final", "final", "unshredded"]
     assert {_paths(document)[path]["kind"] for path in ("$.a", "$.b")} == {"bigint", "string"}
@@ -64,14 +64,14 @@ def test_files_that_are_shredded_differently_stand_in_one_table(tmp_path: Path) 
 @pytest.mark.parametrize("layout", ["draft-paths", "draft-object"])
 def test_drafts_are_explored(tmp_path: Path, layout: str) -> None:
     rows = pv.parse_json(['{"a": 1}', '{"a": 2}'])
-    pv.parquet.write(tmp_path / "1.parquet", rows, schema="a bigint", layout=layout)
+    pv.write(tmp_path / "1.parquet", rows, schema="a bigint", layout=layout)
     assert _paths(pv.explore(tmp_path).to_dict())["$.a"]["count"] == 2
 
 
 def test_a_delta_table_has_its_versions(tmp_path: Path) -> None:
     target = str(tmp_path / "table")
-    pv.delta.write(target, {"v": pv.parse_json(['{"n": 1}'])})
-    pv.delta.append(target, {"v": pv.parse_json(['{"n": 2}'])})
+    pv.write(target, {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
+    pv.open(target).append({"v": pv.parse_json(['{"n": 2}'])})
     document = pv.explore(target).to_dict()
     assert (document["kind"], document["rows"]) == ("delta", 2)
     assert [item["version"] for item in document["versions"]] == [1, 0]
@@ -80,7 +80,7 @@ def test_a_delta_table_has_its_versions(tmp_path: Path) -> None:
 
 def test_vortex_files_are_explored(tmp_path: Path) -> None:
     pytest.importorskip("vortex")
-    pv.vortex.write(tmp_path / "a.vortex", pv.parse_json(['{"a": 1}', '{"a": "x"}']))
+    pv.write(tmp_path / "a.vortex", pv.parse_json(['{"a": 1}', '{"a": "x"}']))
     document = pv.explore(tmp_path / "a.vortex").to_dict()
     assert (document["kind"], document["rows"]) == ("vortex", 2)
     assert _paths(document)["$.a"]["kinds"] == {"int8": 1, "string": 1}
@@ -112,7 +112,7 @@ def test_texts_in_data_are_never_markup(tmp_path: Path) -> None:
     folder = tmp_path / "<img src=x onerror=alert(4)>"
     folder.mkdir()
     rows = [json.dumps({text: text, "k": {text: [text]}}) for text in bad]
-    pv.parquet.write(folder / "</title><script>.parquet", pv.parse_json(rows))
+    pv.write(folder / "</title><script>.parquet", pv.parse_json(rows))
     page = pv.explore(folder).to_html()
     assert "<img" not in page
     assert all(text not in page for text in bad[:3])
@@ -128,7 +128,7 @@ def test_a_wide_table_of_many_files_makes_a_small_page(tmp_path: Path) -> None:
     rows = [
         json.dumps({f"key_{n % 10}_{n}": n for n in range(start, start + 1000)}) for start in range(0, 10_000, 1000)
     ]
-    pv.parquet.write(tmp_path / "0.parquet", pv.parse_json(rows), schema="key_0_0 bigint, key_1_1 bigint")
+    pv.write(tmp_path / "0.parquet", pv.parse_json(rows), schema="key_0_0 bigint, key_1_1 bigint")
     data = (tmp_path / "0.parquet").read_bytes()
     for number in range(1, 1000):
         (tmp_path / f"{number}.parquet").write_bytes(data)
@@ -157,8 +157,8 @@ def test_rows_of_json_are_counted_for_any_white_space(tmp_path: Path, layout: st
 
 def test_objects_with_residuals_in_the_files_are_listed_as_slow_for_duckdb(tmp_path: Path) -> None:
     rows = pv.parse_json(['{"n": 1, "o": {"a": 1}}'] * 50 + ['{"n": 1, "o": {"a": 1, "rare": true}}'])
-    pv.parquet.write(tmp_path / "a.parquet", {"v": rows}, schema="n bigint, o struct<a bigint>")
+    pv.write(tmp_path / "a.parquet", {"v": rows}, schema="n bigint, o struct<a bigint>")
     (line,) = read_footers(locate(str(tmp_path / "a.parquet")), None).slow_paths
     assert "typed paths in $.o slowly" in line and "1 residual in 51 rows" in line
-    pv.parquet.write(tmp_path / "b.parquet", {"v": rows}, schema="n bigint, o struct<a bigint, rare boolean>")
+    pv.write(tmp_path / "b.parquet", {"v": rows}, schema="n bigint, o struct<a bigint, rare boolean>")
     assert pv.explore(tmp_path / "b.parquet").to_dict()["footers"]["slow"] == []

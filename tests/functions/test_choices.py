@@ -15,17 +15,17 @@ CALLS: dict[str, Callable[[Path, Any], object]] = {
     "shred_variant": lambda _, value: pv.shred_variant(ROWS, "a bigint", layout=value),
     "unshred_variant": lambda _, value: pv.unshred_variant(ROWS, on_conflict=value),
     "to_json": lambda _, value: pv.to_json(ROWS, on_conflict=value),
-    "parquet.read": lambda path, value: pv.parquet.read(path / "a.parquet", on_conflict=value),
-    "parquet.scan": lambda path, value: pv.parquet.scan(path / "a.parquet", ["v"], errors=value),
-    "parquet.write": lambda path, value: pv.parquet.write(path / "new", ROWS, layout=value),
-    "parquet.write annotation": lambda path, value: pv.parquet.write(path / "new", ROWS, annotation=value),
-    "parquet.rewrite layout": lambda path, value: pv.parquet.rewrite(path / "a.parquet", path / "new", layout=value),
-    "parquet.rewrite": lambda path, value: pv.parquet.rewrite(path / "a.parquet", path / "new", on_conflict=value),
-    "iceberg.write": lambda path, value: pv.iceberg.write(path / "iceberg", {"v": ROWS}, mode=value),
-    "iceberg.commit_files": lambda path, value: pv.iceberg.commit_files(path / "iceberg", [], mode=value),
-    "delta.write": lambda path, value: pv.delta.write(path / "delta", {"v": ROWS}, mode=value),
-    "delta.commit_files": lambda path, value: pv.delta.commit_files(path / "delta", [], mode=value),
-    "delta.read": lambda path, value: pv.delta.read(path / "delta", version=value),
+    "parquet.read": lambda path, value: pv.open(path / "a.parquet").read(on_conflict=value),
+    "parquet.scan": lambda path, value: pv.open(path / "a.parquet").scan(["v"], errors=value),
+    "parquet.write": lambda path, value: pv.write(path / "new", ROWS, layout=value),
+    "parquet.write annotation": lambda path, value: pv.write(path / "new", ROWS, annotation=value),
+    "parquet.rewrite layout": lambda path, value: pv.open(path / "a.parquet").rewrite(path / "new", layout=value),
+    "parquet.rewrite": lambda path, value: pv.open(path / "a.parquet").rewrite(path / "new", on_conflict=value),
+    "iceberg.write": lambda path, value: pv.write(path / "iceberg", {"v": ROWS}, format="iceberg", mode=value),
+    "iceberg.commit_files": lambda path, value: pv.open(path / "iceberg").commit_files([], mode=value),
+    "delta.write": lambda path, value: pv.write(path / "delta", {"v": ROWS}, format="delta", mode=value),
+    "delta.commit_files": lambda path, value: pv.open(path / "delta").commit_files([], mode=value),
+    "delta.read": lambda path, value: pv.open(path / "delta", version=value).read(),
     "ingest": lambda path, value: pv.ingest(path / "a.ndjson", path / "new", readers=value),
     "diff": lambda path, value: pv.diff(path / "a.ndjson", value),
 }
@@ -57,43 +57,49 @@ OTHERS: dict[str, tuple[Callable[[Path, Any], object], list[Any]]] = {
     "diff ignore": (lambda path, value: pv.diff(path / "a.ndjson", path / "a.ndjson", ignore=value), [5, None]),
     "diff sample": (lambda path, value: pv.diff(path / "a.ndjson", path / "a.ndjson", sample_bytes=value), ["x", 0.5]),
     "publish": (lambda _, value: pv.publish(value, "iceberg"), [5, b"a"]),
-    "engine": (lambda path, value: pv.delta.delete(path / "delta", "v:a::int = 1", engine=value), [5, "spark"]),
-    "retention": (lambda path, value: pv.delta.vacuum(path / "delta", retention=value), [5, "7 days"]),
-    "file_bytes": (lambda path, value: pv.delta.optimize(path / "delta", file_bytes=value), ["x", 0, None]),
-    "rollback": (lambda path, value: pv.iceberg.rollback(path / "iceberg", snapshot_id=value), [[], "x", None]),
-    "drop_reference": (lambda path, value: pv.iceberg.drop_reference(path / "iceberg", value), [[], 5]),
-    "add_columns": (lambda path, value: pv.iceberg.add_columns(path / "iceberg", value), [5, ["x"]]),
-    "write threads": (lambda path, value: pv.parquet.write(path / "new", ROWS, threads=value), ["x", 0, 1.5]),
-    "write variants": (lambda path, value: pv.parquet.write(path / "new", ROWS, variants=value), [5, b"v"]),
-    "write encodings": (lambda path, value: pv.parquet.write(path / "new", ROWS, encodings=value), [5, "x"]),
-    "validate limit": (lambda path, value: pv.parquet.validate(path / "a.parquet", limit=value), ["x", -1]),
+    "engine": (lambda path, value: pv.open(path / "delta", engine=value).delete("v:a::int = 1"), [5, "spark"]),
+    "retention": (lambda path, value: pv.open(path / "delta").vacuum(retention=value), [5, "7 days"]),
+    "file_bytes": (lambda path, value: pv.open(path / "delta").optimize(file_bytes=value), ["x", 0]),
+    "rollback": (lambda path, value: pv.open(path / "iceberg").restore(version=value), [[], "x", None]),
+    "drop_reference": (lambda path, value: pv.open(path / "iceberg").drop_reference(value), [[], 5]),
+    "add_columns": (lambda path, value: pv.open(path / "iceberg").add_columns(value), [5, ["x"]]),
+    "write threads": (lambda path, value: pv.write(path / "new", ROWS, threads=value), ["x", 0, 1.5]),
+    "write variants": (lambda path, value: pv.write(path / "new", ROWS, variants=value), [5, b"v"]),
+    "write encodings": (lambda path, value: pv.write(path / "new", ROWS, encodings=value), [5, "x"]),
+    "validate limit": (lambda path, value: pv.open(path / "a.parquet").validate(limit=value), ["x", -1]),
     "sql_view": (lambda _, value: pv.sql_view(value), [5, b"a"]),
     "sql_view columns": (lambda path, value: pv.sql_view(path / "a.parquet", columns=value), [5, True]),
     "sql_view name": (lambda path, value: pv.sql_view(path / "a.parquet", name=value), [5, None]),
     "compat": (lambda path, value: pv.compat(path / "a.parquet", engines=value), [5, b"a"]),
-    "delta.append": (lambda path, value: pv.delta.append(path / "delta", value), [5, object()]),
+    "delta.append": (lambda path, value: pv.open(path / "delta").append(value), [5, object()]),
     "delta.append txn": (
-        lambda path, value: pv.delta.append(path / "delta", {"v": ROWS}, txn=value),
+        lambda path, value: pv.open(path / "delta").append({"v": ROWS}, batch=value),
         ["ab", (1, 2), ""],
     ),
-    "delta.append schema": (lambda path, value: pv.delta.append(path / "delta", {"v": ROWS}, schema=value), [5, [1]]),
-    "delta.scan": (lambda path, value: pv.delta.scan(path / "delta", value), [5, b"a"]),
-    "delta.snapshot": (lambda _, value: pv.delta.snapshot(value), [5, b"a"]),
-    "delta.history": (lambda path, value: pv.delta.history(path / "delta", limit=value), ["x", -1]),
-    "delta.changes": (lambda path, value: pv.delta.changes(path / "delta", value), ["x", None]),
+    "delta.append schema": (lambda path, value: pv.open(path / "delta").append({"v": ROWS}, schema=value), [5, [1]]),
+    "delta.scan": (lambda path, value: pv.open(path / "delta").scan(value), [5, b"a"]),
+    "delta.snapshot": (lambda _, value: pv.open(value).snapshot, [5, b"a"]),
+    "delta.history": (lambda path, value: pv.open(path / "delta").history(limit=value), ["x", -1]),
+    "delta.changes": (lambda path, value: pv.open(path / "delta").changes(value), ["x", None]),
     "delta.merge": (
-        lambda path, value: pv.delta.merge(path / "delta", {"v": ROWS}, "a", source_alias=value),
+        lambda path, value: pv.open(path / "delta").merge({"v": ROWS}, "a", source_alias=value),
         [5, "target"],
     ),
     "iceberg.append": (
-        lambda path, value: pv.iceberg.append(path / "iceberg", {"v": ROWS}, batch=value),
+        lambda path, value: pv.open(path / "iceberg").append({"v": ROWS}, batch=value),
         ["ab", (1, 2)],
     ),
-    "iceberg branch": (lambda path, value: pv.iceberg.append(path / "iceberg", {"v": ROWS}, branch=value), [[1], 5]),
-    "iceberg.write": (lambda path, value: pv.iceberg.write(path / "new", {"v": ROWS}, partition_by=value), [5, [1]]),
-    "iceberg location": (lambda path, value: pv.iceberg.write(path / "new", {"v": ROWS}, location=value), [5, b"a"]),
-    "iceberg options": (lambda path, value: pv.iceberg.read(path / "iceberg", storage_options=value), ["x", 5]),
-    "iceberg snapshot": (lambda path, value: pv.iceberg.read(path / "iceberg", snapshot_id=value), [[1], "x"]),
+    "iceberg branch": (lambda path, value: pv.open(path / "iceberg", branch=value).append({"v": ROWS}), [[1], 5]),
+    "iceberg.write": (
+        lambda path, value: pv.write(path / "new", {"v": ROWS}, format="iceberg", partition_by=value),
+        [5, [1]],
+    ),
+    "iceberg location": (
+        lambda path, value: pv.write(path / "new", {"v": ROWS}, format="iceberg", location=value, mode="replace"),
+        [5, b"a"],
+    ),
+    "iceberg options": (lambda path, value: pv.open(path / "iceberg", storage_options=value).read(), ["x", 5]),
+    "iceberg snapshot": (lambda path, value: pv.open(path / "iceberg", version=value).read(), [[1], "x"]),
 }
 
 
@@ -101,9 +107,9 @@ OTHERS: dict[str, tuple[Callable[[Path, Any], object], list[Any]]] = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("choices")
     (path / "a.ndjson").write_text('{"a": 1}\n')
-    pv.parquet.write(path / "a.parquet", ROWS)
-    pv.iceberg.write(path / "iceberg", {"v": ROWS})
-    pv.delta.write(path / "delta", {"v": ROWS})
+    pv.write(path / "a.parquet", ROWS)
+    pv.write(path / "iceberg", {"v": ROWS}, format="iceberg")
+    pv.write(path / "delta", {"v": ROWS}, format="delta")
     return path
 
 
@@ -113,7 +119,7 @@ def test_other_values_are_refused(name: str, value: Any, folder: Path) -> None:
     with pytest.raises(pv.VariantError):
         CALLS[name](folder, value)
     assert not (folder / "new").exists()
-    assert [len(pv.iceberg.history(folder / "iceberg")), pv.delta.snapshot(folder / "delta").version] == [1, 0]
+    assert [len(pv.open(folder / "iceberg").history()), pv.open(folder / "delta").snapshot.version] == [1, 0]
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -129,7 +135,7 @@ def test_layouts_and_conflicts_of_rewritten_vortex_files(folder: Path) -> None:
     pytest.importorskip("vortex", reason="vortex-data is not installed")
     for option in ({"layout": []}, {"layout": "bogus"}, {"on_conflict": "bogus"}):
         with pytest.raises(pv.VariantError):
-            pv.vortex.rewrite(folder / "a.parquet", folder / "new.vortex", **option)
+            pv.open(folder / "a.parquet").rewrite(folder / "new.vortex", **option)
     for policy in ("bogus", []):
         with pytest.raises(pv.VariantError):
             pv.vortex.compress_json(["1"], policy)

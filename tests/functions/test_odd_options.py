@@ -18,7 +18,7 @@ ARRAY = pv.parse_json(['{"a": [1]}', None])
         lambda: pv.variant_array_append(ARRAY, "$.a", 1, max_size=2**63),
         lambda: pv.variant_insert(ARRAY, "$.b", 1, max_size=2**63),
         lambda: pv.variant_set(ARRAY, "$.a", 1, max_size=2**70),
-        lambda: pv.parquet.write("a.parquet", ARRAY, compression_level=2**40),
+        lambda: pv.write("a.parquet", ARRAY, compression_level=2**40),
     ],
 )
 def test_a_number_of_more_than_64_bits_is_a_bad_option(call):
@@ -28,8 +28,8 @@ def test_a_number_of_more_than_64_bits_is_a_bad_option(call):
 
 
 def test_row_groups_may_be_as_large_as_one_likes(tmp_path):
-    pv.parquet.write(tmp_path / "a.parquet", ARRAY, row_group_bytes=2**70)
-    assert pv.parquet.read(tmp_path / "a.parquet").to_pylist() == ARRAY.to_pylist()
+    pv.write(tmp_path / "a.parquet", ARRAY, row_group_bytes=2**70)
+    assert pv.open(tmp_path / "a.parquet").read().to_pylist() == ARRAY.to_pylist()
 
 
 def test_to_delete_nothing_changes_nothing():
@@ -42,11 +42,11 @@ def test_to_delete_nothing_changes_nothing():
 
 @pytest.mark.parametrize("name", ["\ud800", None, 1, b"a"])
 def test_names_that_no_column_can_have_are_refused(name, tmp_path):
-    pv.parquet.write(tmp_path / "a.parquet", ARRAY)
+    pv.write(tmp_path / "a.parquet", ARRAY)
     for call in (
-        lambda: pv.parquet.write(tmp_path / "b.parquet", {name: ARRAY}),
-        lambda: pv.delta.write(tmp_path / "t", {name: ARRAY}),
-        lambda: pv.parquet.scan(tmp_path / "a.parquet", {name: "$.a:bigint"}),
+        lambda: pv.write(tmp_path / "b.parquet", {name: ARRAY}),
+        lambda: pv.write(tmp_path / "t", {name: ARRAY}, format="delta"),
+        lambda: pv.open(tmp_path / "a.parquet").scan({name: "$.a:bigint"}),
     ):
         with pytest.raises(pv.VariantError) as caught:
             call()
@@ -56,7 +56,7 @@ def test_names_that_no_column_can_have_are_refused(name, tmp_path):
 
 def test_files_are_not_sorted_by_nested_columns(tmp_path):
     with pytest.raises(pv.VariantFileError, match="nested") as caught:
-        pv.parquet.write(tmp_path / "a.parquet", {"v": ARRAY, "l": pa.array([[1], [2]])}, sort_by=["l"])
+        pv.write(tmp_path / "a.parquet", {"v": ARRAY, "l": pa.array([[1], [2]])}, sort_by=["l"])
     assert caught.value.reason == "bad-option"
 
 
@@ -68,29 +68,29 @@ def test_what_is_no_zone_is_refused(zone, tmp_path):
 
 
 def test_more_threads_than_an_engine_can_start_are_not_started(tmp_path):
-    pv.parquet.write(tmp_path / "a.parquet", ARRAY)
+    pv.write(tmp_path / "a.parquet", ARRAY)
     for threads in (2**31, 2**70):
-        assert pv.parquet.read(tmp_path / "a.parquet", threads=threads) == ARRAY
+        assert pv.open(tmp_path / "a.parquet").read(threads=threads) == ARRAY
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, float("nan"), float("inf"), None, "1"])
 def test_sizes_of_files_of_tables_are_positive_numbers(size, tmp_path):
     with pytest.raises(pv.VariantError) as caught:
-        pv.delta.write(tmp_path / "t", {"v": ARRAY}, file_bytes=size)
+        pv.write(tmp_path / "t", {"v": ARRAY}, format="delta", file_bytes=size)
     assert caught.value.reason == "bad-option"
     assert not (tmp_path / "t").exists()
 
 
 def test_files_of_tables_may_be_as_large_as_one_likes(tmp_path):
-    pv.delta.write(tmp_path / "t", {"v": ARRAY}, file_bytes=2**70)
-    assert pv.delta.read(tmp_path / "t") == ARRAY
+    pv.write(tmp_path / "t", {"v": ARRAY}, format="delta", file_bytes=2**70)
+    assert pv.open(tmp_path / "t").read() == ARRAY
 
 
 @pytest.mark.parametrize("time", [dt.datetime(1, 1, 1), 1.5, b"", "yesterday", dt.datetime.max])
 def test_times_of_versions_are_times(time, tmp_path):
-    pv.delta.write(tmp_path / "t", {"v": ARRAY})
+    pv.write(tmp_path / "t", {"v": ARRAY}, format="delta")
     with contextlib.suppress(pv.TableError):
-        assert pv.delta.read(tmp_path / "t", timestamp=time) == ARRAY
+        assert pv.open(tmp_path / "t", at=time).read() == ARRAY
 
 
 def test_tables_in_stores_that_do_not_answer_are_an_error_of_ours(monkeypatch):
@@ -98,5 +98,5 @@ def test_tables_in_stores_that_do_not_answer_are_an_error_of_ours(monkeypatch):
     options = {"endpoint": "http://127.0.0.1:9", "access_key_id": "a", "secret_access_key": "b", "region": "x"}
     retries = {"retry_config": {"max_retries": 0}}
     with pytest.raises(pv.TableError) as caught:
-        pv.delta.read("s3://bucket/t", storage_options=options | retries)
+        pv.open("s3://bucket/t", storage_options=options | retries).read()
     assert caught.value.reason == "cannot-read"

@@ -81,12 +81,12 @@ def test_no_thread_is_refused():
 @pytest.mark.parametrize("threads", [2, None])
 def test_files_are_those_of_one_thread(tmp_path, threads):
     table = {"id": pa.array(range(ROWS)), "v": pv.parse_json(texts(), threads=1)}
-    pv.parquet.write(tmp_path / "a.parquet", table, schema=SCHEMA, row_group_bytes=20_000)
+    pv.write(tmp_path / "a.parquet", table, schema=SCHEMA, row_group_bytes=20_000)
     assert pq.read_metadata(tmp_path / "a.parquet").num_row_groups > 4
     for options in ({"layout": "unshredded"}, {"schema": "a string"}, {"schema": "infer"}):
         for name, count in (("one", 1), ("more", threads)):
-            pv.parquet.rewrite(
-                tmp_path / "a.parquet", tmp_path / f"{name}.parquet", threads=count, mode="overwrite", **options
+            pv.open(tmp_path / "a.parquet").rewrite(
+                tmp_path / f"{name}.parquet", threads=count, mode="overwrite", **options
             )
         assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "more.parquet").read_bytes()
 

@@ -46,17 +46,17 @@ def test_a_schema_that_is_a_dict(use):
         lambda path: pv.parse_json(["{}"], types=["$.a"]),
         lambda path: pv.infer(path, policy={"a": 1}),
         lambda path: pv.infer_shredding_schema(pv.from_python([1]), policy=["auto"]),
-        lambda path: pv.parquet.read(path, filesystem="local"),
-        lambda path: pv.delta.snapshot(path.parent, storage_options="local"),
-        lambda path: pv.delta.create(path.parent / "new", ["a"]),
-        lambda path: pv.delta.create(path.parent / "new", pa.schema([("a", pa.int8())]), properties="a=b"),
-        lambda path: pv.delta.add_columns(path.parent / "table", ["a"]),
-        lambda path: pv.delta.set_properties(path.parent / "table", ["a"]),
+        lambda path: pv.open(path, filesystem="local").read(),
+        lambda path: pv.open(path.parent, storage_options="local").snapshot,
+        lambda path: pv.create(path.parent / "new", ["a"]).snapshot,
+        lambda path: pv.create(path.parent / "new", pa.schema([("a", pa.int8())]), properties="a=b").snapshot,
+        lambda path: pv.open(path.parent / "table").add_columns(["a"]),
+        lambda path: pv.open(path.parent / "table").set_properties(["a"]),
     ],
 )
 def test_what_has_not_even_the_kind_that_is_wanted(use, tmp_path):
-    pv.parquet.write(tmp_path / "a.parquet", pv.from_python([1]))
-    pv.delta.write(tmp_path / "table", {"v": pv.from_python([{"a": 1}])})
+    pv.write(tmp_path / "a.parquet", pv.from_python([1]))
+    pv.write(tmp_path / "table", {"v": pv.from_python([{"a": 1}])}, format="delta")
     with pytest.raises(pv.VariantError):
         use(tmp_path / "a.parquet")
 

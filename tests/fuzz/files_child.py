@@ -37,16 +37,17 @@ def _table(source: random.Random) -> pa.Table | dict[str, Any]:
 
 
 READS: dict[str, Callable[[Path], Any]] = {
-    "read": lambda path: pv.parquet.read(path, "v").to_pylist(),
-    "typed": lambda path: pv.parquet.read(path, "v", on_conflict="typed").to_pylist(),
-    "read_table": lambda path: pv.parquet.read_table(path).num_rows,
+    "read": lambda path: pv.open(path).read("v").to_pylist(),
+    "typed": lambda path: pv.open(path).read("v", on_conflict="typed").to_pylist(),
+    "read_table": lambda path: pv.open(path).to_arrow().num_rows,
     "extract": lambda path: (
-        pv.parquet.extract(
-            path, {"id": "id", "a": "$.a:string", "b": "$.b[0]:double"}, "a >= 'x' or b > 0", column="v"
-        ).num_rows
+        pv.open(path)
+        .scan({"id": "id", "a": "$.a:string", "b": "$.b[0]:double"}, "a >= 'x' or b > 0", column="v")
+        .to_arrow()
+        .num_rows
     ),
-    "inspect": pv.parquet.inspect,
-    "validate": lambda path: str(pv.parquet.validate(path)),
+    "inspect": (lambda path: pv.open(path).inspect()),
+    "validate": lambda path: str(pv.open(path).validate()),
     "profile": lambda path: pv.profile(path, column="v"),
     "schema": lambda path: pv.ShreddingSchema.from_parquet(path, "v"),
 }
@@ -55,7 +56,7 @@ READS: dict[str, Callable[[Path], Any]] = {
 def _write(source: random.Random, path: Path) -> None:
     schema = source.choice([None, "infer", random_ddl(source)])
     options: dict[str, Any] = {"layout": source.choice(["final", "draft-paths", "draft-object"])} if schema else {}
-    pv.parquet.write(path, _table(source), schema=schema, mode="overwrite", row_group_bytes=2000, **options)
+    pv.write(path, _table(source), schema=schema, mode="overwrite", row_group_bytes=2000, **options)
 
 
 def parquet_files(part: str, folder: Path) -> None:
@@ -94,11 +95,11 @@ def noise(folder: Path) -> None:
 
 
 DELTA_READS: list[Callable[[Path], Any]] = [
-    pv.delta.read_table,
-    lambda table: pv.delta.extract(table, {"id": "id", "a": "$.a:string"}, "a >= 'x' or id > 3", column="v"),
-    lambda table: pv.delta.snapshot(table).num_files,
-    pv.delta.history,
-    lambda table: pv.delta.vacuum(table, dry_run=True),
+    (lambda path: pv.open(path).to_arrow()),
+    lambda table: pv.open(table).scan({"id": "id", "a": "$.a:string"}, "a >= 'x' or id > 3", column="v").to_arrow(),
+    lambda table: pv.open(table).snapshot.num_files,
+    (lambda path: pv.open(path).history()),
+    lambda table: pv.open(table).vacuum(dry_run=True),
 ]
 _JSON_WORDS = ["null", "NaN", "Infinity", "-1", '""', "[]", "{}", "1e400", "9" * 40, '"../x"', '"/etc/passwd"', "true"]
 
@@ -128,9 +129,9 @@ def delta_logs(folder: Path) -> None:
         with random_source("delta", number) as source:
             table = folder / f"t{number}"
             for _ in range(2):
-                pv.delta.write(table, _table(source), mode="append")
+                pv.write(table, _table(source), format="delta", mode="append")
             if source.random() < 0.3:
-                pv.delta.checkpoint(table)
+                pv.open(table).checkpoint()
             logs = sorted((table / "_delta_log").glob("*.json"))
             before = {path: path.read_text() for path in logs}
             for _ in range(4):

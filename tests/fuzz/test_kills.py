@@ -15,9 +15,9 @@ import parquet_variant as pv
 
 ROWS = [{"a": number, "s": "x" * 40} for number in range(500)]
 OPERATIONS = {
-    "annotate": "pv.parquet.annotate(path, [], filesystem=system)",
-    "rewrite": 'pv.parquet.rewrite(path, path, schema="a bigint", mode="overwrite", threads=1, filesystem=system)',
-    "write": 'pv.parquet.write(path, pv.parse_json(["1"]), mode="overwrite", filesystem=system)',
+    "annotate": "pv.open(path, filesystem=system).annotate([])",
+    "rewrite": 'pv.open(path, filesystem=system).rewrite(path, schema="a bigint", mode="overwrite", threads=1)',
+    "write": 'pv.write(path, pv.parse_json(["1"]), mode="overwrite", filesystem=system)',
 }
 CHILD = """
 import os, signal, sys
@@ -53,14 +53,14 @@ exec(operation)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_killed_replacement_leaves_the_old_file_or_the_new_one(tmp_path, operation, moment):
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, pv.VariantArray.from_pylist(ROWS))
+    pv.write(path, pv.VariantArray.from_pylist(ROWS))
     old = path.read_bytes()
     child = subprocess.run([sys.executable, "-c", CHILD, str(path), moment, OPERATIONS[operation]], check=False)
     assert child.returncode == -signal.SIGKILL
     is_new = moment == "after the rename"
     assert (path.read_bytes() != old) == is_new
     expected = [1] if is_new and operation == "write" else ROWS
-    assert pv.parquet.read(tmp_path).to_pylist() == expected
+    assert pv.open(tmp_path).read().to_pylist() == expected
     exec(OPERATIONS[operation], {"pv": pv, "path": str(path), "system": None})
-    assert pv.parquet.read(tmp_path).to_pylist() == ([1] if operation == "write" else ROWS)
+    assert pv.open(tmp_path).read().to_pylist() == ([1] if operation == "write" else ROWS)
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]

@@ -85,16 +85,16 @@ def test_pruned_equals_unpruned(kind: str, tmp_path: Path, monkeypatch: pytest.M
                 ids += len(rows["id"])
                 schema = source.choice(["infer", "infer", random_ddl(source), "struct<a bigint, b double, c string>"])
                 if kind == "parquet":
-                    pv.parquet.write(folder / f"{file}.parquet", rows, schema=schema, row_group_bytes=300)
+                    pv.write(folder / f"{file}.parquet", rows, schema=schema, row_group_bytes=300)
                 elif kind == "delta":
-                    pv.delta.write(folder, rows, mode="append")
+                    pv.write(folder, rows, format="delta", mode="append")
                 else:
                     monkeypatch.setattr(
                         "parquet_variant.files.vortex.range_statistics.RANGE_ROWS", source.randrange(1, 9)
                     )
                     layout = source.choice(["variant", "struct"])
                     typed = source.choice([None, schema])
-                    pv.vortex.write(folder / f"{file}.vortex", rows, schema=typed, layout=layout)
+                    pv.write(folder / f"{file}.vortex", rows, schema=typed, layout=layout)
             if kind == "delta" and source.random() < 0.5:
                 _damage_statistics(source, folder)
             for _ in range(12):
@@ -103,7 +103,7 @@ def test_pruned_equals_unpruned(kind: str, tmp_path: Path, monkeypatch: pytest.M
                     cast = source.random() < 0.5
                     parts = [
                         [
-                            pv.vortex.scan(file, _COLUMNS, predicate, pushdown=item, cast=cast).to_table()
+                            pv.open(file).scan(_COLUMNS, predicate, skipping=item, cast=cast).to_arrow()
                             for item in (True, False)
                         ]
                         for file in sorted(folder.iterdir())
@@ -111,8 +111,7 @@ def test_pruned_equals_unpruned(kind: str, tmp_path: Path, monkeypatch: pytest.M
                     for with_skipping, without in parts:
                         _same(with_skipping, without, predicate)
                     continue
-                extract = pv.parquet.extract if kind == "parquet" else pv.delta.extract
-                found = [extract(folder, _COLUMNS, predicate, skipping=item) for item in (True, False)]
+                found = [pv.open(folder).scan(_COLUMNS, predicate, skipping=item).to_arrow() for item in (True, False)]
                 _same(found[0], found[1], predicate)
             shutil.rmtree(folder)
 

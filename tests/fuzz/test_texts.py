@@ -72,7 +72,7 @@ _ARGUMENTS = [
 
 
 def test_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pv.parquet.write(tmp_path / "a.parquet", pv.parse_json(['{"a":1}', '"x"']))
+    pv.write(tmp_path / "a.parquet", pv.parse_json(['{"a":1}', '"x"']))
     (tmp_path / "a.json").write_text('{"a":1}\n')
     (tmp_path / "bad.parquet").write_bytes(damaged_bytes(random.Random(1), b"PAR1" * 5))
     places = [str(tmp_path / name) for name in ("a.parquet", "a.json", "bad.parquet", "none", "out")]

@@ -31,7 +31,7 @@ def events(*numbers: int) -> dict[str, Any]:
 
 
 def ids(table: Any, **options: Any) -> list[int]:
-    return sorted(pv.iceberg.read_table(table, ["id"], **options)["id"].to_pylist())
+    return sorted(pv.open(table, **options).to_arrow(["id"])["id"].to_pylist())
 
 
 @pytest.fixture
@@ -51,58 +51,60 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
             "uri": f"sqlite:///{tmp_path}/catalog.db",
             "warehouse": f"file://{tmp_path}/warehouse",
         }
-        pv.iceberg.create_namespace("db", catalog=catalog)
+        pv.create_namespace("db", catalog=catalog)
         yield "db.events", catalog
     else:
         with rest_catalog(tmp_path / "warehouse") as (uri, _):
             catalog = {"type": "rest", "uri": uri}
-            pv.iceberg.create_namespace("db", catalog=catalog)
+            pv.create_namespace("db", catalog=catalog)
             yield "db.events", catalog
 
 
 def test_a_table_lives_through_its_operations_in_any_catalog(place: tuple[str, Any]) -> None:
     name, catalog = place
     with pytest.raises(IcebergError) as caught:
-        pv.iceberg.append(name, events(1), catalog=catalog)
+        pv.open(name, catalog=catalog).append(events(1))
     assert caught.value.reason == "no-such-table"
-    first = pv.iceberg.write(name, events(1, 2, 3), catalog=catalog, partition_by="bucket(2, id)", sort_by="id desc")
-    pv.iceberg.append(name, events(4), catalog=catalog)
+    first = pv.write(
+        name, events(1, 2, 3), format="iceberg", catalog=catalog, partition_by="bucket(2, id)", sort_by="id desc"
+    )
+    pv.open(name, catalog=catalog).append(events(4))
     assert ids(name, catalog=catalog) == [1, 2, 3, 4]
-    assert pv.iceberg.delete(name, "v:n::int = 2", catalog=catalog).rows_deleted == 1
-    assert pv.iceberg.update(name, {"v:s": "'new'"}, "id = 3", catalog=catalog).rows_updated == 1
-    merge = pv.iceberg.merge(name, events(3, 5), "target.id = source.id", catalog=catalog)
+    assert pv.open(name, catalog=catalog).delete("v:n::int = 2").rows_deleted == 1
+    assert pv.open(name, catalog=catalog).update({"v:s": "'new'"}, "id = 3").rows_updated == 1
+    merge = pv.open(name, catalog=catalog).merge(events(3, 5), "target.id = source.id")
     done = merge.when_matched_delete().when_not_matched_insert_all().execute()
     assert (done.rows_deleted, done.rows_inserted) == (1, 1)
     assert ids(name, catalog=catalog) == [1, 4, 5]
-    pv.iceberg.add_columns(name, {"extra": "int"}, defaults={"extra": 7}, catalog=catalog)
-    assert pv.iceberg.read_table(name, ["extra"], catalog=catalog)["extra"].to_pylist() == [7, 7, 7]
-    pv.iceberg.tag(name, "before", catalog=catalog)
-    pv.iceberg.optimize(name, catalog=catalog, rewrite_all=True)
+    pv.open(name, catalog=catalog).add_columns({"extra": "int"}, defaults={"extra": 7})
+    assert pv.open(name, catalog=catalog).to_arrow(["extra"])["extra"].to_pylist() == [7, 7, 7]
+    pv.open(name, catalog=catalog).tag("before")
+    pv.open(name, catalog=catalog).optimize(rewrite_all=True)
     assert ids(name, catalog=catalog) == [1, 4, 5]
-    pv.iceberg.overwrite(name, events(9), catalog=catalog)
+    pv.open(name, catalog=catalog).overwrite(events(9))
     assert ids(name, catalog=catalog) == [9]
     assert ids(name, catalog=catalog, tag="before") == [1, 4, 5]
-    assert ids(name, catalog=catalog, snapshot_id=first.snapshot_id) == [1, 2, 3]
-    pv.iceberg.set_partitioning(name, "id", catalog=catalog)
-    pv.iceberg.append(name, events(10), catalog=catalog)
-    assert pv.iceberg.extract(name, {"n": "$.n:int"}, "id = 10", catalog=catalog).to_pydict() == {"n": [10]}
-    pv.iceberg.write(name, {"id": [1.5]}, catalog=catalog)
-    assert pv.iceberg.read_table(name, catalog=catalog).to_pydict() == {"id": [1.5]}
+    assert ids(name, catalog=catalog, version=first.snapshot_id) == [1, 2, 3]
+    pv.open(name, catalog=catalog).set_partitioning("id")
+    pv.open(name, catalog=catalog).append(events(10))
+    assert pv.open(name, catalog=catalog).scan({"n": "$.n:int"}, "id = 10").to_arrow().to_pydict() == {"n": [10]}
+    pv.write(name, {"id": [1.5]}, format="iceberg", catalog=catalog, mode="replace")
+    assert pv.open(name, catalog=catalog).to_arrow().to_pydict() == {"id": [1.5]}
     assert ids(name, catalog=catalog, tag="before") == [1, 4, 5]
-    pv.iceberg.drop_table(name, catalog=catalog)
+    pv.open(name, catalog=catalog).drop()
     with pytest.raises(IcebergError):
-        pv.iceberg.snapshot(name, catalog=catalog)
+        _ = pv.open(name, catalog=catalog).snapshot
 
 
 def test_writers_at_the_same_time_lose_no_row(place: tuple[str, Any]) -> None:
     name, catalog = place
-    pv.iceberg.write(name, events(0), catalog=catalog, properties={"commit.retry.num-retries": "50"})
+    pv.write(name, events(0), format="iceberg", catalog=catalog, properties={"commit.retry.num-retries": "50"})
     failures: list[BaseException] = []
 
     def work(writer: int) -> None:
         try:
             for step in range(3):
-                pv.iceberg.append(name, events(100 * writer + step), catalog=catalog)
+                pv.open(name, catalog=catalog).append(events(100 * writer + step))
         except BaseException as error:
             failures.append(error)
 
@@ -113,52 +115,52 @@ def test_writers_at_the_same_time_lose_no_row(place: tuple[str, Any]) -> None:
         thread.join()
     assert failures == []
     assert ids(name, catalog=catalog) == [0, *(100 * w + s for w in (1, 2, 3) for s in range(3))]
-    row_ids = pv.iceberg.read_table(name, ["_row_id"], catalog=catalog)["_row_id"].to_pylist()
+    row_ids = pv.open(name, catalog=catalog).to_arrow(["_row_id"])["_row_id"].to_pylist()
     assert len(set(row_ids)) == 10
 
 
 def test_a_stale_change_of_rows_is_planned_again(place: tuple[str, Any]) -> None:
     name, catalog = place
-    pv.iceberg.write(name, events(1, 2, 3), catalog=catalog)
-    stale = pv.iceberg.snapshot(name, catalog=catalog)
-    pv.iceberg.delete(name, "id = 1", catalog=catalog)
-    pv.iceberg.append(name, events(2), catalog=catalog)
-    assert pv.iceberg.delete(stale, "id = 2").rows_deleted == 2
+    pv.write(name, events(1, 2, 3), format="iceberg", catalog=catalog)
+    stale = pv.open(name, catalog=catalog).snapshot
+    pv.open(name, catalog=catalog).delete("id = 1")
+    pv.open(name, catalog=catalog).append(events(2))
+    assert pv.open(stale).delete("id = 2").rows_deleted == 2
     assert ids(name, catalog=catalog) == [3]
 
 
 def test_snapshot_isolation_allows_rows_that_others_add(place: tuple[str, Any]) -> None:
     name, catalog = place
     properties = {"write.delete.isolation-level": "snapshot"}
-    pv.iceberg.write(name, events(1, 2, 3), catalog=catalog, properties=properties)
-    stale = pv.iceberg.snapshot(name, catalog=catalog)
-    pv.iceberg.append(name, events(2), catalog=catalog)
-    assert pv.iceberg.delete(stale, "id = 2").rows_deleted == 1
+    pv.write(name, events(1, 2, 3), format="iceberg", catalog=catalog, properties=properties)
+    stale = pv.open(name, catalog=catalog).snapshot
+    pv.open(name, catalog=catalog).append(events(2))
+    assert pv.open(stale).delete("id = 2").rows_deleted == 1
     assert ids(name, catalog=catalog) == [1, 2, 3]
 
 
 def test_batches_of_a_stream_are_written_once(place: tuple[str, Any]) -> None:
     name, catalog = place
-    pv.iceberg.write(name, events(0), catalog=catalog)
+    pv.write(name, events(0), format="iceberg", catalog=catalog)
     for number in (1, 1, 2, 1):
-        pv.iceberg.append(name, events(number), catalog=catalog, batch=("stream", number))
-    pv.iceberg.append(name, events(7), catalog=catalog)
-    pv.iceberg.append(name, events(2), catalog=catalog, batch=("stream", 2))
-    pv.iceberg.append(name, events(1), catalog=catalog, batch=("other", 1))
+        pv.open(name, catalog=catalog).append(events(number), batch=("stream", number))
+    pv.open(name, catalog=catalog).append(events(7))
+    pv.open(name, catalog=catalog).append(events(2), batch=("stream", 2))
+    pv.open(name, catalog=catalog).append(events(1), batch=("other", 1))
     assert ids(name, catalog=catalog) == [0, 1, 1, 2, 7]
 
 
 def test_a_commit_whose_answer_is_lost_is_found(server: tuple[str, State]) -> None:
     uri, state = server
     catalog = {"type": "rest", "uri": uri}
-    pv.iceberg.create_namespace("db", catalog=catalog)
-    pv.iceberg.write("db.events", events(1), catalog=catalog)
+    pv.create_namespace("db", catalog=catalog)
+    pv.write("db.events", events(1), format="iceberg", catalog=catalog)
     state.fail_next.append((500, True))
-    pv.iceberg.append("db.events", events(2), catalog=catalog)
+    pv.open("db.events", catalog=catalog).append(events(2))
     assert ids("db.events", catalog=catalog) == [1, 2]
     state.fail_next.append((503, False))
     with pytest.raises(IcebergError) as caught:
-        pv.iceberg.append("db.events", events(3), catalog=catalog)
+        pv.open("db.events", catalog=catalog).append(events(3))
     assert caught.value.reason == "unknown-outcome"
     assert ids("db.events", catalog=catalog) == [1, 2]
 
@@ -170,11 +172,11 @@ def test_rest_catalogs_authenticate(tmp_path: Path) -> None:
             {"type": "rest", "uri": uri, "auth": {"type": "oauth2", "oauth2": {
                 "client_id": "me", "client_secret": "s3cret", "token_url": f"{uri}/v1/oauth/tokens"}}},
         ):  # fmt: skip
-            pv.iceberg.create_namespace("db", catalog=catalog)
-            pv.iceberg.write("db.events", events(1), catalog=catalog)
+            pv.create_namespace("db", catalog=catalog)
+            pv.write("db.events", events(1), format="iceberg", catalog=catalog, mode="replace")
             assert ids("db.events", catalog=catalog) == [1]
         with pytest.raises(IcebergError) as caught:
-            pv.iceberg.snapshot("db.events", catalog={"type": "rest", "uri": uri, "token": "wr0ng"})
+            _ = pv.open("db.events", catalog={"type": "rest", "uri": uri, "token": "wr0ng"}).snapshot
         assert "wr0ng" not in str(caught.value)
 
 
@@ -186,12 +188,12 @@ def test_requests_to_rest_catalogs_are_signed(tmp_path: Path) -> None:
             "rest.signing-name": "s3tables", "client.region": "eu-west-1", "client.access-key-id": "AKIDTEST",
             "client.secret-access-key": "sehr-geheim",
         }  # fmt: skip
-        pv.iceberg.create_namespace("db", catalog=catalog)
-        pv.iceberg.write("db.events", events(1), catalog=catalog)
-        pv.iceberg.append("db.events", events(2), catalog=catalog)
+        pv.create_namespace("db", catalog=catalog)
+        pv.write("db.events", events(1), format="iceberg", catalog=catalog)
+        pv.open("db.events", catalog=catalog).append(events(2))
         assert ids("db.events", catalog=catalog) == [1, 2]
         with pytest.raises(IcebergError) as caught:
-            pv.iceberg.snapshot("db.events", catalog={**catalog, "client.access-key-id": "OTHER"})
+            _ = pv.open("db.events", catalog={**catalog, "client.access-key-id": "OTHER"}).snapshot
         assert "sehr-geheim" not in str(caught.value)
 
 
@@ -202,8 +204,8 @@ def test_vended_credentials_reach_the_object_store(tmp_path: Path) -> None:
     ]
     with rest_catalog(tmp_path, config={"s3.endpoint": "http://e"}, storage_credentials=credentials) as (uri, _):
         catalog = {"type": "rest", "uri": uri}
-        pv.iceberg.create_namespace("db", catalog=catalog)
-        pv.iceberg.write("db.events", events(1), catalog=catalog)
+        pv.create_namespace("db", catalog=catalog)
+        pv.write("db.events", events(1), format="iceberg", catalog=catalog)
         loaded = load_table("db.events", catalog)
     assert loaded.options == {"endpoint": "http://e", "region": "here", "access_key_id": "k"}
     assert "here" not in repr(loaded)
@@ -211,9 +213,9 @@ def test_vended_credentials_reach_the_object_store(tmp_path: Path) -> None:
 
 def test_several_tables_are_committed_together(server: tuple[str, State]) -> None:
     catalog = {"type": "rest", "uri": server[0]}
-    pv.iceberg.create_namespace("db", catalog=catalog)
+    pv.create_namespace("db", catalog=catalog)
     for name in ("a", "b"):
-        pv.iceberg.write(f"db.{name}", events(1), catalog=catalog)
+        pv.write(f"db.{name}", events(1), format="iceberg", catalog=catalog)
     tables = [load_table(f"db.{name}", catalog) for name in ("a", "b")]
     changes = [(t, change_of(set_properties({"x": "1"}), requires=assert_uuid(t.metadata))) for t in tables]
     opened = open_catalog(catalog)
@@ -233,19 +235,19 @@ def test_pyiceberg_shares_the_sql_catalog(tmp_path: Path) -> None:
     properties = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/warehouse"}
     theirs = SqlCatalog("shared", **properties)
     catalog = {"type": "sql", "name": "shared", **properties}
-    pv.iceberg.create_namespace("db", catalog=catalog)
+    pv.create_namespace("db", catalog=catalog)
     theirs.create_table("db.plain", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1, 2]}))
     assert ids("db.plain", catalog=catalog) == [1, 2]
     with pytest.raises(IcebergError) as caught:
-        pv.iceberg.append("db.plain", {"id": [3]}, catalog=catalog)
+        pv.open("db.plain", catalog=catalog).append({"id": [3]})
     assert caught.value.reason == "unsupported-version"
-    pv.iceberg.upgrade("db.plain", catalog=catalog)
-    pv.iceberg.append("db.plain", {"id": [3]}, catalog=catalog)
-    assert pv.iceberg.delete("db.plain", "id = 1", catalog=catalog).rows_deleted == 1
+    pv.open("db.plain", catalog=catalog).upgrade()
+    pv.open("db.plain", catalog=catalog).append({"id": [3]})
+    assert pv.open("db.plain", catalog=catalog).delete("id = 1").rows_deleted == 1
     assert ids("db.plain", catalog=catalog) == [2, 3]
-    rows = pv.iceberg.read_table("db.plain", ["id", "_row_id"], catalog=catalog).to_pylist()
+    rows = pv.open("db.plain", catalog=catalog).to_arrow(["id", "_row_id"]).to_pylist()
     assert sorted(row["_row_id"] for row in rows) == sorted({row["_row_id"] for row in rows})
-    pv.iceberg.write("db.ours", {"id": [1, 2], "k": ["a", "b"]}, catalog=catalog, partition_by="k")
+    pv.write("db.ours", {"id": [1, 2], "k": ["a", "b"]}, format="iceberg", catalog=catalog, partition_by="k")
     assert sorted(theirs.load_table("db.ours").scan(row_filter="k = 'b'").to_arrow().to_pylist(), key=str) == [
         {"id": 2, "k": "b"}
     ]
@@ -254,11 +256,11 @@ def test_pyiceberg_shares_the_sql_catalog(tmp_path: Path) -> None:
 
 def test_a_killed_writer_leaves_the_hint_behind(tmp_path: Path) -> None:
     table = tmp_path / "t"
-    pv.iceberg.write(table, events(1))
-    pv.iceberg.append(table, events(2))
+    pv.write(table, events(1), format="iceberg")
+    pv.open(table).append(events(2))
     (table / "metadata" / "version-hint.text").write_text("1")
     assert ids(table) == [1, 2]
-    pv.iceberg.append(table, events(3))
+    pv.open(table).append(events(3))
     (table / "metadata" / "version-hint.text").unlink()
     assert ids(table) == [1, 2, 3]
     (table / "metadata" / "version-hint.text").write_text("nonsense")
@@ -266,13 +268,13 @@ def test_a_killed_writer_leaves_the_hint_behind(tmp_path: Path) -> None:
 
 
 def test_metadata_files_are_read_and_not_written(tmp_path: Path) -> None:
-    pv.iceberg.write(tmp_path / "t", events(1))
-    pv.iceberg.append(tmp_path / "t", events(2))
+    pv.write(tmp_path / "t", events(1), format="iceberg")
+    pv.open(tmp_path / "t").append(events(2))
     first = tmp_path / "t" / "metadata" / "v1.metadata.json"
     assert ids(first) == [1]
     assert ids(f"file://{first}") == [1]
     with pytest.raises(IcebergError) as caught:
-        pv.iceberg.append(first, events(3))
+        pv.open(first).append(events(3))
     assert caught.value.reason == "read-only"
 
 
@@ -282,9 +284,9 @@ def test_metadata_can_be_compressed_and_old_files_deleted(tmp_path: Path) -> Non
         "write.metadata.previous-versions-max": "1",
         "write.metadata.delete-after-commit.enabled": "true",
     }
-    pv.iceberg.write(tmp_path / "t", events(1), properties=properties)
+    pv.write(tmp_path / "t", events(1), format="iceberg", properties=properties)
     for number in (2, 3, 4):
-        pv.iceberg.append(tmp_path / "t", events(number))
+        pv.open(tmp_path / "t").append(events(number))
     assert ids(tmp_path / "t") == [1, 2, 3, 4]
     names = sorted(path.name for path in (tmp_path / "t" / "metadata").glob("*.metadata.json"))
     assert names == ["v3.gz.metadata.json", "v4.gz.metadata.json"]
@@ -305,7 +307,7 @@ def test_metadata_can_be_compressed_and_old_files_deleted(tmp_path: Path) -> Non
 )
 def test_what_names_no_table_is_refused(table: Any, catalog: Any, reason: str) -> None:
     with pytest.raises(TableError) as caught:
-        pv.iceberg.snapshot(table, catalog=catalog)
+        _ = pv.open(table, format="iceberg", catalog=catalog).snapshot
     assert caught.value.reason == reason
 
 
@@ -313,10 +315,10 @@ def test_secrets_of_catalogs_are_not_shown(tmp_path: Path) -> None:
     catalog = open_catalog({"type": "rest", "uri": "http://127.0.0.1:1", "token": "t0ken", "credential": "a:s3cret"})
     assert "t0ken" not in repr(catalog) and "s3cret" not in repr(catalog)
     assert pickle.loads(pickle.dumps(catalog)) == catalog
-    pv.iceberg.write(tmp_path / "t", events(1))
+    pv.write(tmp_path / "t", events(1), format="iceberg")
     loaded = load_table(tmp_path / "t", storage_options={"secret_access_key": "s3cret"})
     assert "s3cret" not in repr(loaded)
-    assert ids(pickle.loads(pickle.dumps(pv.iceberg.snapshot(tmp_path / "t")))) == [1]
+    assert ids(pickle.loads(pickle.dumps(pv.open(tmp_path / "t").snapshot))) == [1]
 
 
 def let_steps_after_the_commit_fail(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
@@ -346,31 +348,32 @@ def test_a_step_that_fails_after_the_commit_loses_nothing(
     name, catalog = str(tmp_path / "events"), None
     if kind == "sql":
         catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/wh"}
-        pv.iceberg.create_namespace("db", catalog=catalog)
+        pv.create_namespace("db", catalog=catalog)
         name = "db.events"
     properties = {"write.metadata.previous-versions-max": "1", "write.metadata.delete-after-commit.enabled": "true"}
     if operation != "write":
-        pv.iceberg.write(name, events(1, 2, 3), catalog=catalog, properties=properties)
-        pv.iceberg.append(name, events(4), catalog=catalog)
+        pv.write(name, events(1, 2, 3), format="iceberg", catalog=catalog, properties=properties)
+        pv.open(name, catalog=catalog).append(events(4))
     let_steps_after_the_commit_fail(monkeypatch, code)
     if operation in ("append", "overwrite", "write"):
-        getattr(pv.iceberg, operation)(name, events(5), catalog=catalog)
+        mode = "error" if operation == "write" else operation
+        pv.write(name, events(5), format="iceberg", catalog=catalog, mode=mode)
     elif operation == "delete":
-        assert pv.iceberg.delete(name, "id = 2", catalog=catalog).rows_deleted == 1
+        assert pv.open(name, catalog=catalog).delete("id = 2").rows_deleted == 1
     elif operation == "update":
-        assert pv.iceberg.update(name, {"id": "id + 10"}, "id = 2", catalog=catalog).rows_updated == 1
+        assert pv.open(name, catalog=catalog).update({"id": "id + 10"}, "id = 2").rows_updated == 1
     elif operation == "merge":
-        merge = pv.iceberg.merge(name, events(3, 5), "target.id = source.id", catalog=catalog)
+        merge = pv.open(name, catalog=catalog).merge(events(3, 5), "target.id = source.id")
         merge.when_matched_delete().when_not_matched_insert_all().execute()
     elif operation == "ingest":
         (tmp_path / "new.ndjson").write_text('{"n": 5}\n')
         options = {} if catalog is None else {"catalog": catalog}
         pv.ingest(tmp_path / "new.ndjson", name, format="iceberg", mode="append", **options)
     else:
-        pv.iceberg.erase(name, "id = 2", catalog=catalog, force=True)
+        pv.open(name, catalog=catalog).erase("id = 2", force=True)
     expected = {
         "append": [1, 2, 3, 4, 5], "overwrite": [5], "write": [5], "delete": [1, 3, 4], "update": [1, 3, 4, 12],
         "merge": [1, 2, 4, 5], "ingest": [1, 2, 3, 4, None], "erase": [1, 3, 4],
     }  # fmt: skip
-    rows = pv.iceberg.read_table(name, ["id"], catalog=catalog)["id"].to_pylist()
+    rows = pv.open(name, catalog=catalog).to_arrow(["id"])["id"].to_pylist()
     assert sorted(rows, key=lambda row: row or 99) == expected[operation]

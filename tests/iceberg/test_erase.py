@@ -29,11 +29,11 @@ def rows(name: str, start: int, stop: int) -> dict[str, Any]:
 
 def table_with_history(table: Path, partition_by: str | list[str] = ()) -> None:  # type: ignore[assignment]
     """Make a table whose files and history name the secret."""
-    pv.iceberg.write(table, rows(OTHER, 0, 5), partition_by=partition_by, compression="none")
-    pv.iceberg.append(table, rows(SECRET, 5, 9), compression="none")
-    pv.iceberg.delete(table, "n = 6")
-    pv.iceberg.update(table, {"v:n": "100"}, "n = 7")
-    pv.iceberg.append(table, rows(OTHER, 9, 12), compression="none")
+    pv.write(table, rows(OTHER, 0, 5), format="iceberg", partition_by=partition_by, compression="none")
+    pv.open(table).append(rows(SECRET, 5, 9), compression="none")
+    pv.open(table).delete("n = 6")
+    pv.open(table).update({"v:n": "100"}, "n = 7")
+    pv.open(table).append(rows(OTHER, 9, 12), compression="none")
 
 
 def holds_secret(table: Path) -> list[str]:
@@ -57,27 +57,27 @@ def test_nothing_is_left_of_erased_rows(tmp_path: Path, partition_by: list[str])
     table_with_history(table, partition_by)
     assert holds_secret(table)
     (table / "data" / "notes.csv").write_text("a file of somebody else")
-    snapshots = len(pv.iceberg.history(table))
+    snapshots = len(pv.open(table).history())
     where = f"v:user::string = '{SECRET}'"
-    found = pv.iceberg.erase(table, where, dry_run=True)
+    found = pv.open(table).erase(where, dry_run=True)
     assert (found.rows_erased, found.versions_removed, found.dry_run) == (3, snapshots, True)
-    assert len(pv.iceberg.history(table)) == snapshots
-    report = pv.iceberg.erase(table, where, compression="none")
+    assert len(pv.open(table).history()) == snapshots
+    report = pv.open(table).erase(where, compression="none")
     assert (report.rows_erased, report.versions_removed, report.files_verified) == (3, snapshots, 2)
-    assert len(pv.iceberg.history(table)) == 1
+    assert len(pv.open(table).history()) == 1
     assert holds_secret(table) == [] and (table / "data" / "notes.csv").exists()
-    assert sorted(pv.iceberg.read_table(table, ["n"])["n"].to_pylist()) == [0, 1, 2, 3, 4, 9, 10, 11]
+    assert sorted(pv.open(table).to_arrow(["n"])["n"].to_pylist()) == [0, 1, 2, 3, 4, 9, 10, 11]
     assert "erased from" in str(report) and report.to_dict()["rows_erased"] == 3
-    assert pv.iceberg.erase(table, where).rows_erased == 0
-    pv.iceberg.append(table, rows(OTHER, 12, 13))  # the table goes on
+    assert pv.open(table).erase(where).rows_erased == 0
+    pv.open(table).append(rows(OTHER, 12, 13))  # the table goes on
 
 
 def test_files_of_other_engines_that_name_erased_values_are_removed(tmp_path: Path) -> None:
     """Equality deletes, statistics, and summaries of snapshots by partition."""
     table = tmp_path / "t"
-    pv.iceberg.write(table, rows(OTHER, 0, 5), compression="none")
-    pv.iceberg.append(table, rows(SECRET, 5, 9), compression="none")
-    base = pv.iceberg.snapshot(table)
+    pv.write(table, rows(OTHER, 0, 5), format="iceberg", compression="none")
+    pv.open(table).append(rows(SECRET, 5, 9), compression="none")
+    base = pv.open(table).snapshot
     name = base.schema.get("name")
     assert name is not None
     deletes = table / "data" / "deletes.parquet"
@@ -86,7 +86,7 @@ def test_files_of_other_engines_that_name_erased_values_are_removed(tmp_path: Pa
     size, content = deletes.stat().st_size, Content.EQUALITY_DELETES
     file = DataFile(deletes.as_uri(), "parquet", 1, size, content=content, equality_ids=(name.id,))
     commit_snapshot(base, SnapshotChange("delete", vectors=(file,)))
-    pv.iceberg.append(table, rows(SECRET, 5, 9), compression="none")
+    pv.open(table).append(rows(SECRET, 5, 9), compression="none")
     metadata = max((table / "metadata").glob("v*.metadata.json"), key=lambda path: int(path.name[1:].split(".")[0]))
     document = json.loads(metadata.read_text())
     for entry in document["snapshots"]:
@@ -98,22 +98,22 @@ def test_files_of_other_engines_that_name_erased_values_are_removed(tmp_path: Pa
          "file-size-in-bytes": 10, "file-footer-size-in-bytes": 4, "blob-metadata": []}
     ]  # fmt: skip
     metadata.write_text(json.dumps(document))
-    assert pv.iceberg.erase(table, f"v:user::string = '{SECRET}'", force=True, compression="none").rows_erased == 4
+    assert pv.open(table).erase(f"v:user::string = '{SECRET}'", force=True, compression="none").rows_erased == 4
     assert holds_secret(table) == []
-    assert sorted(pv.iceberg.read_table(table, ["n"])["n"].to_pylist()) == [0, 1, 2, 3, 4]
-    assert pv.iceberg.erase(table, "n >= 0").rows_erased == 5
-    pv.iceberg.append(table, rows(OTHER, 5, 6))
-    assert pv.iceberg.read_table(table, ["n"])["n"].to_pylist() == [5]
+    assert sorted(pv.open(table).to_arrow(["n"])["n"].to_pylist()) == [0, 1, 2, 3, 4]
+    assert pv.open(table).erase("n >= 0").rows_erased == 5
+    pv.open(table).append(rows(OTHER, 5, 6))
+    assert pv.open(table).to_arrow(["n"])["n"].to_pylist() == [5]
 
 
 def test_writers_and_references_stop_an_erasure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "t"
     table_with_history(table)
-    pv.iceberg.tag(table, "audited")
+    pv.open(table).tag("audited")
     command = ["erase", str(table), "--where", f"name = '{SECRET}'"]
     assert main([*command, "--yes"]) == 1
     assert "the branches and tags audited keep older snapshots" in capsys.readouterr().err
-    pv.iceberg.drop_reference(table, "audited")
+    pv.open(table).drop_reference("audited")
     (table / "data" / "running.parquet").write_bytes(b"")
     assert main([*command, "--yes"]) == 1
     assert "a writer seems to be active" in capsys.readouterr().err
@@ -123,7 +123,7 @@ def test_writers_and_references_stop_an_erasure(tmp_path: Path, capsys: pytest.C
     assert json.loads(capsys.readouterr().out)["rows_erased"] == 3
     assert not (table / "data" / "running.parquet").exists()
     with pytest.raises(pv.TableError, match="erase needs a condition"):
-        pv.iceberg.erase(table, " ")
+        pv.open(table).erase(" ")
 
 
 def test_a_killed_erasure_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,9 +152,9 @@ def test_a_killed_erasure_can_be_repeated(tmp_path: Path, monkeypatch: pytest.Mo
         table_with_history(table)
         install(step)
         with pytest.raises(KeyboardInterrupt):
-            pv.iceberg.erase(table, where, compression="none")
+            pv.open(table).erase(where, compression="none")
         install(-1)
-        kept = pv.iceberg.read_table(table, ["n"])["n"].to_pylist()
+        kept = pv.open(table).to_arrow(["n"])["n"].to_pylist()
         assert {0, 1, 2, 3, 4, 9, 10, 11} <= set(kept)
-        pv.iceberg.erase(table, where, force=True, compression="none")
+        pv.open(table).erase(where, force=True, compression="none")
         assert holds_secret(table) == []

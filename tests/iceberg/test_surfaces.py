@@ -26,7 +26,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Any]:
     if request.param == "directory":
         return str(tmp_path / "t"), None
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/wh"}
-    pv.iceberg.create_namespace("db", catalog=catalog)
+    pv.create_namespace("db", catalog=catalog)
     return "db.events", catalog
 
 
@@ -40,12 +40,12 @@ def test_json_is_ingested_into_tables(lines: Path, place: tuple[str, Any]) -> No
     assert caught.value.reason == "exists"
     pv.ingest(lines, dest, mode="append", **options)
     assert pv.ingest(lines, dest, mode="ignore", **options).rows == 0
-    current = pv.iceberg.snapshot(dest, catalog=catalog)
+    current = pv.open(dest, catalog=catalog).snapshot
     text = "SELECT kind, count(*) AS c, sum(v:n::int) AS s FROM t GROUP BY kind ORDER BY kind"
     rows = pv.sql(text, t=current).to_pylist()
     assert rows == [{"kind": "k0", "c": 20, "s": 180}, {"kind": "k1", "c": 20, "s": 200}]
     pv.ingest(lines, dest, mode="overwrite", **options)
-    assert len(pv.iceberg.read(dest, catalog=catalog)) == 20
+    assert len(pv.open(dest, catalog=catalog).read()) == 20
     with pytest.raises(IcebergError):
         pv.ingest(lines, dest, mode="append", format="iceberg", catalog=catalog)
 
@@ -61,7 +61,7 @@ def test_a_failed_ingest_leaves_the_table_and_no_files(lines: Path, tmp_path: Pa
     done = pv.ingest(lines, table, format="iceberg", mode="append", on_error="quarantine")
     assert (done.rows, done.bad_records) == (20, 1)
     assert done.bad_records_path is not None and Path(done.bad_records_path).is_dir()
-    assert len(pv.iceberg.read(table)) == 40
+    assert len(pv.open(table).read()) == 40
 
 
 def test_a_catalog_is_refused_for_other_formats(lines: Path, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_commands_take_iceberg_tables(run: Callable[..., str], lines: Path, tmp_
 
 def test_commands_take_catalogs(run: Callable[..., str], lines: Path, tmp_path: Path) -> None:
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/wh"}
-    pv.iceberg.create_namespace("db", catalog=catalog)
+    pv.create_namespace("db", catalog=catalog)
     text = json.dumps(catalog)
     run("ingest", str(lines), "db.events", "--format", "iceberg", "--catalog", text)
     assert "3 rows deleted" in run("delete", "db.events", "--where", "v:n::int < 3", "--catalog", text)
@@ -138,9 +138,9 @@ def test_commands_take_catalogs(run: Callable[..., str], lines: Path, tmp_path: 
 
 def test_tables_are_explored(tmp_path: Path) -> None:
     table = str(tmp_path / "t")
-    pv.iceberg.write(table, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
-    first = pv.iceberg.snapshot(table).snapshot_id
-    pv.iceberg.append(table, {"v": pv.parse_json(['{"n": 3}'])})
+    pv.write(table, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])}, format="iceberg")
+    first = pv.open(table).snapshot.snapshot_id
+    pv.open(table).append({"v": pv.parse_json(['{"n": 3}'])})
     found = pv.explore(table)
     document = found.to_dict()
     assert (document["kind"], document["rows"], document["catalog"]) == ("iceberg", 3, None)
@@ -149,7 +149,7 @@ def test_tables_are_explored(tmp_path: Path) -> None:
     assert found.sql("SELECT sum(v:n::int) AS s FROM t").to_pylist() == [{"s": 6}]
     old = pv.explore(table, version=first)
     assert (old.to_dict()["rows"], old.sql("SELECT count(*) AS c FROM t").to_pylist()) == (2, [{"c": 2}])
-    pv.iceberg.delete(table)
+    pv.open(table).delete()
     with pytest.raises(VariantError) as caught:
         pv.explore(table)
     assert caught.value.reason == "no-files"

@@ -38,7 +38,7 @@ def events(numbers: Any) -> dict[str, Any]:
 
 
 def ids(table: Any, **options: Any) -> list[int]:
-    return sorted(pv.iceberg.read_table(table, ["id"], **options)["id"].to_pylist())
+    return sorted(pv.open(table, **options).to_arrow(["id"])["id"].to_pylist())
 
 
 def write_file(path: Path, columns: dict[str, tuple[int, pa.Array]]) -> int:
@@ -51,40 +51,40 @@ def write_file(path: Path, columns: dict[str, tuple[int, pa.Array]]) -> int:
 
 
 def add_deletes(table: Path, deletes: DataFile) -> None:
-    base = pv.iceberg.snapshot(table)
+    base = pv.open(table).snapshot
     commit_snapshot(base, SnapshotChange("delete", vectors=(deletes,)))
 
 
 def test_position_deletes_are_applied_and_become_vectors(tmp_path: Path) -> None:
-    pv.iceberg.write(tmp_path, events(range(10)))
-    (file,) = plan_files(pv.iceberg.snapshot(tmp_path)).files
+    pv.write(tmp_path, events(range(10)), format="iceberg")
+    (file,) = plan_files(pv.open(tmp_path).snapshot).files
     path = tmp_path / "data" / "deletes.parquet"
     positions = {"file_path": (PATH_ID, pa.array([file.path] * 2)), "pos": (POSITION_ID, pa.array([0, 3]))}
     size = write_file(path, positions)
     add_deletes(tmp_path, DataFile(f"file://{path}", "parquet", 2, size, content=Content.POSITION_DELETES))
     assert ids(tmp_path) == [1, 2, 4, 5, 6, 7, 8, 9]
-    assert pv.iceberg.delete(tmp_path, "id = 1 OR id = 3").rows_deleted == 1
+    assert pv.open(tmp_path).delete("id = 1 OR id = 3").rows_deleted == 1
     assert ids(tmp_path) == [2, 4, 5, 6, 7, 8, 9]
-    (file,) = plan_files(pv.iceberg.snapshot(tmp_path)).files
+    (file,) = plan_files(pv.open(tmp_path).snapshot).files
     assert file.deletes.vector is not None and file.deletes.vector.file.record_count == 3
-    pv.iceberg.append(tmp_path, events([0, 3]))
+    pv.open(tmp_path).append(events([0, 3]))
     assert ids(tmp_path) == [0, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
 def test_equality_deletes_apply_to_older_files_alone(tmp_path: Path) -> None:
-    pv.iceberg.write(tmp_path, {**events(range(6)), "x": [None, 1, 2, None, 4, 5]})
+    pv.write(tmp_path, {**events(range(6)), "x": [None, 1, 2, None, 4, 5]}, format="iceberg")
     path = tmp_path / "data" / "deletes.parquet"
-    x_id = pv.iceberg.snapshot(tmp_path).schema.get("x").id  # type: ignore[union-attr]
+    x_id = pv.open(tmp_path).snapshot.schema.get("x").id  # type: ignore[union-attr]
     size = write_file(path, {"k": (2, pa.array(["k0", "k2"])), "x": (x_id, pa.array([None, 5], pa.int64()))})
     content = Content.EQUALITY_DELETES
     add_deletes(tmp_path, DataFile(f"file://{path}", "parquet", 2, size, content=content, equality_ids=(2, x_id)))
     assert ids(tmp_path) == [1, 2, 4]
-    pv.iceberg.append(tmp_path, {**events([0]), "x": pa.array([None], pa.int64())})
+    pv.open(tmp_path).append({**events([0]), "x": pa.array([None], pa.int64())})
     assert ids(tmp_path) == [0, 1, 2, 4]
-    assert pv.iceberg.extract(tmp_path, {"n": "$.n:int"}, "n < 3").to_pydict() == {"n": [1, 2, 0]}
-    assert pv.iceberg.delete(tmp_path, "id < 3").rows_deleted == 3
+    assert pv.open(tmp_path).scan({"n": "$.n:int"}, "n < 3").to_arrow().to_pydict() == {"n": [1, 2, 0]}
+    assert pv.open(tmp_path).delete("id < 3").rows_deleted == 3
     assert ids(tmp_path) == [4]
-    pv.iceberg.optimize(tmp_path)
+    pv.open(tmp_path).optimize()
     assert ids(tmp_path) == [4]
 
 
@@ -94,8 +94,8 @@ def test_equality_deletes_apply_to_older_files_alone(tmp_path: Path) -> None:
 def test_variants_have_bounds_only_for_paths_of_one_type(tmp_path: Path) -> None:
     texts = ['{"a": 1, "b": 1, "c": "x", "d": null}', '{"a": 5, "b": "two", "c": "y", "d": 3}', '{"a": 3, "c": "z"}']
     schema = "a bigint, b bigint, c string, d bigint"
-    pv.iceberg.write(tmp_path, {"v": pv.parse_json(texts)}, schema=schema)
-    (file,) = plan_files(pv.iceberg.snapshot(tmp_path), metrics=True).files
+    pv.write(tmp_path, {"v": pv.parse_json(texts)}, format="iceberg", schema=schema)
+    (file,) = plan_files(pv.open(tmp_path).snapshot, metrics=True).files
     lower, upper = (bounds_from_bytes(side[1]) for side in (file.file.lower_bounds, file.file.upper_bounds))
     assert {str(p): b.to_python() for p, b in lower.items()} == {"$['a']": 1, "$['c']": "x"}
     assert {str(p): b.to_python() for p, b in upper.items()} == {"$['a']": 5, "$['c']": "z"}
@@ -103,18 +103,18 @@ def test_variants_have_bounds_only_for_paths_of_one_type(tmp_path: Path) -> None
 
 def test_every_shredded_file_has_a_bound(tmp_path: Path) -> None:
     texts = ['{"a": 1}', '{"a": "x"}']
-    pv.iceberg.write(tmp_path, {"v": pv.parse_json(texts)}, schema="a bigint")
-    (file,) = plan_files(pv.iceberg.snapshot(tmp_path), metrics=True).files
+    pv.write(tmp_path, {"v": pv.parse_json(texts)}, format="iceberg", schema="a bigint")
+    (file,) = plan_files(pv.open(tmp_path).snapshot, metrics=True).files
     assert bounds_from_bytes(file.file.lower_bounds[1]) == {}
-    assert pv.iceberg.read(tmp_path).to_pylist() == [{"a": 1}, {"a": "x"}]
+    assert pv.open(tmp_path).read().to_pylist() == [{"a": 1}, {"a": "x"}]
 
 
 def test_files_have_field_ids_on_the_variant_and_none_inside(tmp_path: Path) -> None:
-    pv.iceberg.write(tmp_path, {**events(range(3)), "l": [[1], [], None], "s": [{"a": 1}] * 3})
-    (file,) = plan_files(pv.iceberg.snapshot(tmp_path)).files
+    pv.write(tmp_path, {**events(range(3)), "l": [[1], [], None], "s": [{"a": 1}] * 3}, format="iceberg")
+    (file,) = plan_files(pv.open(tmp_path).snapshot).files
     from parquet_variant.files.parquet.format.files import ParquetSource, open_file
 
-    filesystem, path = pv.iceberg.snapshot(tmp_path).table.files.filesystem(file.path)
+    filesystem, path = pv.open(tmp_path).snapshot.table.files.filesystem(file.path)
     with open_file(ParquetSource(path, filesystem, file.size)) as opened:
         arrow = opened.reader.schema_arrow
     assert [f.metadata[b"PARQUET:field_id"] for f in arrow] == [b"1", b"2", b"3", b"4", b"5"]
@@ -141,23 +141,23 @@ def test_pruned_equals_unpruned(seed: int) -> None:
 
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
-        pv.iceberg.write(folder, table_of(chance, range(8)), partition_by=chance.choice(PARTITIONS))
+        pv.write(folder, table_of(chance, range(8)), format="iceberg", partition_by=chance.choice(PARTITIONS))
         for start in (8, 20, 30):
             if chance.random() < 0.4:
-                pv.iceberg.set_partitioning(folder, chance.choice(PARTITIONS))
-            pv.iceberg.append(folder, table_of(chance, range(start, start + chance.randrange(1, 8))))
+                pv.open(folder).set_partitioning(chance.choice(PARTITIONS))
+            pv.open(folder).append(table_of(chance, range(start, start + chance.randrange(1, 8))))
         if chance.random() < 0.5:
-            pv.iceberg.delete(folder, "id % 5 = 2")
+            pv.open(folder).delete("id % 5 = 2")
         if chance.random() < 0.3:
-            pv.iceberg.rename_column(folder, "m", "m2")
-            pv.iceberg.rename_column(folder, "m2", "m")
+            pv.open(folder).rename_column("m", "m2")
+            pv.open(folder).rename_column("m2", "m")
         columns = {"id": "id", "k": "k", "n": "$.n:int", "s": "$.s:string", "d": "d", "f": "f", "m": "m"}
         for text in chance.sample(PREDICATES, 5):
             a = chance.randrange(40)
             where = text.format(a=a, b=a + chance.randrange(9), c=chance.randrange(4), day=chance.randrange(1, 29))
-            fast = pv.iceberg.scan(folder, columns, where)
-            slow = pv.iceberg.scan(folder, columns, where, skipping=False)
-            assert by_id(fast.to_table()) == by_id(slow.to_table()), where
+            fast = pv.open(folder).scan(columns, where)
+            slow = pv.open(folder).scan(columns, where, skipping=False)
+            assert by_id(fast.to_arrow()) == by_id(slow.to_arrow()), where
 
 
 def by_id(table: pa.Table) -> list[str]:
@@ -187,9 +187,9 @@ def table_of(chance: random.Random, numbers: range) -> dict[str, Any]:
 
 def test_truncated_values_that_wrap_around_are_found(tmp_path: Path) -> None:
     rows = {"n": pa.array([-(2**31), 0, 2**31 - 1], pa.int32()), "m": pa.array([-(2**63), 0, 2**63 - 1])}
-    pv.iceberg.write(tmp_path, rows, partition_by=["truncate(10, n)", "truncate(10, m)"])
+    pv.write(tmp_path, rows, format="iceberg", partition_by=["truncate(10, n)", "truncate(10, m)"])
     for column in ("n", "m"):
-        found = pv.iceberg.extract(tmp_path, [column], f"{column} < 0").to_pylist()
+        found = pv.open(tmp_path).scan([column], f"{column} < 0").to_arrow().to_pylist()
         assert found == [{column: rows[column][0].as_py()}]
 
 
@@ -201,76 +201,76 @@ def test_dates_that_partitioned_the_table_become_timestamps_only_if_partitions_a
     tmp_path: Path, partition_by: str
 ) -> None:
     days = pa.array([18_262, -1], pa.int32()).cast(pa.date32())
-    pv.iceberg.write(tmp_path, {"d": days}, partition_by=[partition_by])
-    pv.iceberg.set_partitioning(tmp_path, [])
+    pv.write(tmp_path, {"d": days}, format="iceberg", partition_by=[partition_by])
+    pv.open(tmp_path).set_partitioning([])
     if partition_by == "month(d)":
-        pv.iceberg.widen_column(tmp_path, "d", "timestamp")
+        pv.open(tmp_path).widen_column("d", "timestamp")
     else:
         with pytest.raises(IcebergError, match="partitioned the table"):
-            pv.iceberg.widen_column(tmp_path, "d", "timestamp")
+            pv.open(tmp_path).widen_column("d", "timestamp")
         return
-    found = pv.iceberg.extract(tmp_path, ["d"], "d = TIMESTAMP '2020-01-01 00:00:00'")
+    found = pv.open(tmp_path).scan(["d"], "d = TIMESTAMP '2020-01-01 00:00:00'").to_arrow()
     assert len(found) == 1
 
 
 def test_schemas_evolve_by_field_id(tmp_path: Path) -> None:
     nested = {"s": [{"a": 1, "b": "x"}] * 2, "l": [[{"c": 1}], []], "n": pa.array([1, 2], pa.int32())}
-    pv.iceberg.write(tmp_path, nested)
-    pv.iceberg.rename_column(tmp_path, "s.a", "renamed")
-    pv.iceberg.add_columns(tmp_path, {"s.extra": "int", "l.element.d": "string"}, defaults={"s.extra": 9})
-    pv.iceberg.drop_column(tmp_path, "s.b")
-    pv.iceberg.widen_column(tmp_path, "n", "long")
-    pv.iceberg.move_column(tmp_path, "n")
-    pv.iceberg.add_columns(tmp_path, {"v": "variant", "n2": "double"}, defaults={"n2": 1.5})
-    pv.iceberg.rename_column(tmp_path, "n", "m")
-    pv.iceberg.add_columns(tmp_path, {"n": "string"})
-    rows = pv.iceberg.read_table(tmp_path).to_pylist()
+    pv.write(tmp_path, nested, format="iceberg")
+    pv.open(tmp_path).rename_column("s.a", "renamed")
+    pv.open(tmp_path).add_columns({"s.extra": "int", "l.element.d": "string"}, defaults={"s.extra": 9})
+    pv.open(tmp_path).drop_column("s.b")
+    pv.open(tmp_path).widen_column("n", "long")
+    pv.open(tmp_path).move_column("n")
+    pv.open(tmp_path).add_columns({"v": "variant", "n2": "double"}, defaults={"n2": 1.5})
+    pv.open(tmp_path).rename_column("n", "m")
+    pv.open(tmp_path).add_columns({"n": "string"})
+    rows = pv.open(tmp_path).to_arrow().to_pylist()
     assert rows[0] == {
         "m": 1, "s": {"renamed": 1, "extra": 9}, "l": [{"c": 1, "d": None}], "v": None, "n2": 1.5, "n": None,
     }  # fmt: skip
-    pv.iceberg.append(tmp_path, {"m": [3], "v": pv.parse_json(["7"])})
-    last = pv.iceberg.read_table(tmp_path, ["m", "n2", "n"]).to_pylist()[-1]
+    pv.open(tmp_path).append({"m": [3], "v": pv.parse_json(["7"])})
+    last = pv.open(tmp_path).to_arrow(["m", "n2", "n"]).to_pylist()[-1]
     assert last == {"m": 3, "n2": 1.5, "n": None}
-    pv.iceberg.append(tmp_path, {"s": [{"renamed": 2}, None]})
-    assert pv.iceberg.read_table(tmp_path, ["s"]).to_pylist()[-2:] == [{"s": {"renamed": 2, "extra": 9}}, {"s": None}]
-    pv.iceberg.delete(tmp_path, "m IS NULL")
-    found = pv.iceberg.extract(tmp_path, {"m": "m", "n2": "n2", "v": "$:int"}, "m > 1 AND n2 = 1.5")
+    pv.open(tmp_path).append({"s": [{"renamed": 2}, None]})
+    assert pv.open(tmp_path).to_arrow(["s"]).to_pylist()[-2:] == [{"s": {"renamed": 2, "extra": 9}}, {"s": None}]
+    pv.open(tmp_path).delete("m IS NULL")
+    found = pv.open(tmp_path).scan({"m": "m", "n2": "n2", "v": "$:int"}, "m > 1 AND n2 = 1.5").to_arrow()
     assert found.to_pylist() == [{"m": 2, "n2": 1.5, "v": None}, {"m": 3, "n2": 1.5, "v": 7}]
-    first = pv.iceberg.history(tmp_path)[-1]["snapshot_id"]
-    assert pv.iceberg.read_table(tmp_path, snapshot_id=first).column_names == ["s", "l", "n"]
+    first = pv.open(tmp_path).history()[-1]["snapshot_id"]
+    assert pv.open(tmp_path, version=first).to_arrow().column_names == ["s", "l", "n"]
 
 
 def test_files_without_field_ids_are_read_by_the_name_mapping(tmp_path: Path) -> None:
-    pv.iceberg.write(tmp_path, {"id": [1], "s": [{"a": 1}]})
+    pv.write(tmp_path, {"id": [1], "s": [{"a": 1}]}, format="iceberg")
     path = tmp_path / "data" / "imported.parquet"
     pq.write_table(pa.table({"old_id": [7], "s": [{"a": 5}]}), path)
     file = DataFile(f"file://{path}", "parquet", 1, path.stat().st_size)
-    commit_snapshot(pv.iceberg.snapshot(tmp_path), SnapshotChange("append", added=(file,)))
+    commit_snapshot(pv.open(tmp_path).snapshot, SnapshotChange("append", added=(file,)))
     with pytest.raises(IcebergError) as caught:
-        pv.iceberg.read_table(tmp_path)
+        pv.open(tmp_path).to_arrow()
     assert caught.value.reason == "bad-data-file"
     mapping = [
         {"field-id": 1, "names": ["id", "old_id"]},
         {"field-id": 2, "names": ["s"], "fields": [{"field-id": 3, "names": ["a"]}]},
     ]
-    pv.iceberg.set_properties(tmp_path, {"schema.name-mapping.default": json.dumps(mapping)})
-    rows = pv.iceberg.read_table(tmp_path).to_pylist()
+    pv.open(tmp_path).set_properties({"schema.name-mapping.default": json.dumps(mapping)})
+    rows = pv.open(tmp_path).to_arrow().to_pylist()
     assert rows == [{"id": 1, "s": {"a": 1}}, {"id": 7, "s": {"a": 5}}]
-    assert pv.iceberg.extract(tmp_path, ["id", "s"], "id = 7").to_pylist() == [{"id": 7, "s": {"a": 5}}]
+    assert pv.open(tmp_path).scan(["id", "s"], "id = 7").to_arrow().to_pylist() == [{"id": 7, "s": {"a": 5}}]
 
 
 def test_changes_of_rows_keep_row_ids(tmp_path: Path) -> None:
     for mode in ("merge-on-read", "copy-on-write"):
         table = tmp_path / mode
         properties = {f"write.{operation}.mode": mode for operation in ("delete", "update", "merge")}
-        pv.iceberg.write(table, events(range(6)), properties=properties)
+        pv.write(table, events(range(6)), format="iceberg", properties=properties)
         before = row_ids(table)
-        pv.iceberg.update(table, {"v:s": "'new'"}, "id = 2")
-        assert pv.iceberg.delete(table, "to_json(v:s) = '\"new\"'", dry_run=True).rows_deleted == 1
-        pv.iceberg.delete(table, "id = 5")
-        merge = pv.iceberg.merge(table, events([1, 9]), "target.id = source.id")
+        pv.open(table).update({"v:s": "'new'"}, "id = 2")
+        assert pv.open(table).delete("to_json(v:s) = '\"new\"'", dry_run=True).rows_deleted == 1
+        pv.open(table).delete("id = 5")
+        merge = pv.open(table).merge(events([1, 9]), "target.id = source.id")
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
-        pv.iceberg.optimize(table, rewrite_all=True)
+        pv.open(table).optimize(rewrite_all=True)
         after = row_ids(table)
         assert {k: after[k][0] for k in (0, 1, 2, 3, 4)} == {k: before[k][0] for k in (0, 1, 2, 3, 4)}
         assert after[9][0] > max(number for number, _ in before.values())
@@ -283,11 +283,11 @@ def test_changes_of_large_tables_read_metrics_again(tmp_path: Path, monkeypatch:
     for limit in (10_000, 0):
         monkeypatch.setattr(changeable, "METRICS_IN_MEMORY", limit)
         table = tmp_path / str(limit)
-        pv.iceberg.write(table, events(range(3)))
+        pv.write(table, events(range(3)), format="iceberg")
         for start in range(3, 30, 3):
-            pv.iceberg.append(table, events(range(start, start + 3)))
-        deleted = pv.iceberg.delete(table, "id = 4 AND v:n::int < 100")
-        merge = pv.iceberg.merge(table, events([1, 10, 40]), "target.id = source.id")
+            pv.open(table).append(events(range(start, start + 3)))
+        deleted = pv.open(table).delete("id = 4 AND v:n::int < 100")
+        merge = pv.open(table).merge(events([1, 10, 40]), "target.id = source.id")
         merged = merge.when_matched_update_all().when_not_matched_insert_all().execute()
         results.append((deleted.files_opened, merged.files_opened, merged.rows_updated, sorted(row_ids(table))))
     assert results[0] == results[1]
@@ -295,66 +295,66 @@ def test_changes_of_large_tables_read_metrics_again(tmp_path: Path, monkeypatch:
 
 
 def row_ids(table: Path) -> dict[int, tuple[int, int]]:
-    rows = pv.iceberg.read_table(table, ["id", "_row_id", "_last_updated_sequence_number"]).to_pylist()
+    rows = pv.open(table).to_arrow(["id", "_row_id", "_last_updated_sequence_number"]).to_pylist()
     return {row["id"]: (row["_row_id"], row["_last_updated_sequence_number"]) for row in rows}
 
 
 def test_time_travel_by_time_branch_and_tag(tmp_path: Path) -> None:
-    pv.iceberg.write(tmp_path, events([1]))
-    when = pv.iceberg.history(tmp_path)[0]["timestamp"]
-    assert ids(tmp_path, timestamp=when) == [1]
-    pv.iceberg.branch(tmp_path, "audit")
-    pv.iceberg.append(tmp_path, events([2]), branch="audit")
-    pv.iceberg.tag(tmp_path, "one")
-    pv.iceberg.append(tmp_path, events([3]))
+    pv.write(tmp_path, events([1]), format="iceberg")
+    when = pv.open(tmp_path).history()[0]["timestamp"]
+    assert ids(tmp_path, at=when) == [1]
+    pv.open(tmp_path).branch("audit")
+    pv.open(tmp_path, branch="audit").append(events([2]))
+    pv.open(tmp_path).tag("one")
+    pv.open(tmp_path).append(events([3]))
     assert ids(tmp_path) == [1, 3]
     assert ids(tmp_path, branch="audit") == [1, 2]
     assert ids(tmp_path, tag="one") == [1]
-    assert ids(tmp_path, timestamp=when) in ([1], [1, 3])
-    assert pv.iceberg.delete(tmp_path, "id = 1", branch="audit").rows_deleted == 1
+    assert ids(tmp_path, at=when) in ([1], [1, 3])
+    assert pv.open(tmp_path, branch="audit").delete("id = 1").rows_deleted == 1
     assert (ids(tmp_path), ids(tmp_path, branch="audit")) == ([1, 3], [2])
-    for options in ({"snapshot_id": 5}, {"tag": "two"}, {"branch": "one"}, {"timestamp": 5}):
+    for options in ({"version": 5}, {"tag": "two"}, {"branch": "one"}, {"at": 5}):
         with pytest.raises(IcebergError) as caught:
-            pv.iceberg.read_table(tmp_path, **options)  # type: ignore[arg-type]
+            pv.open(tmp_path, **options).to_arrow()  # type: ignore[arg-type]
         assert caught.value.reason == "unknown-snapshot"
 
 
 def test_files_of_other_tables_are_kept(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        pv.iceberg.write(tmp_path / name, {"k": [1, 2]}, properties={"write.data.path": f"{tmp_path}/shared"})
-    pv.iceberg.write(tmp_path / "a" / "data" / "below", {"k": [1, 2]})
+        pv.write(tmp_path / name, {"k": [1, 2]}, format="iceberg", properties={"write.data.path": f"{tmp_path}/shared"})
+    pv.write(tmp_path / "a" / "data" / "below", {"k": [1, 2]}, format="iceberg")
     for path in tmp_path.rglob("*"):
         os.utime(path, (0, 0))
-    assert pv.iceberg.remove_orphan_files(tmp_path / "a", older_than="2999-01-01") == []
-    pv.iceberg.erase(tmp_path / "a", "k = 1")
+    assert pv.open(tmp_path / "a").remove_orphan_files(older_than="2999-01-01") == []
+    pv.open(tmp_path / "a").erase("k = 1")
     for name in ("b", "a/data/below"):
-        assert pv.iceberg.read_table(tmp_path / name).to_pydict() == {"k": [1, 2]}
+        assert pv.open(tmp_path / name).to_arrow().to_pydict() == {"k": [1, 2]}
 
 
 def test_a_branch_keeps_its_retention_when_it_is_moved_forward(tmp_path: Path) -> None:
-    pv.iceberg.write(tmp_path, {"n": [1]})
-    pv.iceberg.branch(tmp_path, "audit", min_snapshots_to_keep=3, max_snapshot_age_ms=10**9, max_age_ms=10**10)
-    pv.iceberg.append(tmp_path, {"n": [2]})
-    pv.iceberg.fast_forward(tmp_path, "audit", "main")
-    metadata = pv.iceberg.snapshot(tmp_path).metadata
+    pv.write(tmp_path, {"n": [1]}, format="iceberg")
+    pv.open(tmp_path).branch("audit", min_snapshots_to_keep=3, max_snapshot_age_ms=10**9, max_age_ms=10**10)
+    pv.open(tmp_path).append({"n": [2]})
+    pv.open(tmp_path).fast_forward("audit", "main")
+    metadata = pv.open(tmp_path).snapshot.metadata
     moved = metadata.references["audit"]
     assert moved.snapshot_id == metadata.current_snapshot_id
     assert (moved.min_snapshots_to_keep, moved.max_snapshot_age_ms, moved.max_ref_age_ms) == (3, 10**9, 10**10)
 
 
 def test_expired_snapshots_take_their_files_along(tmp_path: Path) -> None:
-    pv.iceberg.write(tmp_path, events(range(5)))
-    pv.iceberg.tag(tmp_path, "kept")
-    pv.iceberg.overwrite(tmp_path, events([7]))
-    pv.iceberg.overwrite(tmp_path, events([8]))
+    pv.write(tmp_path, events(range(5)), format="iceberg")
+    pv.open(tmp_path).tag("kept")
+    pv.open(tmp_path).overwrite(events([7]))
+    pv.open(tmp_path).overwrite(events([8]))
     before = len(list((tmp_path / "data").rglob("*.parquet")))
-    assert len(pv.iceberg.expire_snapshots(tmp_path, older_than="2999-01-01").snapshots) == 1
+    assert len(pv.open(tmp_path).expire_snapshots(older_than="2999-01-01").snapshots) == 1
     assert len(list((tmp_path / "data").rglob("*.parquet"))) == before - 1
     assert (ids(tmp_path), ids(tmp_path, tag="kept")) == ([8], [0, 1, 2, 3, 4])
-    assert pv.iceberg.remove_orphan_files(tmp_path, older_than="2999-01-01") == []
-    pv.iceberg.set_properties(tmp_path, {"gc.enabled": "false"})
+    assert pv.open(tmp_path).remove_orphan_files(older_than="2999-01-01") == []
+    pv.open(tmp_path).set_properties({"gc.enabled": "false"})
     with pytest.raises(IcebergError):
-        pv.iceberg.expire_snapshots(tmp_path, older_than="2999-01-01")
+        pv.open(tmp_path).expire_snapshots(older_than="2999-01-01")
 
 
 # ---- what is refused
@@ -375,7 +375,7 @@ def test_expired_snapshots_take_their_files_along(tmp_path: Path) -> None:
 )
 def test_properties_that_cannot_be_acted_on_are_refused_by_name(tmp_path: Path, properties: dict[str, Any]) -> None:
     with pytest.raises(TableError) as caught:
-        pv.iceberg.write(tmp_path, events([1]), properties=properties)
+        pv.write(tmp_path, events([1]), format="iceberg", properties=properties)
     assert next(iter(properties)) in str(caught.value)
     assert not list(tmp_path.rglob("*.parquet"))
 
@@ -386,8 +386,8 @@ def test_metrics_modes_are_followed(tmp_path: Path) -> None:
         "write.metadata.metrics.column.k": "truncate(1)",
         "write.metadata.metrics.column.id": "none",
     }
-    pv.iceberg.write(tmp_path, {**events(range(3)), "x": [1, 2, None]}, properties=properties)
-    (file,) = plan_files(pv.iceberg.snapshot(tmp_path), metrics=True).files
+    pv.write(tmp_path, {**events(range(3)), "x": [1, 2, None]}, format="iceberg", properties=properties)
+    (file,) = plan_files(pv.open(tmp_path).snapshot, metrics=True).files
     assert (file.file.lower_bounds[2], file.file.upper_bounds[2]) == (b"k", b"l")
     assert set(file.file.lower_bounds) == {2, 3}  # a shredded Variant always has one
     assert file.file.null_value_counts == {2: 0, 3: 0, 4: 1}
@@ -403,41 +403,39 @@ def rewrite_metadata(table: Path, change: Callable[[dict[str, Any]], None]) -> N
 
 def test_files_outside_of_the_table_are_refused(tmp_path: Path) -> None:
     inside, outside = tmp_path / "t", tmp_path / "elsewhere"
-    pv.iceberg.write(outside, events([5]))
-    pv.iceberg.write(inside, events([1]))
-    (file,) = plan_files(pv.iceberg.snapshot(outside)).files
-    commit_snapshot(
-        pv.iceberg.snapshot(inside), SnapshotChange("append", added=(replace(file.file, first_row_id=None),))
-    )
-    for read in (pv.iceberg.read_table, lambda t, **o: pv.iceberg.extract(t, ["id"], **o)):
+    pv.write(outside, events([5]), format="iceberg")
+    pv.write(inside, events([1]), format="iceberg")
+    (file,) = plan_files(pv.open(outside).snapshot).files
+    commit_snapshot(pv.open(inside).snapshot, SnapshotChange("append", added=(replace(file.file, first_row_id=None),)))
+    for read in ((lambda path: pv.open(path).to_arrow()), lambda t, **o: pv.open(t, **o).scan(["id"]).to_arrow()):
         with pytest.raises(IcebergError) as caught:
             read(inside)
         assert caught.value.reason == "outside-table"
     assert ids(inside, allow_outside=True) == [1, 5]
     dotted = replace(file.file, path=f"file://{inside}/data/../../elsewhere/x.parquet", first_row_id=None)
-    commit_snapshot(pv.iceberg.snapshot(inside), SnapshotChange("append", added=(dotted,)))
+    commit_snapshot(pv.open(inside).snapshot, SnapshotChange("append", added=(dotted,)))
     with pytest.raises(IcebergError) as caught:
-        pv.iceberg.read_table(inside)
+        pv.open(inside).to_arrow()
     assert caught.value.reason == "outside-table"
     link = inside / "data" / "link.parquet"
     link.symlink_to(file.path.removeprefix("file://"))
-    pv.iceberg.write(tmp_path / "u", events([1]))
+    pv.write(tmp_path / "u", events([1]), format="iceberg")
     linked = tmp_path / "u" / "data" / "link.parquet"
     linked.symlink_to(file.path.removeprefix("file://"))
     entry = replace(file.file, path=f"file://{linked}", first_row_id=None)
-    commit_snapshot(pv.iceberg.snapshot(tmp_path / "u"), SnapshotChange("append", added=(entry,)))
+    commit_snapshot(pv.open(tmp_path / "u").snapshot, SnapshotChange("append", added=(entry,)))
     with pytest.raises(TableError):
-        pv.iceberg.read_table(tmp_path / "u")
+        pv.open(tmp_path / "u").to_arrow()
     rewrite_metadata(inside, lambda d: d["snapshots"][-1].update({"manifest-list": "file:///etc/passwd"}))
     with pytest.raises(IcebergError) as caught:
-        pv.iceberg.read_table(inside)
+        pv.open(inside).to_arrow()
     assert caught.value.reason == "outside-table"
 
 
 def test_damaged_files_are_errors_that_name_them(tmp_path: Path) -> None:
     chance = random.Random(7)
-    pv.iceberg.write(tmp_path / "t", events(range(20)))
-    pv.iceberg.delete(tmp_path / "t", "id % 2 = 0")
+    pv.write(tmp_path / "t", events(range(20)), format="iceberg")
+    pv.open(tmp_path / "t").delete("id % 2 = 0")
     files = [
         p for p in (tmp_path / "t").rglob("*") if p.is_file() and not p.name.endswith(("v1.metadata.json", ".text"))
     ]
@@ -452,7 +450,7 @@ def test_damaged_files_are_errors_that_name_them(tmp_path: Path) -> None:
                 del damaged[chance.randrange(len(damaged)) :]
             path.write_bytes(bytes(damaged))
             try:
-                pv.iceberg.read_table(tmp_path / "t")
+                pv.open(tmp_path / "t").to_arrow()
             except VariantError as error:
                 assert str(error)
         path.write_bytes(whole)
@@ -461,11 +459,11 @@ def test_damaged_files_are_errors_that_name_them(tmp_path: Path) -> None:
     assert read_footer(vector, "f")["blobs"][0]["type"] == "deletion-vector-v1"
     missing.write_bytes(vector[:4] + bytes(len(vector) - 4))
     with pytest.raises(IcebergError) as caught:
-        pv.iceberg.read_table(tmp_path / "t")
+        pv.open(tmp_path / "t").to_arrow()
     assert caught.value.reason == "bad-deletion-vector" and missing.name in str(caught.value)
     missing.unlink()
     with pytest.raises(IcebergError) as caught:
-        pv.iceberg.read_table(tmp_path / "t")
+        pv.open(tmp_path / "t").to_arrow()
     assert caught.value.reason == "missing-file"
 
 
@@ -473,11 +471,11 @@ def test_damaged_files_are_errors_that_name_them(tmp_path: Path) -> None:
 
 
 STEPS: dict[str, Callable[[str], Any]] = {
-    "append": lambda table: pv.iceberg.append(table, events([100, 101])),
-    "delete": lambda table: pv.iceberg.delete(table, "id < 3"),
-    "update": lambda table: pv.iceberg.update(table, {"k": "'u'"}, "id = 4"),
-    "optimize": lambda table: pv.iceberg.optimize(table, rewrite_all=True),
-    "expire": lambda table: pv.iceberg.expire_snapshots(table, older_than="2999-01-01"),
+    "append": lambda table: pv.open(table).append(events([100, 101])),
+    "delete": lambda table: pv.open(table).delete("id < 3"),
+    "update": lambda table: pv.open(table).update({"k": "'u'"}, "id = 4"),
+    "optimize": lambda table: pv.open(table).optimize(rewrite_all=True),
+    "expire": lambda table: pv.open(table).expire_snapshots(older_than="2999-01-01"),
 }
 
 
@@ -508,8 +506,8 @@ def in_a_child(step: str, table: Path, calls: int) -> int | None:
 
 
 def small_table(path: Path) -> Path:
-    pv.iceberg.write(path, events(range(6)))
-    pv.iceberg.append(path, events(range(6, 8)))
+    pv.write(path, events(range(6)), format="iceberg")
+    pv.open(path).append(events(range(6, 8)))
     return path
 
 
@@ -525,8 +523,8 @@ def test_a_kill_leaves_the_old_table_or_the_new_one(tmp_path: Path, step: str) -
         table = small_table(tmp_path / f"t{calls}")
         assert in_a_child(step, table, calls) == -signal.SIGKILL
         assert contents(table) in (old, new), calls
-        assert pv.iceberg.append(table, events([500])).committed
+        assert pv.open(table).append(events([500])).committed
 
 
 def contents(table: Path) -> list[str]:
-    return sorted(map(repr, pv.iceberg.read_table(table, ["id", "k"]).to_pylist()))
+    return sorted(map(repr, pv.open(table).to_arrow(["id", "k"]).to_pylist()))

@@ -62,7 +62,7 @@ def test_bad_rows_are_quarantined_with_the_rule_and_the_others_are_written(tmp_p
     assert {line: record for line, record in records.items() if line <= 200} == expected
     messages = {record["line"]: record["message"] for record in _quarantined(result)}
     assert messages[4] == "$.id min: expected at least 0, found -1"
-    values = pv.parquet.read(tmp_path / "out").to_pylist()
+    values = pv.open(tmp_path / "out").read().to_pylist()
     assert len(values) == 197 and {row["tag"] for row in values} == {"a"}
     assert result.to_dict()["contract"]["violations"][0]["path"] == "$.id"
 

@@ -22,7 +22,7 @@ def test_efforts_order_the_sizes(tmp_path, capsys):
         assert main(["ingest", str(source), str(tmp_path / f"cli-{effort}.parquet"), "--effort", effort]) == 0
         assert (tmp_path / f"cli-{effort}.parquet").stat().st_size == result.bytes_written
         assert pq.read_metadata(tmp_path / f"{effort}.parquet").num_rows == len(lines)
-        pv.parquet.write(tmp_path / "b.parquet", pv.parse_json(lines), schema="infer", effort=effort, mode="overwrite")
+        pv.write(tmp_path / "b.parquet", pv.parse_json(lines), schema="infer", effort=effort, mode="overwrite")
     assert sizes["small"] < sizes["balanced"] <= sizes["fast"]
     # Several tasks choose the encodings before they start.
     parts = pv.ingest(source, tmp_path / "parts", effort="small", split_bytes=400_000)
@@ -34,7 +34,7 @@ def test_small_is_not_larger_where_high_levels_of_zstd_are(tmp_path):
     words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(3, 10))) for _ in range(3000)]
 
     def size(array, **options):
-        return pv.parquet.write(tmp_path / "a.parquet", array, schema="t string", mode="overwrite", **options).bytes
+        return pv.write(tmp_path / "a.parquet", array, schema="t string", mode="overwrite", **options).bytes
 
     for texts in (
         ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz ", k=60)) for _ in range(3000)],
@@ -53,5 +53,5 @@ def test_efforts_that_contradict_other_options_are_refused(tmp_path):
         ({"effort": "small", "compression": "gzip"}, "compression='gzip'"),
     ):
         with pytest.raises(pv.VariantFileError, match=match) as refused:
-            pv.parquet.write(tmp_path / "a.parquet", array, **options)
+            pv.write(tmp_path / "a.parquet", array, **options)
         assert refused.value.reason == "bad-option"

@@ -110,7 +110,7 @@ def test_documents_that_are_not_json_are_refused_inside_and_outside_the_rows(
 def test_elements_before_a_fault_are_kept_and_bad_elements_counted(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"items": [1, tru, 3], "n": 2} {"items": [4')
     result = pv.ingest(tmp_path / "a.json", tmp_path / "out", root="$.items[*]", on_error="quarantine")
-    assert pv.parquet.read(tmp_path / "out").to_pylist() == [1, 3]
+    assert pv.open(tmp_path / "out").read().to_pylist() == [1, 3]
     assert result.bad_records == 2
 
 
@@ -132,7 +132,7 @@ def test_what_is_cut_off_is_a_null_row_like_any_bad_line(
     assert pv.read_json(tmp_path / "a.json", on_error="null", **options).to_pylist() == rows
     result = pv.ingest(tmp_path / "a.json", tmp_path / "out", on_error="null", **options)
     assert (result.rows, result.bad_records) == (len(rows), 0)
-    assert pv.parquet.read(tmp_path / "out").to_pylist() == rows
+    assert pv.open(tmp_path / "out").read().to_pylist() == rows
 
 
 @pytest.mark.parametrize("block", [1 << 20, 7])
@@ -152,7 +152,7 @@ def test_what_stands_before_a_fault_is_kept(
     (tmp_path / "a.json").write_text(text + " " * 20)
     result = pv.ingest(tmp_path / "a.json", tmp_path / "out", on_error="quarantine", **options)
     assert (result.rows, result.bad_records) == (3, 1)
-    assert pv.parquet.read(tmp_path / "out").to_pylist() == [1, 2, 3]
+    assert pv.open(tmp_path / "out").read().to_pylist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_csv_row_that_cannot_be_takes_no_other_with_it(tmp_path: Path) -> None
     (tmp_path / "a.csv").write_bytes(b'a,b\n1,\xff\n2\n\n3,x\n\xfe\n4,"y\n5,z\n')
     result = pv.ingest(tmp_path / "a.csv", tmp_path / "out", input_format="csv", on_error="quarantine")
     assert (result.rows, result.bad_records) == (1, 4)
-    assert pv.parquet.read(tmp_path / "out").to_pylist() == [{"a": 3, "b": "x"}]
+    assert pv.open(tmp_path / "out").read().to_pylist() == [{"a": 3, "b": "x"}]
     (file,) = Path(result.bad_records_path or "").iterdir()
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert [(record["line"], record["reason"], record["text"]) for record in records] == [
@@ -282,7 +282,7 @@ def test_sql_and_ingests_read_csv_alike(
         return
     assert pv.sql("SELECT * FROM t", t=file).to_arrow().to_pylist() == rows
     pv.ingest(file, tmp_path / "out")
-    assert pv.parquet.read(tmp_path / "out").to_pylist() == rows
+    assert pv.open(tmp_path / "out").read().to_pylist() == rows
 
 
 @pytest.mark.parametrize(

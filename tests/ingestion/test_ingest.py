@@ -17,7 +17,7 @@ from parquet_variant.ingestion.task import profile_splits
 
 
 def rows_of(dest: Path, column: str = "v") -> list[object]:
-    return [json.loads(text) for text in pv.to_json(pv.parquet.read(dest, column)).to_pylist()]
+    return [json.loads(text) for text in pv.to_json(pv.open(dest).read(column)).to_pylist()]
 
 
 def left_behind(directory: Path) -> list[str]:
@@ -37,7 +37,7 @@ def test_the_sample_comes_back_row_by_row(tmp_path: Path, usgs_sample: Path) -> 
 
 def test_the_shredded_sample_is_smaller_than_the_unshredded_one(tmp_path: Path, usgs_sample: Path) -> None:
     shredded = pv.ingest(usgs_sample, tmp_path / "shredded")
-    (unshredded,) = pv.parquet.rewrite(tmp_path / "shredded", tmp_path / "plain", layout="unshredded")
+    (unshredded,) = pv.open(tmp_path / "shredded").rewrite(tmp_path / "plain", layout="unshredded")
     assert shredded.bytes_written < 0.95 * unshredded.bytes
 
 

@@ -23,8 +23,8 @@ def _write(path: Path, kind: str, table: pa.Table = TABLE) -> Path:
     elif kind == "vortex":
         pytest.importorskip("vortex", reason="vortex-data is not installed").io.write(table, str(path))
     elif kind == "delta":
-        pv.delta.write(path, table.slice(0, 2))
-        pv.delta.write(path, table.slice(2), mode="append")
+        pv.write(path, table.slice(0, 2), format="delta")
+        pv.write(path, table.slice(2), format="delta", mode="append")
     elif kind == "csv":
         with path.open("w", newline="") as file:
             rows = (row.values() for row in table.to_pylist())
@@ -37,7 +37,7 @@ def _write(path: Path, kind: str, table: pa.Table = TABLE) -> Path:
 
 
 def _rows(dest: Path, column: str = "payload") -> list[object]:
-    table = pv.parquet.read_table(dest)
+    table = pv.open(dest).to_arrow()
     values = pv.VariantArray.from_arrow(table.column(column)).to_pylist()
     return sorted(zip(table.column("id").to_pylist(), values, strict=True))
 
@@ -47,7 +47,7 @@ def test_a_column_of_every_kind_of_table(tmp_path: Path, kind: str) -> None:
     source = _write(tmp_path / f"a.{kind}", kind)
     result = pv.ingest(source, tmp_path / "out", json_column="payload", on_error="null", split_bytes=400)
     assert (result.rows, result.bad_records) == (5, 0)
-    table = pv.parquet.read_table(tmp_path / "out")
+    table = pv.open(tmp_path / "out").to_arrow()
     assert table.column_names == ["id", "payload", "ts"]
     ids = ["1", "2", "3", "4", "5"] if kind == "csv" else [1, 2, 3, 4, 5]  # CSV says no types
     assert _rows(tmp_path / "out") == list(zip(ids, EXPECTED, strict=True))
@@ -58,7 +58,7 @@ def test_bad_lines_next_to_texts_that_a_writer_had_as_views(tmp_path: Path) -> N
     pq.write_table(TABLE.append_column("text", pa.array(list("abcde"), pa.string_view())), tmp_path / "a.parquet")
     result = pv.ingest(tmp_path / "a.parquet", tmp_path / "out", json_column="payload", on_error="quarantine")
     assert (result.rows, result.bad_records) == (4, 1)
-    assert pv.parquet.read_table(tmp_path / "out")["text"].to_pylist() == ["a", "b", "d", "e"]
+    assert pv.open(tmp_path / "out").to_arrow()["text"].to_pylist() == ["a", "b", "d", "e"]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "vortex"])
@@ -69,14 +69,14 @@ def test_a_field_of_a_struct_becomes_a_column_next_to_it(tmp_path: Path, kind: s
     table = TABLE.drop_columns(["payload"]).append_column("o", outer).append_column("last", TABLE["id"])
     source = _write(tmp_path / f"a.{kind}", kind, table)
     pv.ingest(source, tmp_path / "out", json_column="o.s.doc", on_error="null")
-    read = pv.parquet.read_table(tmp_path / "out")
+    read = pv.open(tmp_path / "out").to_arrow()
     assert read.column_names == ["id", "ts", "o", "o.s.doc", "last"]
     assert _rows(tmp_path / "out", "o.s.doc") == list(zip(range(1, 6), [*EXPECTED[:4], None], strict=True))
     expected = [{"s": {"k": key}, "n": n} for n, key in enumerate("abcd", 1)]
     assert read["o"].to_pylist() == [*expected, None]
     only = _write(tmp_path / "only.parquet", "parquet", pa.table({"id": [1], "o": [{"s": {"doc": "[2]"}}]}))
     pv.ingest(only, tmp_path / "only", json_column="o.s.doc")
-    assert pv.parquet.read_table(tmp_path / "only").column_names == ["id", "o.s.doc"]
+    assert pv.open(tmp_path / "only").to_arrow().column_names == ["id", "o.s.doc"]
     for column in ("o.s.nope", "o.s", "o.n.doc"):
         with pytest.raises(pv.VariantError) as caught:
             pv.ingest(source, tmp_path / "other", json_column=column)
@@ -91,7 +91,7 @@ def test_data_frames(tmp_path: Path) -> None:
     options = {"json_column": "payload", "on_error": "null", "partition_by": "k=$.a:string", "format": "delta"}
     pv.ingest(TABLE, tmp_path / "d", **options)
     pv.ingest(TABLE, tmp_path / "d", mode="append", **options)
-    assert sorted(pv.delta.read_table(tmp_path / "d")["id"].to_pylist()) == sorted([1, 2, 3, 4, 5] * 2)
+    assert sorted(pv.open(tmp_path / "d").to_arrow()["id"].to_pylist()) == sorted([1, 2, 3, 4, 5] * 2)
     with pytest.raises(pv.VariantError, match="json_column="):
         pv.ingest(TABLE, tmp_path / "x")
 
@@ -146,5 +146,5 @@ def test_a_large_column_is_sampled_and_read_in_parts(tmp_path: Path) -> None:
     )
     assert result.inference is not None
     assert 0 < result.inference.rows < 50_000
-    found = pv.parquet.extract(tmp_path / "out", {"n": ("$.n", "bigint")}, column="payload")
+    found = pv.open(tmp_path / "out").scan({"n": ("$.n", "bigint")}, column="payload").to_arrow()
     assert sorted(found["n"].to_pylist()) == list(range(150_000))

@@ -66,7 +66,7 @@ def test_single_values_that_the_sample_does_not_show_are_counted(tmp_path: Path)
     result = pv.ingest(_lines(tmp_path / "b.ndjson", rows), table, mode="append")
     counts = [hint.partition(" do")[0].partition(" does")[0] for hint in result.hints]
     assert counts == ["1 string and 1 object at $.a.n", "1 string and 1 array at $.b[*]", "1 string at $.ok"]
-    found = pv.parquet.read(table).to_pylist()
+    found = pv.open(table).read().to_pylist()
     assert len(found) == 100 and all(row in found for row in rows)
 
 

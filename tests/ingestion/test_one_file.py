@@ -35,7 +35,7 @@ def test_one_file_has_all_rows_in_order(source: Path, tmp_path: Path, split_byte
     result = pv.ingest(source, dest, one_file=True, split_bytes=split_bytes)
     assert (result.files, result.rows) == (("q.parquet",), 1000)
     assert pq.read_metadata(dest).num_rows == 1000
-    assert pv.to_python(pv.parquet.read(dest)) == [{"n": n} for n in range(1000)]
+    assert pv.to_python(pv.open(dest).read()) == [{"n": n} for n in range(1000)]
     assert names(dest.parent) == ["q.parquet"]
 
 
@@ -48,7 +48,7 @@ def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(source: Path, tm
     pv.ingest(source, dest, one_file=True, mode="ignore")
     assert dest.read_bytes() == b"mine"
     pv.ingest(source, dest, one_file=True, mode="overwrite")
-    assert len(pv.parquet.read(dest)) == 1000
+    assert len(pv.open(dest).read()) == 1000
 
 
 def test_bad_lines_lie_next_to_the_file_or_end_the_job(source: Path, tmp_path: Path) -> None:

@@ -50,10 +50,7 @@ def test_rows_are_where_their_paths_say_and_come_back_with_typed_columns(source,
     dest = tmp_path / "table"
     result = pv.ingest(source, dest, format=format, partition_by=by)
     assert result.rows == len(_ROWS)
-    scan = (pv.parquet.scan if format == "parquet" else pv.delta.scan)(
-        str(dest), {"day": "day", "kind": "kind", "n": "$.n:int"}
-    )
-    table = scan.to_table()
+    table = pv.open(str(dest)).scan({"day": "day", "kind": "kind", "n": "$.n:int"}).to_arrow()
     assert table.schema.field("day").type == pa.date32()
     assert _found(table.to_pylist()) == _expected()
     assert {str(Path(file).parent) for file in result.files} == {
@@ -65,10 +62,10 @@ def test_rows_are_where_their_paths_say_and_come_back_with_typed_columns(source,
 def test_whole_rows_have_the_columns_and_so_has_sql(source, tmp_path):
     dest = tmp_path / "table"
     pv.ingest(source, dest, partition_by=_BY)
-    table = pv.parquet.read_table(dest)
+    table = pv.open(dest).to_arrow()
     assert table.column_names == ["v", "day", "kind"]
-    assert pv.parquet.read_table(dest, ["kind", "v"]).column_names == ["kind", "v"]
-    assert len(pv.parquet.read(dest)) == len(_ROWS)
+    assert pv.open(dest).to_arrow(["kind", "v"]).column_names == ["kind", "v"]
+    assert len(pv.open(dest).read()) == len(_ROWS)
     counted = pv.sql("SELECT day, count(*) AS n FROM t WHERE kind = 'a' GROUP BY day ORDER BY day NULLS LAST", t=dest)
     assert pa.table(counted).to_pylist() == [
         {"day": date(2026, 1, 1), "n": 1}, {"day": date(2026, 1, 2), "n": 1}, {"day": None, "n": 1},
@@ -102,13 +99,13 @@ def test_a_filter_opens_only_the_partitions_that_it_allows(source, tmp_path, whe
 
     dest = tmp_path / "table"
     pv.ingest(source, dest, partition_by=_BY)
-    query = pv.parquet.scan(dest, {"n": "$.n:int", "day": "day"}, where)
+    query = pv.open(dest).scan({"n": "$.n:int", "day": "day"}, where)
     opened = []
     monkeypatch.setattr(scanning, "open_file", lambda each, real=scanning.open_file: opened.append(each) or real(each))
-    assert sorted(query.to_table().column("n").to_pylist()) == numbers
+    assert sorted(query.to_arrow().column("n").to_pylist()) == numbers
     # A filter on what is in the files may open more, never fewer.
     assert len({item.path for item in opened}) <= files
-    everything = pv.parquet.scan(dest, {"n": "$.n:int", "day": "day"}, where, skipping=False).to_table()
+    everything = pv.open(dest).scan({"n": "$.n:int", "day": "day"}, where, skipping=False).to_arrow()
     assert sorted(everything.column("n").to_pylist()) == numbers
 
 
@@ -118,7 +115,7 @@ def test_more_partitions_than_files_that_may_be_open(tmp_path, monkeypatch):
     source.write_text("".join(json.dumps({"k": number % 10, "n": number}) + "\n" for number in range(100)))
     result = pv.ingest(source, tmp_path / "out", partition_by="k=$.k:int", threads=1)
     assert result.rows == 100
-    table = pv.parquet.scan(tmp_path / "out", {"k": "k", "n": "$.n:int"}).to_table()
+    table = pv.open(tmp_path / "out").scan({"k": "k", "n": "$.n:int"}).to_arrow()
     assert sorted(table.column("n").to_pylist()) == list(range(100))
     assert all(row["k"] == row["n"] % 10 for row in table.to_pylist())
 
@@ -130,17 +127,17 @@ def test_an_overwrite_removes_partitions_that_are_gone(source, tmp_path):
     one = tmp_path / "one.ndjson"
     one.write_text('{"ts": "2026-03-01T00:00:00", "n": 9, "kind": null}\n')
     pv.ingest(one, dest, partition_by=_BY, mode="overwrite")
-    assert pv.parquet.scan(dest, {"day": "day"}).to_table().to_pylist() == [{"day": date(2026, 3, 1)}]
+    assert pv.open(dest).scan({"day": "day"}).to_arrow().to_pylist() == [{"day": date(2026, 3, 1)}]
 
 
 def test_optimize_and_rewrite_keep_the_partitions_and_put_no_column_into_files(source, tmp_path):
     dest = tmp_path / "table"
     for mode in ("error", "append"):
         pv.ingest(source, dest, partition_by=_BY, mode=mode)
-    pv.parquet.optimize(dest)
-    pv.parquet.rewrite(dest, tmp_path / "copy", layout="unshredded")
+    pv.open(dest).optimize()
+    pv.open(dest).rewrite(tmp_path / "copy", layout="unshredded")
     for place in (dest, tmp_path / "copy"):
-        found = pv.parquet.scan(place, {"day": "day", "kind": "kind", "n": "$.n:int"}).to_table().to_pylist()
+        found = pv.open(place).scan({"day": "day", "kind": "kind", "n": "$.n:int"}).to_arrow().to_pylist()
         assert _found(found) == sorted(_expected() * 2, key=lambda row: row[2])
         for file in place.rglob("*.parquet"):
             assert pa.parquet.read_schema(file).names == ["v"]
@@ -150,7 +147,7 @@ def test_a_delta_table_keeps_its_partition_columns(source, tmp_path):
     dest = tmp_path / "table"
     pv.ingest(source, dest, partition_by=_BY, format="delta")
     pv.ingest(source, dest, partition_by=_BY, mode="append", format="delta")
-    assert len(pv.delta.scan(dest, {"n": "$.n:int"}, "kind = 'a'").to_table()) == 6
+    assert len(pv.open(dest).scan({"n": "$.n:int"}, "kind = 'a'").to_arrow()) == 6
     with pytest.raises(pv.TableError, match="partition columns are day, kind, not other"):
         pv.ingest(source, dest, partition_by="other=$.n:int", mode="append", format="delta")
 
@@ -229,15 +226,15 @@ def test_declared_types_come_back(type_name, values, kind, mode, tmp_path):
     source.write_text("".join(json.dumps(row) + "\n" for row in (rows if mode == "overwrite" else rows[1:])))
     pv.ingest(source, dest, partition_by=f"k=$.k:{type_name}" if mode == "overwrite" else (), mode=mode)
     for read in (dest, f"{dest}/k=*/*.parquet", f"{dest}/k=*"):
-        table = pv.parquet.extract(read, {"k": "k", "n": "$.n:int"})
+        table = pv.open(read).scan({"k": "k", "n": "$.n:int"}).to_arrow()
         assert table.schema.field("k").type == kind
         assert dict(zip(table["n"].to_pylist(), table["k"].to_pylist(), strict=True)) == dict(enumerate(values))
-    assert pv.parquet.read_table(dest).schema.field("k").type == kind
+    assert pv.open(dest).to_arrow().schema.field("k").type == kind
     literal = f"DATE '{keys[1]}'" if kind == pa.date32() else f"'{keys[1]}'" if kind == pa.string() else values[1]
     found = pv.sql(f"SELECT count(*) AS n FROM '{dest}' WHERE k = {literal}").to_pylist()
     assert found == [{"n": values.count(values[1])}]
-    pv.parquet.optimize(dest)
-    assert pv.parquet.read_table(dest).schema.field("k").type == kind
+    pv.open(dest).optimize()
+    assert pv.open(dest).to_arrow().schema.field("k").type == kind
 
 
 def test_an_overwrite_declares_its_own_types_and_values_of_another_type_are_inferred(tmp_path):
@@ -245,22 +242,22 @@ def test_an_overwrite_declares_its_own_types_and_values_of_another_type_are_infe
     source.write_text('{"k": "01"}\n')
     pv.ingest(source, dest, partition_by="k=$.k:string")
     pv.ingest(source, dest, partition_by="k=$.k", mode="overwrite")
-    assert pv.parquet.read_table(dest)["k"].to_pylist() == [1]
+    assert pv.open(dest).to_arrow()["k"].to_pylist() == [1]
     source.write_text('{"k": true}\n')
     pv.ingest(source, dest, partition_by="k=$.k:boolean", mode="overwrite")
-    assert pv.parquet.read_table(dest)["k"].to_pylist() == [True]
-    pv.parquet.write(dest / "k=maybe" / "a.parquet", pv.from_python([1]))
-    assert sorted(pv.parquet.read_table(dest)["k"].to_pylist()) == ["maybe", "true"]
+    assert pv.open(dest).to_arrow()["k"].to_pylist() == [True]
+    pv.write(dest / "k=maybe" / "a.parquet", pv.from_python([1]))
+    assert sorted(pv.open(dest).to_arrow()["k"].to_pylist()) == ["maybe", "true"]
     (dest / "_partition_types.json").write_text('{"k": "nonsense"}')
     with pytest.raises(pv.VariantFileError, match="types of partition columns"):
-        pv.parquet.read_table(dest)
+        pv.open(dest).to_arrow()
 
 
 def test_files_outside_of_a_partition_are_null_there(tmp_path):
     for place in ("", "k=1/", "k=1/l=x/"):
         (tmp_path / place).mkdir(exist_ok=True)
-        pv.parquet.write(tmp_path / f"{place}a.parquet", pv.from_python([place]))
-    found = pv.parquet.scan(tmp_path, {"k": "k", "l": "l", "v": "$:string"}).to_table().to_pylist()
+        pv.write(tmp_path / f"{place}a.parquet", pv.from_python([place]))
+    found = pv.open(tmp_path).scan({"k": "k", "l": "l", "v": "$:string"}).to_arrow().to_pylist()
     assert sorted(found, key=lambda row: row["v"]) == [
         {"k": None, "l": None, "v": ""}, {"k": 1, "l": None, "v": "k=1/"}, {"k": 1, "l": "x", "v": "k=1/l=x/"},
     ]  # fmt: skip
@@ -272,7 +269,7 @@ def test_names_with_every_kind_of_character_come_back(tmp_path):
     source = tmp_path / "rows.ndjson"
     source.write_text("".join(json.dumps({"k": name}) + "\n" for name in names))
     pv.ingest(source, tmp_path / "out", partition_by={"odd name/=": "$.k"})
-    found = pv.parquet.scan(tmp_path / "out", {"k": "odd name/=", "v": "$.k:string"}).to_table().to_pylist()
+    found = pv.open(tmp_path / "out").scan({"k": "odd name/=", "v": "$.k:string"}).to_arrow().to_pylist()
     assert sorted(row["k"] for row in found) == sorted(names)
     assert all(row["k"] == row["v"] for row in found)
 
@@ -331,18 +328,18 @@ def test_rows_appended_to_a_partitioned_directory_go_to_its_partitions(tmp_path:
         with pytest.raises(pv.VariantError) as caught:
             pv.ingest(tmp_path / source, dest, mode="append", **options)
         assert caught.value.reason == reason
-    assert pv.parquet.read(dest).to_pylist().count({"id": 4, "day": "2026-01-02"}) == 2
-    assert len(pv.parquet.read(dest)) == 18
+    assert pv.open(dest).read().to_pylist().count({"id": 4, "day": "2026-01-02"}) == 2
+    assert len(pv.open(dest).read()) == 18
 
 
 def test_tables_below_the_directory_are_kept(source, tmp_path):
     dest = tmp_path / "out"
     pv.ingest(source, dest)
-    pv.delta.write(dest / "delta", {"n": [1]})
-    pv.iceberg.write(dest / "iceberg", {"n": [2]})
-    rows = len(pv.parquet.read(dest))
-    pv.parquet.optimize(dest, reshred=True)
+    pv.write(dest / "delta", {"n": [1]}, format="delta")
+    pv.write(dest / "iceberg", {"n": [2]}, format="iceberg")
+    rows = len(pv.open(dest).read())
+    pv.open(dest).optimize(reshred=True)
     pv.ingest(source, dest, mode="overwrite")
-    assert len(pv.parquet.read(dest)) == rows
-    assert pv.delta.read_table(dest / "delta")["n"].to_pylist() == [1]
-    assert pv.iceberg.read_table(dest / "iceberg")["n"].to_pylist() == [2]
+    assert len(pv.open(dest).read()) == rows
+    assert pv.open(dest / "delta").to_arrow()["n"].to_pylist() == [1]
+    assert pv.open(dest / "iceberg").to_arrow()["n"].to_pylist() == [2]

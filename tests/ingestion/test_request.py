@@ -110,8 +110,8 @@ def test_every_front_door_makes_the_same_rows(source, tmp_path):
     }
     assert {result.rows for result in made.values()} == {2}
     rows = [{"a": 1, "b": "x"}, {"a": 2}]
-    assert pv.parquet.read(tmp_path / "p").to_pylist() == rows
-    assert pv.delta.read(tmp_path / "d").to_pylist() == pv.delta.read(tmp_path / "d2").to_pylist() == rows
+    assert pv.open(tmp_path / "p").read().to_pylist() == rows
+    assert pv.open(tmp_path / "d").read().to_pylist() == pv.open(tmp_path / "d2").read().to_pylist() == rows
 
 
 def test_a_table_without_the_column_is_refused_before_a_line_is_read(tmp_path):

@@ -49,8 +49,8 @@ def test_small_files_are_not_larger_than_unshredded_ones(name: str, rows: int, l
     unshredded = pv.ingest(source, tmp_path / "unshredded", format=layout, schema="variant")
     # Tasks cut the rows at other places than the comparison does, so the sizes are not exactly the compared ones.
     assert chosen.bytes_written <= unshredded.bytes_written * 1.01
-    read = pv.parquet.read if layout == "parquet" else pv.delta.read
-    assert pv.equals(read(tmp_path / "auto"), read(tmp_path / "unshredded")).to_pylist() == [True] * rows
+    auto, unshredded_rows = (pv.open(tmp_path / name).read() for name in ("auto", "unshredded"))
+    assert pv.equals(auto, unshredded_rows).to_pylist() == [True] * rows
 
 
 def test_the_schema_does_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_schema_does_not_depend_on_the_number_of_threads(tmp_path: Path) -> 
     # The threads of a small input write columns of one file.
     assert [len(result.files) for result in (*results, tasks)] == [1, 1, 2]
     assert results[0].schema == results[1].schema == tasks.schema
-    one, threaded = (pv.parquet.read(tmp_path / name) for name in ("1", "8"))
+    one, threaded = (pv.open(tmp_path / name).read() for name in ("1", "8"))
     assert pv.to_json(one).equals(pv.to_json(threaded))
 
 

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _numbers(dest: Path) -> list[int]:
-    return [row["n"] for row in pv.parquet.read(dest).to_pylist()]
+    return [row["n"] for row in pv.open(dest).read().to_pylist()]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -418,7 +418,7 @@ def test_a_truncated_text_of_a_sequence_does_not_affect_the_texts_after_it(tmp_p
         with pytest.raises(JsonError):
             pv.read_json(path)
         result = pv.ingest(path, tmp_path / "out", on_error="quarantine", mode="overwrite")
-        assert pv.parquet.read(tmp_path / "out").to_pylist() == [{"a": 2}]
+        assert pv.open(tmp_path / "out").read().to_pylist() == [{"a": 2}]
         assert result.bad_records >= 1
 
 
@@ -453,7 +453,7 @@ def test_pipes_are_sources_and_are_read_once(pipe: Path, tmp_path: Path) -> None
     directory = Path(tempfile.gettempdir())
     before = set(directory.glob("variant-*"))
     result = pv.ingest(pipe, tmp_path / "out")
-    assert (result.rows, pv.parquet.read(tmp_path / "out").to_pylist()) == (2, [{"a": 1}, {"a": 2}])
+    assert (result.rows, pv.open(tmp_path / "out").read().to_pylist()) == (2, [{"a": 1}, {"a": 2}])
     gc.collect()
     assert set(directory.glob("variant-*")) <= before
 

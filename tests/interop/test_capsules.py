@@ -285,22 +285,22 @@ def test_a_registered_extension_type_does_no_harm(tmp_path):
         assert isinstance(table.schema.field("v").type, Variant)
         assert pv.VariantArray.from_arrow(table).equals(array)
         # Never their type into pyarrow's Parquet writer: that would be a segmentation fault.
-        pv.parquet.write(path + "t.parquet", table, mode="overwrite")
-        found = pv.parquet.read(path + "t.parquet")
+        pv.write(path + "t.parquet", table, mode="overwrite")
+        found = pv.open(path + "t.parquet").read()
         assert pv.VariantArray.from_arrow(found).equals(array)
-        pv.parquet.write(path + "u.parquet", variant_table({{"v": array}}), mode="overwrite")
-        assert pv.parquet.read(path + "u.parquet").equals(array)
-        pv.parquet.write(path + "w.parquet", array, mode="overwrite")
-        rows = pv.parquet.read_table(path + "t.parquet")
+        pv.write(path + "u.parquet", variant_table({{"v": array}}), mode="overwrite")
+        assert pv.open(path + "u.parquet").read().equals(array)
+        pv.write(path + "w.parquet", array, mode="overwrite")
+        rows = pv.open(path + "t.parquet").to_arrow()
         assert pv.VariantArray.from_arrow(rows, column="v").equals(array)
         inside = pa.table({{"s": pa.StructArray.from_arrays([theirs], names=["v"]),
             "l": pa.ListArray.from_arrays([0, 1, 2, 3], theirs)}})
-        pv.parquet.write(path + "n.parquet", inside, mode="overwrite")
-        assert list(pv.parquet.read(path + "n.parquet", "s.v")) == list(array)
+        pv.write(path + "n.parquet", inside, mode="overwrite")
+        assert list(pv.open(path + "n.parquet").read("s.v")) == list(array)
         assert pv.get_variant_element(theirs, "$.a", "bigint").to_pylist() == [1, None, None]
     wrong = pa.ExtensionArray.from_storage(Variant(pa.int64()), pa.array([1]))
     try:
-        pv.parquet.write(path + "x.parquet", pa.table({{"v": wrong}}))
+        pv.write(path + "x.parquet", pa.table({{"v": wrong}}))
     except pv.SchemaError as error:
         assert error.reason == "not-a-variant"
     else:

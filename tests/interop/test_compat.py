@@ -24,13 +24,13 @@ def test_verdicts_of_engines_and_the_command_that_helps(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     pytest.importorskip("polars")
     file = tmp_path / "a.parquet"
-    pv.parquet.write(file, {"id": [1, 2], "v": pv.parse_json(['{"a": 1}', '{"a": 2.5}'])}, schema="a bigint")
+    pv.write(file, {"id": [1, 2], "v": pv.parse_json(['{"a": 1}', '{"a": 2.5}'])}, schema="a bigint")
     before = file.read_bytes()
     report = pv.compat(file, engines=["pyarrow", "duckdb", "polars"])
     assert _verdicts(report) == {"pyarrow": "struct", "duckdb": "equal", "polars": "refused"}
     polars = report.engines[2]
     assert f"variant rewrite {file} DEST --no-annotation" in polars.detail
-    pv.parquet.rewrite(file, tmp_path / "b.parquet", annotation=False)
+    pv.open(file).rewrite(tmp_path / "b.parquet", annotation=False)
     assert _verdicts(pv.compat(tmp_path / "b.parquet", engines=["polars"])) == {"polars": "struct"}
     assert file.read_bytes() == before
 
@@ -39,7 +39,7 @@ def test_a_key_that_duckdb_renames_is_found(tmp_path: Path, capsys: pytest.Captu
     pytest.importorskip("duckdb")
     file = tmp_path / "twins.parquet"
     twins = pv.parse_json(['{"xs": [{"n": 1, "N": 2}]}'] * 3)
-    pv.parquet.write(file, twins, schema="xs array<struct<n bigint, N bigint>>")
+    pv.write(file, twins, schema="xs array<struct<n bigint, N bigint>>")
     assert main(["compat", str(file), "--engine", "duckdb", "--engine", "chdb", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)["engines"]
     assert [set(entry) for entry in found] == [{"engine", "verdict", "detail"}] * 2
@@ -53,7 +53,7 @@ def test_a_key_that_duckdb_renames_is_found(tmp_path: Path, capsys: pytest.Captu
 def test_differences_are_found_in_variants_and_other_columns(tmp_path: Path) -> None:
     decimals = pa.array([Decimal("1.25"), Decimal("2.75")], pa.decimal128(12, 2))
     variants = pv.from_python([{"d": Decimal("1.25")}, None])
-    pv.parquet.write(tmp_path / "a.parquet", {"d": decimals, "v": variants}, schema="d decimal(12,2)")
+    pv.write(tmp_path / "a.parquet", {"d": decimals, "v": variants}, schema="d decimal(12,2)")
     with copy_of(tmp_path / "a.parquet") as subject:
         rows = subject.rows
         assert first_difference(subject, rows) is None
@@ -68,7 +68,7 @@ def test_differences_are_found_in_variants_and_other_columns(tmp_path: Path) -> 
 
 def test_tables_are_compared_and_invalid_input_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("deltalake")
-    pv.delta.write(tmp_path / "t", {"v": pv.parse_json(["1", "2"])})
+    pv.write(tmp_path / "t", {"v": pv.parse_json(["1", "2"])}, format="delta")
     report = pv.compat(tmp_path / "t", engines=["delta-rs"])
     assert _verdicts(report) == {"delta-rs": "refused"}
     with pytest.raises(pv.VariantError, match="unknown engine for delta data"):

@@ -132,31 +132,31 @@ def frames(events: pv.VariantArray) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["pandas", "polars", "columns", "arrow"])
 def test_data_frames_are_rows_everywhere(events: pv.VariantArray, kind: str, tmp_path: Path) -> None:
     rows = frames(events)[kind]
-    pv.parquet.write(tmp_path / "a.parquet", rows)
-    assert pv.parquet.read(tmp_path / "a.parquet").equals(events)
-    assert pv.parquet.read_table(tmp_path / "a.parquet")["id"].to_pylist() == [0, 1, 2, 3, 4]
-    pv.delta.write(str(tmp_path / "delta"), rows)
-    pv.delta.append(str(tmp_path / "delta"), rows)
-    assert len(pv.delta.read(str(tmp_path / "delta"))) == 10
+    pv.write(tmp_path / "a.parquet", rows)
+    assert pv.open(tmp_path / "a.parquet").read().equals(events)
+    assert pv.open(tmp_path / "a.parquet").to_arrow()["id"].to_pylist() == [0, 1, 2, 3, 4]
+    pv.write(str(tmp_path / "delta"), rows, format="delta")
+    pv.open(str(tmp_path / "delta")).append(rows)
+    assert len(pv.open(str(tmp_path / "delta")).read()) == 10
 
 
 def test_a_relation_of_duckdb_is_rows(tmp_path: Path) -> None:
     relation = duckdb.connect().sql("SELECT 1 AS id, {'a': 1}::VARIANT AS v")
-    pv.parquet.write(tmp_path / "a.parquet", relation)
-    assert pv.parquet.read(tmp_path / "a.parquet").to_pylist() == [{"a": 1}]
+    pv.write(tmp_path / "a.parquet", relation)
+    assert pv.open(tmp_path / "a.parquet").read().to_pylist() == [{"a": 1}]
 
 
 @pytest.mark.parametrize("data", [5, "text", [1, 2], {"a": object()}, {}, {"a": [1], "b": [1, 2]}])
 def test_what_is_no_rows_is_refused(data: Any, tmp_path: Path) -> None:
     with pytest.raises(pv.VariantError):
-        pv.parquet.write(tmp_path / "a.parquet", data)
+        pv.write(tmp_path / "a.parquet", data)
 
 
 def test_objects_of_a_frame_that_have_no_arrow_type_are_reported(tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     for column in ([1, "a"], [1j, 2j]):
         with pytest.raises(pv.SchemaError, match="Conversion failed for column o"):
-            pv.parquet.write(tmp_path / "a.parquet", pd.DataFrame({"o": column}))
+            pv.write(tmp_path / "a.parquet", pd.DataFrame({"o": column}))
 
 
 def test_json_files_are_read_into_an_array(tmp_path: Path) -> None:
@@ -184,11 +184,11 @@ def test_a_column_that_pyarrow_made_of_an_array_is_written_as_a_variant(
 ) -> None:
     """pyarrow keeps the storage of an array that it is given, and not the name of its type."""
     rows = pa.table({"id": range(len(events)), "v": events})
-    pv.parquet.write(tmp_path / "a.parquet", rows)
-    assert "annotated in 1" in str(pv.parquet.inspect(tmp_path / "a.parquet"))
-    pv.delta.write(tmp_path / "delta", rows)
-    pv.delta.append(tmp_path / "delta", [rows, rows.to_batches()[0]])
-    pv.vortex.write(tmp_path / "a.vortex", rows)
+    pv.write(tmp_path / "a.parquet", rows)
+    assert "annotated in 1" in str(pv.open(tmp_path / "a.parquet").inspect())
+    pv.write(tmp_path / "delta", rows, format="delta")
+    pv.open(tmp_path / "delta").append([rows, rows.to_batches()[0]])
+    pv.write(tmp_path / "a.vortex", rows)
     for source, times in ((tmp_path / "a.parquet", 1), (tmp_path / "delta", 3), (tmp_path / "a.vortex", 1)):
         found = pv.sql("SELECT v:a::string AS a FROM t", t=source)
         assert found.to_arrow()["a"].to_pylist() == ["1", None, "q", None, None] * times

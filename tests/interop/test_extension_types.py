@@ -45,13 +45,13 @@ def _table() -> dict[str, Any]:
 
 def test_they_are_written_and_read(tmp_path: Path) -> None:
     file, table = tmp_path / "v.parquet", _table()
-    pv.parquet.write(file, table, schema="infer")
-    whole = pv.parquet.read_table(file)
+    pv.write(file, table, schema="infer")
+    whole = pv.open(file).to_arrow()
     assert whole["x"].type == Celsius() and whole["x"].to_pylist() == [1, 2, None]
-    found = pv.parquet.extract(file, {"x": "x", "xs": "xs", "ids": "ids"}, column="v")
+    found = pv.open(file).scan({"x": "x", "xs": "xs", "ids": "ids"}, column="v").to_arrow()
     assert found["x"].type == Celsius() and found["xs"].to_pylist() == [[1], [2], [None]]
-    assert pv.parquet.extract(file, {"ids": "ids", "a": "$.a:int"}, "a > 9", column="v").num_rows == 0
-    assert pv.parquet.extract(file, {"x": "x", "a": "$.a:int"}, "a > 1", column="v")["x"].to_pylist() == [2]
+    assert pv.open(file).scan({"ids": "ids", "a": "$.a:int"}, "a > 9", column="v").to_arrow().num_rows == 0
+    assert pv.open(file).scan({"x": "x", "a": "$.a:int"}, "a > 1", column="v").to_arrow()["x"].to_pylist() == [2]
     for _ in range(2):  # planned first, then from the cache
         answer = pv.sql(f"SELECT x, xs, ids, v:a::int AS a FROM '{file}' WHERE v:a::int > 1").to_arrow()
         assert answer["xs"].to_pylist() == [[2]]
@@ -71,4 +71,4 @@ def test_where_no_variant_can_be_made_of_them_is_an_error(tmp_path: Path) -> Non
     with pytest.raises(pv.SchemaError, match="not a shredded value type"):
         pv.to_json(storage)
     with pytest.raises(pv.VariantError, match="table formats do not have"):
-        pv.delta.write(tmp_path / "t", {"x": x, "v": v})
+        pv.write(tmp_path / "t", {"x": x, "v": v}, format="delta")

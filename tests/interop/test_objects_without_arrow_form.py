@@ -36,7 +36,7 @@ def test_columns_without_an_arrow_form_are_refused(function: Callable[[Any], Any
 def test_polars_objects_are_not_written_as_memory_addresses(tmp_path: Path) -> None:
     for data in (pl.DataFrame({"a": [1, 2], "o": OBJECTS}), {"o": OBJECTS}):
         with pytest.raises(pv.SchemaError, match="Python objects"):
-            pv.parquet.write(tmp_path / "o.parquet", data)
+            pv.write(tmp_path / "o.parquet", data)
     assert not list(tmp_path.iterdir())
 
 

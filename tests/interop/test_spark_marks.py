@@ -55,22 +55,22 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_marked_structs_are_variants_in_files(form: str, tmp_path: Path) -> None:
-    pv.parquet.write(tmp_path / "a.parquet", FORMS[form](marked_table()))
-    report = pv.parquet.inspect(tmp_path / "a.parquet")
+    pv.write(tmp_path / "a.parquet", FORMS[form](marked_table()))
+    report = pv.open(tmp_path / "a.parquet").inspect()
     assert [column.name for column in report.columns] == ["v", "s.v", "l", "m.value"]
-    assert pv.parquet.read(tmp_path / "a.parquet", "v").to_pylist() == VALUES
+    assert pv.open(tmp_path / "a.parquet").read("v").to_pylist() == VALUES
     rows = pv.sql(f"SELECT v:a::int AS x, s.v:a::int AS y FROM '{tmp_path}/a.parquet' ORDER BY id").to_pylist()
     assert rows == [{"x": 1, "y": 1}, {"x": None, "y": None}, {"x": None, "y": None}]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_marked_structs_are_variants_in_tables(form: str, tmp_path: Path) -> None:
-    pv.delta.write(tmp_path / "table", FORMS[form](marked_table()))
-    assert pv.delta.read(tmp_path / "table", "v").to_pylist() == VALUES
+    pv.write(tmp_path / "table", FORMS[form](marked_table()), format="delta")
+    assert pv.open(tmp_path / "table").read("v").to_pylist() == VALUES
     update = marked_table().slice(0, 1).set_column(1, "v", pa.array([_row([9])], KIND))
-    merge = pv.delta.merge(tmp_path / "table", FORMS[form](update), "target.id = source.id")
+    merge = pv.open(tmp_path / "table").merge(FORMS[form](update), "target.id = source.id")
     merge.when_matched_update_all().execute()
-    assert pv.delta.read(tmp_path / "table", "v").to_pylist().count([9]) == 1
+    assert pv.open(tmp_path / "table").read("v").to_pylist().count([9]) == 1
 
 
 def _row(value: Any) -> dict[str, bytes]:
@@ -82,8 +82,8 @@ def _row(value: Any) -> dict[str, bytes]:
 def test_marked_structs_are_variants_in_queries_and_vortex_files(form: str, tmp_path: Path) -> None:
     data = FORMS[form](marked_table().select(["id", "v"]))
     assert pv.sql("SELECT v:a::int AS x FROM t ORDER BY id", t=data).to_pylist() == [{"x": 1}, {"x": None}, {"x": None}]
-    pv.vortex.write(tmp_path / "a.vortex", FORMS[form](marked_table().select(["id", "v"])))
-    assert pv.vortex.read(tmp_path / "a.vortex").to_pylist() == VALUES
+    pv.write(tmp_path / "a.vortex", FORMS[form](marked_table().select(["id", "v"])))
+    assert pv.open(tmp_path / "a.vortex").read().to_pylist() == VALUES
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -95,10 +95,10 @@ def test_marked_structs_are_variants_in_memory(form: str) -> None:
 @pytest.mark.spark
 def test_a_data_frame_of_spark_is_written_as_it_is(spark: Any, tmp_path: Path) -> None:
     frame = spark.sql("""SELECT id, parse_json('{"a": 1}') AS v, array(parse_json('2')) AS l FROM range(3)""")
-    pv.delta.write(tmp_path / "table", frame.toArrow())
-    assert pv.delta.read(tmp_path / "table", "v").to_pylist() == [{"a": 1}] * 3
-    pv.parquet.write(tmp_path / "a.parquet", frame.toArrow())
-    assert [column.name for column in pv.parquet.inspect(tmp_path / "a.parquet").columns] == ["v", "l"]
+    pv.write(tmp_path / "table", frame.toArrow(), format="delta")
+    assert pv.open(tmp_path / "table").read("v").to_pylist() == [{"a": 1}] * 3
+    pv.write(tmp_path / "a.parquet", frame.toArrow())
+    assert [column.name for column in pv.open(tmp_path / "a.parquet").inspect().columns] == ["v", "l"]
 
 
 def test_nested_variants_may_have_null_children_under_a_null_struct():

@@ -49,9 +49,8 @@ def test_they_are_written(writer: str, name: str, tmp_path: Path) -> None:
     path, rows = tmp_path / "t", {"x": COLUMNS[name], "v": pv.parse_json(['{"a":1}', None, "[2]"])}
     if writer == "vortex":
         pytest.importorskip("vortex")
-    modules = {"parquet": pv.parquet, "delta": pv.delta, "vortex": pv.vortex}
-    modules[writer].write(path, rows)  # type: ignore[attr-defined]
-    found = pa.table(modules[writer].read_table(path))  # type: ignore[attr-defined]
+    pv.write(path, rows, format=writer)
+    found = pv.open(path, format=writer).to_arrow()
     assert found["x"].to_pylist() == COLUMNS[name].to_pylist()
 
 
@@ -59,9 +58,9 @@ def test_they_are_written(writer: str, name: str, tmp_path: Path) -> None:
 def test_lists_of_nulls_are_read(kind: pa.DataType, tmp_path: Path) -> None:
     pytest.importorskip("vortex")
     rows = {"x": pa.array([[None, None], None, [None, None]], kind), "v": pv.parse_json(["1", None, "2"])}
-    pv.parquet.write(tmp_path / "t", rows)
-    pv.vortex.write(tmp_path / "t.vortex", rows)
-    for found in (pv.parquet.read_table(tmp_path / "t"), pa.table(pv.vortex.read_table(tmp_path / "t.vortex"))):
+    pv.write(tmp_path / "t", rows)
+    pv.write(tmp_path / "t.vortex", rows)
+    for found in (pv.open(tmp_path / "t").to_arrow(), pa.table(pv.open(tmp_path / "t.vortex").to_arrow())):
         assert found["x"].to_pylist() == rows["x"].to_pylist()
 
 
@@ -70,13 +69,13 @@ def test_lists_of_nulls_are_read(kind: pa.DataType, tmp_path: Path) -> None:
 def test_types_that_no_file_has_are_reported(writer: str, kind: pa.DataType, tmp_path: Path) -> None:
     rows = {"x": pa.nulls(1, kind), "v": pv.parse_json(["1"])}
     with pytest.raises(pv.VariantError) as caught:
-        (pv.parquet if writer == "parquet" else pv.delta).write(tmp_path / "t", rows)  # type: ignore[attr-defined]
+        pv.write(tmp_path / "t", rows, format=writer)
     assert caught.value.reason == "unsupported-type"
 
 
 def test_a_decimal_too_wide_for_delta_is_reported(tmp_path: Path) -> None:
     rows = {"x": pa.nulls(1, pa.decimal256(60)), "v": pv.parse_json(["1"])}
     with pytest.raises(pv.VariantError) as caught:
-        pv.delta.write(tmp_path / "t", rows)
+        pv.write(tmp_path / "t", rows, format="delta")
     assert caught.value.reason == "unsupported-type"
-    pv.parquet.write(tmp_path / "t", rows)
+    pv.write(tmp_path / "t", rows)

@@ -18,22 +18,22 @@ BAD = {
 }
 ARRAY = pv.parse_json(['{"a": 1}'])
 TAKERS = {
-    "read": pv.parquet.read,
-    "scan": lambda path: pv.parquet.scan(path, {"a": "$.a:bigint"}),
-    "inspect": pv.parquet.inspect,
-    "write": lambda path: pv.parquet.write(path, ARRAY),
-    "annotate": pv.parquet.annotate,
-    "rewrite": lambda path: pv.parquet.rewrite(path, path),
-    "optimize": pv.parquet.optimize,
+    "read": (lambda path: pv.open(path).read()),
+    "scan": lambda path: pv.open(path).scan({"a": "$.a:bigint"}),
+    "inspect": (lambda path: pv.open(path).inspect()),
+    "write": lambda path: pv.write(path, ARRAY),
+    "annotate": (lambda path: pv.open(path).annotate()),
+    "rewrite": lambda path: pv.open(path).rewrite(path),
+    "optimize": (lambda path: pv.open(path).optimize()),
     "infer": pv.infer,
     "ingest": lambda path: pv.ingest("examples/usgs_earthquakes.ndjson", path),
     "read_json": pv.read_json,
     "sql": lambda path: pv.sql("SELECT 1 FROM t", t=path),
     "sql_view": pv.sql_view,
-    "delta": pv.delta.read,
-    "delta write": lambda path: pv.delta.write(path, ARRAY),
-    "vortex": pv.vortex.read,
-    "vortex write": lambda path: pv.vortex.write(path, ARRAY),
+    "delta": (lambda path: pv.open(path).read()),
+    "delta write": lambda path: pv.write(path, ARRAY, format="delta"),
+    "vortex": (lambda path: pv.open(path).read()),
+    "vortex write": lambda path: pv.write(path, ARRAY, format="vortex"),
 }
 
 
@@ -51,7 +51,7 @@ def test_a_path_that_cannot_be_is_refused(take, path, monkeypatch, tmp_path, usg
 
 @pytest.mark.parametrize("path", [None, 3, b"a.parquet", io.BytesIO(b""), ["a.parquet", None], [[3]]])
 def test_what_is_no_path_is_refused(path):
-    for take in (pv.parquet.read, TAKERS["scan"], pv.parquet.inspect):
+    for take in ((lambda path: pv.open(path).read()), TAKERS["scan"], (lambda path: pv.open(path).inspect())):
         with pytest.raises(pv.VariantFileError) as caught:
             take(path)
         assert caught.value.reason in ("bad-path", "no-such-file")
@@ -59,13 +59,16 @@ def test_what_is_no_path_is_refused(path):
 
 def test_a_user_whom_nobody_knows_is_a_name(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    pv.parquet.write("~nobody-knows.parquet", ARRAY)
-    assert pv.parquet.read("~nobody-knows.parquet") == ARRAY
+    pv.write("~nobody-knows.parquet", ARRAY)
+    assert pv.open("~nobody-knows.parquet").read() == ARRAY
 
 
 def test_a_uri_on_a_filesystem_that_is_given_is_refused(tmp_path):
     uri = (tmp_path / "a.parquet").as_uri()
-    for take in (pv.parquet.read, lambda uri, filesystem: pv.parquet.write(uri, ARRAY, filesystem=filesystem)):
+    for take in (
+        lambda uri, filesystem: pv.open(uri, filesystem=filesystem).read(),
+        lambda uri, filesystem: pv.write(uri, ARRAY, filesystem=filesystem),
+    ):
         with pytest.raises(pv.VariantFileError, match="has its own filesystem"):
             take(uri, filesystem=fs.LocalFileSystem())
 
@@ -73,14 +76,14 @@ def test_a_uri_on_a_filesystem_that_is_given_is_refused(tmp_path):
 def test_only_files_are_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
-    pv.parquet.write(tmp_path / "a.parquet", ARRAY)
+    pv.write(tmp_path / "a.parquet", ARRAY)
     for name in ("pipe", "folder", "folder/", "new/"):
         path = f"{tmp_path}/{name}"
         with pytest.raises(pv.VariantFileError) as caught:
-            pv.parquet.write(path, ARRAY, mode="overwrite")
+            pv.write(path, ARRAY, mode="overwrite")
         assert caught.value.reason == "bad-path"
     with pytest.raises(pv.VariantFileError):
-        pv.parquet.write("", ARRAY)
+        pv.write("", ARRAY)
     assert sorted(item.name for item in tmp_path.iterdir()) == ["a.parquet", "folder", "pipe"]
     assert (tmp_path / "pipe").is_fifo()
 
@@ -89,22 +92,22 @@ def test_only_files_are_replaced(tmp_path):
 def test_odd_names_are_names(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     file = f"{name}.parquet"
-    pv.parquet.write(file, ARRAY)
-    assert pv.parquet.read(file) == ARRAY
+    pv.write(file, ARRAY)
+    assert pv.open(file).read() == ARRAY
     assert pv.sql("SELECT v:a::int AS a FROM t", t=file).to_arrow()["a"].to_pylist() == [1]
-    pv.parquet.rewrite(file, f"{name}/b.parquet")
-    assert pv.parquet.read(name) == ARRAY
+    pv.open(file).rewrite(f"{name}/b.parquet")
+    assert pv.open(name).read() == ARRAY
     (tmp_path / f"{name}.ndjson").write_text('{"a": 1}\n')
     pv.ingest(f"{name}.ndjson", f"{name}2")
-    assert pv.parquet.read(f"{name}2") == ARRAY
+    assert pv.open(f"{name}2").read() == ARRAY
     if ":" not in name:  # for a table's path that is a URL
-        pv.delta.write(f"{name}3", {"v": ARRAY})
-        assert pv.delta.read(f"{name}3") == ARRAY
+        pv.write(f"{name}3", {"v": ARRAY}, format="delta")
+        assert pv.open(f"{name}3").read() == ARRAY
 
 
 @pytest.mark.parametrize("name", ["\ud800", "a\nb", "\x1b[2J", "\u202ea", "\r", "\0"])
 def test_messages_can_be_printed_whatever_they_quote(name, tmp_path):
-    pv.parquet.write(tmp_path / "a.parquet", ARRAY)
+    pv.write(tmp_path / "a.parquet", ARRAY)
     with pytest.raises(pv.VariantError) as caught:
-        pv.parquet.read(tmp_path / "a.parquet", name)
+        pv.open(tmp_path / "a.parquet").read(name)
     assert str(caught.value).isprintable()

@@ -57,7 +57,7 @@ _attempts = count()
 
 def _stage(staging: Staging, number: int, folder: str = "", text: str = "new") -> StagedFile:
     file = StagedFile(staging.attempt(number, next(_attempts)), folder + staging.file_name(number))
-    pv.parquet.write(file.path, pv.from_python([f"{text}-{number}"]))
+    pv.write(file.path, pv.from_python([f"{text}-{number}"]))
     return file
 
 
@@ -82,7 +82,7 @@ def _complete_batch(dest: Path) -> None:
 
 
 def _compact(dest: Path) -> None:
-    pv.parquet.optimize(dest, schema="variant")
+    pv.open(dest).optimize(schema="variant")
 
 
 def _ingest(dest: Path) -> None:
@@ -102,13 +102,13 @@ KINDS = {
 
 
 def _rows(files: list[str]) -> list[str]:
-    return sorted(value for file in files for value in pv.parquet.read(file).to_pylist())
+    return sorted(value for file in files for value in pv.open(file).read().to_pylist())
 
 
 def _seen(dest: Path) -> list[str]:
     """The rows that a reader of ours finds."""
     try:
-        return sorted(pv.parquet.read(dest).to_pylist())
+        return sorted(pv.open(dest).read().to_pylist())
     except pv.VariantFileError as error:
         assert error.reason in ("no-files", "no-such-file")
         return []
@@ -124,7 +124,7 @@ def _seen_by_others(dest: Path) -> list[str]:
 def _before(dest: Path) -> None:
     for text in ("old-a", "old-b", "old-c"):
         dest.mkdir(exist_ok=True)
-        pv.parquet.write(dest / f"{text}.parquet", pv.from_python([text]))
+        pv.write(dest / f"{text}.parquet", pv.from_python([text]))
 
 
 def _killed_at(last: int, work: Callable[[Path], None], dest: Path, monkeypatch) -> bool:

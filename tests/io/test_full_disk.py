@@ -47,11 +47,11 @@ def rows(source) -> pv.VariantArray:
 
 def _ways(source: Path, rows: pv.VariantArray) -> dict:
     return {
-        "parquet.write": lambda dest: pv.parquet.write(dest, rows),
+        "parquet.write": lambda dest: pv.write(dest, rows),
         "parquet.ingest": lambda dest: pv.ingest(source, dest, schema="n int"),
         "delta.ingest": lambda dest: pv.ingest(source, dest, schema="n int", format="delta"),
-        "delta.write": lambda dest: pv.delta.write(dest, {"v": rows}),
-        "vortex.write": lambda dest: pv.vortex.write(dest, rows),
+        "delta.write": lambda dest: pv.write(dest, {"v": rows}, format="delta"),
+        "vortex.write": lambda dest: pv.write(dest, rows, format="vortex"),
         "vortex.ingest": lambda dest: pv.ingest(source, dest, schema="n int", format="vortex"),
     }
 
@@ -86,19 +86,19 @@ def test_a_place_that_may_not_be_written_is_reported(name, source, rows, tmp_pat
 
 
 def test_a_table_stays_as_it_was_when_the_disk_is_full(rows, tmp_path):
-    pv.delta.write(tmp_path / "t", {"v": pv.from_python([{"n": 1}])})
+    pv.write(tmp_path / "t", {"v": pv.from_python([{"n": 1}])}, format="delta")
     before = sorted(tmp_path.rglob("*"))
     for act in (
-        lambda: pv.delta.write(tmp_path / "t", {"v": rows}, mode="append"),
-        lambda: pv.delta.write(tmp_path / "t", {"v": rows}, mode="overwrite"),
+        lambda: pv.write(tmp_path / "t", {"v": rows}, format="delta", mode="append"),
+        lambda: pv.write(tmp_path / "t", {"v": rows}, format="delta", mode="overwrite"),
     ):
         with _full(), pytest.raises(pv.VariantError, match="cannot write"):
             act()
         assert sorted(tmp_path.rglob("*")) == before
-    assert pv.delta.read(tmp_path / "t").to_pylist() == [{"n": 1}]
+    assert pv.open(tmp_path / "t").read().to_pylist() == [{"n": 1}]
     with _full(100), pytest.raises(pv.VariantError, match=r"cannot write .*_delta_log"):
-        pv.delta.delete(tmp_path / "t")  # of all rows: nothing is written but the log
-    assert pv.delta.snapshot(tmp_path / "t").version == 0
+        pv.open(tmp_path / "t").delete()  # of all rows: nothing is written but the log
+    assert pv.open(tmp_path / "t").snapshot.version == 0
 
 
 @pytest.mark.parametrize("options", [{}, {"one_file": True}, {"format": "delta"}])
@@ -116,10 +116,10 @@ def test_a_disk_without_room_for_quarantined_lines_is_reported_with_the_place(op
 def test_a_publication_without_room_can_be_repeated(is_published, size, tmp_path):
     pytest.importorskip("duckdb", reason="DuckDB is not installed")
     table, catalog = tmp_path / "t", tmp_path / "t.ducklake"
-    pv.delta.write(table, {"n": np.arange(100), "v": pv.parse_json(['{"n": 1}'] * 100)})
+    pv.write(table, {"n": np.arange(100), "v": pv.parse_json(['{"n": 1}'] * 100)}, format="delta")
     if is_published:
         pv.publish(table, "ducklake")
-    pv.delta.append(table, {"n": np.arange(5), "v": pv.parse_json(["1"] * 5)})
+    pv.open(table).append({"n": np.arange(5), "v": pv.parse_json(["1"] * 5)})
     before = catalog.read_bytes() if is_published else None
     with _full(size):
         try:

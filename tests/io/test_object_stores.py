@@ -41,7 +41,7 @@ def test_hadoops_names_are_known(uri, known):
 
 
 def test_what_no_filesystem_is_called_is_an_error_of_ours(tmp_path):
-    for place in (lambda: pv.parquet.read("nonsense://b/k"), lambda: pv.delta.read("nonsense://b/k")):
+    for place in (lambda: pv.open("nonsense://b/k").read(), lambda: pv.open("nonsense://b/k").read()):
         with pytest.raises(pv.VariantError, match="nonsense") as raised:
             place()
         assert raised.value.reason == "bad-uri"
@@ -54,24 +54,24 @@ def test_an_ingest_needs_the_address_and_the_keys_alone(s3, usgs_sample, scheme,
     options = {"format": format, "partition_by": "kind=$.properties.type"}
     for mode in ("error", "append", "overwrite"):
         assert pv.ingest(usgs_sample, dest, mode=mode, **options).rows == 1707
-    scan = pv.parquet.scan if format == "parquet" else pv.delta.scan
-    table = scan(dest, {"kind": "kind", "mag": "$.properties.mag:double"}, "kind = 'explosion'").to_table()
+    scan = pv.open(dest).scan
+    table = scan({"kind": "kind", "mag": "$.properties.mag:double"}, "kind = 'explosion'").to_arrow()
     assert table.column("kind").to_pylist() == ["explosion"] * 15
-    assert len(scan(dest, {"mag": "$.properties.mag:double"}).to_table()) == 1707
+    assert len(scan({"mag": "$.properties.mag:double"}).to_arrow()) == 1707
 
 
 def test_a_url_may_name_the_endpoint(endpoint, usgs_sample, monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     dest = f"s3://lake/named?endpoint_override={endpoint.removeprefix('http://')}&scheme=http&region=us-east-1"
-    pv.delta.write(dest, {"v": pv.parse_json(['{"n": 1}'])})
-    assert pv.delta.read(dest).to_pylist() == [{"n": 1}]
+    pv.write(dest, {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
+    assert pv.open(dest).read().to_pylist() == [{"n": 1}]
 
 
 def test_explored_from_afar(s3):
     rows = pv.parse_json([f'{{"n": {number}, "text": "x"}}' for number in range(100)])
-    pv.parquet.write("s3://lake/explored.parquet", rows, schema="n bigint")
-    pv.delta.write("s3://lake/explored-delta", {"v": rows})
+    pv.write("s3://lake/explored.parquet", rows, schema="n bigint")
+    pv.write("s3://lake/explored-delta", {"v": rows}, format="delta")
     for place in ("s3://lake/explored.parquet", "s3://lake/explored-delta"):
         page = pv.explore(place).to_html()
         assert place in page

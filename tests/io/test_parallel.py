@@ -78,9 +78,9 @@ def test_a_reader_that_leaves_ends_the_work() -> None:
 def test_threads_are_a_number_from_one_on(threads: object, tmp_path: Path) -> None:
     with pytest.raises(VariantError, match="threads is"):
         thread_count(threads)  # type: ignore[arg-type]
-    pv.parquet.write(tmp_path / "a.parquet", pv.parse_json(["1"]))
+    pv.write(tmp_path / "a.parquet", pv.parse_json(["1"]))
     with pytest.raises(VariantError, match="threads is"):
-        pv.parquet.scan(tmp_path, {"a": "$:int"}, threads=threads)
+        pv.open(tmp_path).scan({"a": "$:int"}, threads=threads)
 
 
 def test_a_quota_of_the_control_group_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,12 +102,12 @@ def test_scans_give_the_same_rows_with_any_number_of_threads(tmp_path: Path) -> 
     for number in range(5):
         texts = [f'{{"a": {number * 1000 + row}, "b": "{row % 7}"}}' for row in range(300)]
         table = {"n": pa.array(range(300)), "v": pv.parse_json(texts)}
-        pv.parquet.write(tmp_path / f"{number}.parquet", table, schema="infer", row_group_bytes=4096)
+        pv.write(tmp_path / f"{number}.parquet", table, schema="infer", row_group_bytes=4096)
     columns, where = {"n": "n", "a": "$.a:bigint", "b": "$.b:string"}, "b <> '3' and a > 100"
-    expected = pv.parquet.extract(tmp_path, columns, where, threads=1)
+    expected = pv.open(tmp_path).scan(columns, where, threads=1).to_arrow()
     assert expected.num_rows > 1000
     for threads in (2, 7, None):
-        assert pv.parquet.extract(tmp_path, columns, where, threads=threads).equals(expected)
+        assert pv.open(tmp_path).scan(columns, where, threads=threads).to_arrow().equals(expected)
         query = "SELECT n, v:a::bigint AS a, v:b::string AS b FROM t WHERE v:b::string <> '3' AND v:a::bigint > 100"
         answer = pv.sql(query, t=str(tmp_path), threads=threads).to_arrow()
         assert sorted(answer["a"].to_pylist()) == sorted(expected["a"].to_pylist())
@@ -116,10 +116,10 @@ def test_scans_give_the_same_rows_with_any_number_of_threads(tmp_path: Path) -> 
 
 def test_a_reader_that_leaves_closes_the_files(tmp_path: Path) -> None:
     for number in range(6):
-        pv.parquet.write(tmp_path / f"{number}.parquet", pv.parse_json(['{"a": 1}'] * 10), schema="infer")
+        pv.write(tmp_path / f"{number}.parquet", pv.parse_json(['{"a": 1}'] * 10), schema="infer")
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0  # noqa: PTH208, PTH112
     for _ in range(3):
-        parts = pv.parquet.scan(tmp_path, {"a": "$.a:int"}, threads=3).batches()
+        parts = pv.open(tmp_path).scan({"a": "$.a:int"}, threads=3).batches()
         assert next(parts).num_rows == 10
         parts.close()  # type: ignore[attr-defined]
     if before:
@@ -128,10 +128,10 @@ def test_a_reader_that_leaves_closes_the_files(tmp_path: Path) -> None:
 
 def test_the_row_of_an_error_counts_from_the_start_of_its_file(tmp_path: Path) -> None:
     texts = ['{"a": 1}'] * 400 + ['{"a": "x"}'] + ['{"a": 2}'] * 400
-    pv.parquet.write(tmp_path / "a.parquet", pv.parse_json(texts), schema="a int", row_group_bytes=2048)
+    pv.write(tmp_path / "a.parquet", pv.parse_json(texts), schema="a int", row_group_bytes=2048)
     for threads in (1, 4):
         with pytest.raises(VariantError) as caught:
-            pv.parquet.extract(tmp_path, {"a": "$.a:int"}, errors="raise", threads=threads)
+            pv.open(tmp_path).scan({"a": "$.a:int"}, errors="raise", threads=threads).to_arrow()
         assert caught.value.row == 400
 
 

@@ -25,7 +25,7 @@ def _rows_for_others(dest: Path) -> int:
 def _interrupted_optimize(dest: Path, monkeypatch) -> None:
     """Make a directory in which `optimize` was killed after the switch, before the old files were removed."""
     for name in ("a", "b"):
-        pv.parquet.write(dest / f"{name}.parquet", pv.from_python([{"n": number} for number in range(5)]))
+        pv.write(dest / f"{name}.parquet", pv.from_python([{"n": number} for number in range(5)]))
 
     class Killed(BaseException):
         """The process ended."""
@@ -36,7 +36,7 @@ def _interrupted_optimize(dest: Path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "complete", killed)
         with pytest.raises(Killed):
-            pv.parquet.optimize(dest, schema="n bigint")
+            pv.open(dest).optimize(schema="n bigint")
     (job,) = (dest / "_temporary").iterdir()
     owner = JobOwner(JobOwner.current().machine, 2**22 + 1, 1)
     (job / "owner.json").write_text(owner.to_token())
@@ -55,19 +55,19 @@ def _lines(dest: Path) -> Path:
 
 def _file(dest: Path) -> Path:
     path = dest.parent / "more.parquet"
-    pv.parquet.write(path, pv.from_python([1]))
+    pv.write(path, pv.from_python([1]))
     return path
 
 
 NEXT = {
-    "optimize": lambda dest: pv.parquet.optimize(dest, schema="n bigint"),
+    "optimize": lambda dest: pv.open(dest).optimize(schema="n bigint"),
     "append": lambda dest: pv.ingest(_lines(dest), dest, mode="append"),
     "error": _refused,
     "ignore": lambda dest: pv.ingest(_lines(dest), dest, mode="ignore"),
-    "write of a file": lambda dest: pv.parquet.write(dest / "c.parquet", pv.from_python([1])),
-    "write of a removed file": lambda dest: pv.parquet.write(dest / "a.parquet", pv.from_python([1])),
-    "rewrite into it": lambda dest: pv.parquet.rewrite(_file(dest), dest / "sub" / "c.parquet"),
-    "annotate": lambda dest: pv.parquet.annotate(pv.parquet.write(dest / "c.parquet", pv.from_python([1])).path),
+    "write of a file": lambda dest: pv.write(dest / "c.parquet", pv.from_python([1])),
+    "write of a removed file": lambda dest: pv.write(dest / "a.parquet", pv.from_python([1])),
+    "rewrite into it": lambda dest: pv.open(_file(dest)).rewrite(dest / "sub" / "c.parquet"),
+    "annotate": lambda dest: pv.open(pv.write(dest / "c.parquet", pv.from_python([1])).path).annotate(),
 }
 
 
@@ -77,10 +77,10 @@ def test_the_next_operation_completes_an_interrupted_optimize(work, tmp_path, mo
     _interrupted_optimize(dest, monkeypatch)
     assert _rows_for_others(dest) == 20
     with pytest.warns(UserWarning, match="interrupted"):
-        assert len(pv.parquet.read(dest)) == 10
+        assert len(pv.open(dest).read()) == 10
     NEXT[work](dest)
     added = 0 if work in ("optimize", "error", "ignore") else 1
-    assert len(pv.parquet.read(dest)) == 10 + added
+    assert len(pv.open(dest).read()) == 10 + added
     assert _rows_for_others(dest) == 10 + added
     assert not (dest / "_temporary").exists()
 
@@ -89,7 +89,7 @@ def test_a_dry_run_changes_nothing(tmp_path, monkeypatch):
     _interrupted_optimize(tmp_path, monkeypatch)
     before = sorted(tmp_path.rglob("*"))
     with pytest.warns(UserWarning, match="interrupted"):
-        pv.parquet.optimize(tmp_path, dry_run=True)
+        pv.open(tmp_path).optimize(dry_run=True)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -130,7 +130,7 @@ AFTER = {
 @pytest.mark.parametrize("step", AFTER)
 def test_a_failure_after_the_commit_is_a_warning_and_nothing_is_lost(step, mode, tmp_path, monkeypatch):
     dest, source = tmp_path / "table", tmp_path / "in.ndjson"
-    pv.parquet.write(dest / "old.parquet", pv.from_python([0]))
+    pv.write(dest / "old.parquet", pv.from_python([0]))
     source.write_text("1\n2\n")
     rows = 3 if mode == "append" else 2
     with monkeypatch.context() as patch:
@@ -141,9 +141,9 @@ def test_a_failure_after_the_commit_is_a_warning_and_nothing_is_lost(step, mode,
             with pytest.warns(UserWarning, match="committed"):
                 result = pv.ingest(source, dest, mode=mode)
             assert result.rows == 2
-    assert len(pv.parquet.read(dest)) == rows
+    assert len(pv.open(dest).read()) == rows
     pv.ingest(source, dest, mode="append")
-    assert len(pv.parquet.read(dest)) == _rows_for_others(dest) == rows + 2
+    assert len(pv.open(dest).read()) == _rows_for_others(dest) == rows + 2
     # A job whose owner file could not be removed is a job of a living process.
     assert (dest / "_temporary").exists() is (step == "the owner")
 
@@ -151,7 +151,7 @@ def test_a_failure_after_the_commit_is_a_warning_and_nothing_is_lost(step, mode,
 def _staged(dest: Path) -> tuple[Staging, StagedFile]:
     staging = Staging(str(dest)).begin()
     file = StagedFile(staging.attempt(0), staging.file_name(0))
-    pv.parquet.write(file.path, pv.from_python([1]))
+    pv.write(file.path, pv.from_python([1]))
     return staging, file
 
 
@@ -168,7 +168,7 @@ def test_a_switch_that_fails_after_it_happened_is_a_success(tmp_path, monkeypatc
         _with_failures(patch, fails)
         staging.commit([file])
     staging.abort()
-    assert pv.parquet.read(tmp_path).to_pylist() == [1]
+    assert pv.open(tmp_path).read().to_pylist() == [1]
 
 
 def test_a_switch_whose_outcome_cannot_be_read_is_unknown_and_removes_nothing(tmp_path, monkeypatch):
@@ -187,7 +187,7 @@ def test_a_switch_whose_outcome_cannot_be_read_is_unknown_and_removes_nothing(tm
             staging.commit([file])
         staging.abort()
     assert raised.value.reason == "unknown-outcome"
-    assert pv.parquet.read(tmp_path).to_pylist() == [1]
+    assert pv.open(tmp_path).read().to_pylist() == [1]
 
 
 def test_a_marker_that_exists_need_not_be_written(tmp_path, monkeypatch):
@@ -204,10 +204,10 @@ def test_readers_list_a_directory_again_while_it_is_overwritten(overwrites, tmp_
     from parquet_variant.files.parquet.format import files
 
     reads = {
-        "read": lambda: len(pv.parquet.read(dest)),
-        "read_table": lambda: len(pv.parquet.read_table(dest)),
-        "extract": lambda: len(pv.parquet.extract(dest, {"n": "$:bigint"})),
-        "scan": lambda: len(pv.parquet.scan(dest, {"n": "$:bigint"}).to_table()),
+        "read": lambda: len(pv.open(dest).read()),
+        "read_table": lambda: len(pv.open(dest).to_arrow()),
+        "extract": lambda: len(pv.open(dest).scan({"n": "$:bigint"}).to_arrow()),
+        "scan": lambda: len(pv.open(dest).scan({"n": "$:bigint"}).to_arrow()),
     }
     for name, read in reads.items():
         dest, source = tmp_path / name, tmp_path / "in.ndjson"

@@ -47,7 +47,7 @@ def test_a_page_that_does_not_fit_on_the_disk_is_not_left_half_written(tmp_path:
 
 
 def _rewrite(path: Path, other: Path) -> None:
-    pv.parquet.rewrite(other, path, mode="overwrite")
+    pv.open(other).rewrite(path, mode="overwrite")
 
 
 def _ingest(path: Path, other: Path) -> None:
@@ -57,9 +57,9 @@ def _ingest(path: Path, other: Path) -> None:
 
 
 REPLACE = {
-    "write": lambda path, other: pv.parquet.write(path, pv.parse_json(["1"]), mode="overwrite"),
+    "write": lambda path, other: pv.write(path, pv.parse_json(["1"]), mode="overwrite"),
     "rewrite": _rewrite,
-    "annotate": lambda path, other: pv.parquet.annotate(path, []),
+    "annotate": lambda path, other: pv.open(path).annotate([]),
     "ingest": _ingest,
     "atomic_file": lambda path, other: _replace(path),
 }
@@ -73,8 +73,8 @@ def _replace(path: Path) -> None:
 @pytest.mark.parametrize("work", REPLACE)
 def test_a_replaced_file_keeps_its_permissions_and_its_link(work: str, tmp_path: Path) -> None:
     target, link, other = tmp_path / "kept" / "a.parquet", tmp_path / "link.parquet", tmp_path / "b.parquet"
-    pv.parquet.write(target, pv.parse_json(["0"]))
-    pv.parquet.write(other, pv.parse_json(["1"]))
+    pv.write(target, pv.parse_json(["0"]))
+    pv.write(other, pv.parse_json(["1"]))
     target.chmod(0o600)
     link.symlink_to(target)
     before = target.read_bytes()
@@ -87,9 +87,9 @@ def test_a_replaced_file_keeps_its_permissions_and_its_link(work: str, tmp_path:
 
 def test_a_new_file_is_not_readable_while_it_replaces_a_private_one(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, pv.parse_json(["0"]))
+    pv.write(path, pv.parse_json(["0"]))
     path.chmod(0o600)
-    with pv.parquet.VariantWriter(path, mode="overwrite") as writer:
+    with pv.VariantWriter(path, mode="overwrite") as writer:
         writer.write_batch({"v": pv.parse_json(["1"])})
         assert {stat.S_IMODE(item.stat().st_mode) for item in tmp_path.iterdir()} == {0o600}
 

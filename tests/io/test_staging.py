@@ -163,10 +163,10 @@ class TestTrust:
         job = dest / "_temporary" / "job"
         job.mkdir(parents=True)
         (job / name).write_text(text)
-        pv.parquet.write(dest / "a.parquet", pv.parse_json(["1"]))
+        pv.write(dest / "a.parquet", pv.parse_json(["1"]))
         source = tmp_path / "in.json"
         source.write_text("1\n")
-        for work in (lambda: pv.parquet.read(dest), lambda: pv.ingest(source, dest, mode="append")):
+        for work in (lambda: pv.open(dest).read(), lambda: pv.ingest(source, dest, mode="append")):
             with pytest.raises(pv.VariantError) as caught:
                 work()
             assert caught.value.reason == "bad-journal"
@@ -176,7 +176,7 @@ class TestTrust:
     def test_links_are_not_followed_out_of_a_destination(self, tmp_path: Path) -> None:
         dest, other, source = tmp_path / "dest", tmp_path / "other", tmp_path / "in.json"
         other.mkdir()
-        pv.parquet.write(other / "theirs.parquet", pv.parse_json(["1"]))
+        pv.write(other / "theirs.parquet", pv.parse_json(["1"]))
         source.write_text('{"k":"x"}\n')
         pv.ingest(source, dest, partition_by="k=$.k")
         (dest / "k=y").symlink_to(other)
@@ -190,12 +190,12 @@ class TestTrust:
         assert not (dest / "_temporary").exists()
 
     def test_a_link_back_shows_no_file_twice(self, tmp_path: Path) -> None:
-        pv.parquet.write(tmp_path / "k=1" / "a.parquet", pv.parse_json(["1", "2"]))
+        pv.write(tmp_path / "k=1" / "a.parquet", pv.parse_json(["1", "2"]))
         (tmp_path / "k=1" / "back").symlink_to(tmp_path)
         (tmp_path / "again").symlink_to(tmp_path / "k=1")
-        assert len(pv.parquet.read(tmp_path)) == 2
-        assert pv.parquet.read_table(tmp_path)["k"].to_pylist() == [1, 1]
-        assert len(pv.parquet.read(f"{tmp_path}/*/*.parquet")) == 2
+        assert len(pv.open(tmp_path).read()) == 2
+        assert pv.open(tmp_path).to_arrow()["k"].to_pylist() == [1, 1]
+        assert len(pv.open(f"{tmp_path}/*/*.parquet").read()) == 2
         (tmp_path / "lines").mkdir()
         (tmp_path / "lines" / "a.ndjson").write_text("1\n")
         (tmp_path / "lines" / "back").symlink_to(tmp_path / "lines")
@@ -215,7 +215,7 @@ class TestTrust:
         with pytest.warns(UserWarning, match="null"):
             pv.ingest(source, tmp_path / "dest", partition_by="k=$.k")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["dest", "in.json"]
-        table = pv.parquet.extract(tmp_path / "dest", {"k": "k", "own": "$.k:string"})
+        table = pv.open(tmp_path / "dest").scan({"k": "k", "own": "$.k:string"}).to_arrow()
         # Hive's names have one word for null and for what looks like it, and none for an empty string.
         read_as_null = {"", "__HIVE_DEFAULT_PARTITION__", None}
         for row in table.to_pylist():

@@ -192,13 +192,13 @@ def test_a_misspelled_path_in_python(sh: Sh) -> None:
     import parquet_variant as pv
 
     assert sh("variant ingest events.ndjson events").code == 0
-    events = pv.parquet.read("events")
+    events = pv.open("events").read()
     assert events["$.user.name"][:2].to_pylist() == ["u0", "u1"]
     for read in (
         lambda: events["$.user.nmae"],
         lambda: events["user"]["nmae"],
-        lambda: pv.parquet.extract("events", {"name": "$.user.nmae:string"}),
-        lambda: pv.parquet.extract("events", {"kind": "$.kind:string"}, where="$.user.nmae:string = 'u1'"),
+        lambda: pv.open("events").scan({"name": "$.user.nmae:string"}).to_arrow(),
+        lambda: pv.open("events").scan({"kind": "$.kind:string"}, where="$.user.nmae:string = 'u1'").to_arrow(),
     ):
         with pytest.warns(UserWarning, match=r"did you mean \$\.(user\.)?name\?"):
             read()

@@ -128,7 +128,7 @@ class IcebergSession:
     warehouse
         The directory of tables without a catalog.
     catalog
-        The REST catalog, as `pv.iceberg` accepts it.
+        The REST catalog, as `pv.open` accepts it.
     """
 
     engine: EngineProcess
@@ -153,5 +153,5 @@ def iceberg_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergS
             properties = {**properties, "cache-enabled": "false"}
             configuration |= {f"spark.sql.catalog.{name}.{key}": text for key, text in properties.items()}
         for engine in start_engine("4.1", configuration):
-            pv.iceberg.create_namespace("db", catalog=catalogs["r"])
+            pv.create_namespace("db", catalog=catalogs["r"])
             yield IcebergSession(engine, root / "hadoop", catalogs["r"])

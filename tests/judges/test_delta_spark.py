@@ -16,7 +16,7 @@ from tests.judges.conftest import EngineProcess
 
 import parquet_variant as pv
 
-# Options of `pv.delta.write` for the kinds of table that both sides must agree on.
+# Options of `pv.write` for the kinds of table that both sides must agree on.
 KINDS: dict[str, dict[str, Any]] = {
     "unshredded": {"properties": {"delta.enableVariantShredding": "false"}},
     "shredded": {},
@@ -78,7 +78,7 @@ class BothSides:
         expected = sorted(
             (number, part, json.dumps(value, sort_keys=True)) for number, (part, value) in self.rows.items()
         )
-        ours = pv.delta.read_table(self.path).select(["id", "part", "v"])
+        ours = pv.open(self.path).to_arrow().select(["id", "part", "v"])
         variants = pv.VariantArray.from_arrow(ours, column="v") if ours.num_rows else None
         values = [json.loads(text) for text in pv.to_json(variants).to_pylist()] if variants is not None else []
         read = zip(ours["id"].to_pylist(), ours["part"].to_pylist(), values, strict=True)
@@ -89,7 +89,7 @@ class BothSides:
 
 def _table(engine: EngineProcess, path: Path, kind: str) -> BothSides:
     both = BothSides(engine, str(path / "table"))
-    pv.delta.write(both.path, both.columns(list(range(60)), 0), **KINDS[kind])
+    pv.write(both.path, both.columns(list(range(60)), 0), format="delta", **KINDS[kind])
     return both
 
 
@@ -99,7 +99,7 @@ def _delete_theirs(both: BothSides, bound: int) -> None:
 
 
 def _delete_ours(both: BothSides, bound: int) -> None:
-    pv.delta.delete(both.path, f"v:n::bigint < {bound}")
+    pv.open(both.path).delete(f"v:n::bigint < {bound}")
     both.rows = {number: row for number, row in both.rows.items() if not int(row[1].get("n", bound)) < bound}
 
 
@@ -110,14 +110,14 @@ def _update_theirs(both: BothSides, number: int) -> None:
 
 
 def _update_ours(both: BothSides, number: int) -> None:
-    pv.delta.update(both.path, {"v:kind": "'changed'"}, f"id = {number}")
+    pv.open(both.path).update({"v:kind": "'changed'"}, f"id = {number}")
     if number in both.rows:
         part, value = both.rows[number]
         both.rows[number] = (part, {**value, "kind": "changed"})
 
 
 def _append_ours(both: BothSides, number: int) -> None:
-    pv.delta.append(both.path, both.columns([1000 + number, 2000 + number], number))
+    pv.open(both.path).append(both.columns([1000 + number, 2000 + number], number))
 
 
 def _append_theirs(both: BothSides, number: int) -> None:
@@ -142,12 +142,12 @@ def _merge_ours(both: BothSides, number: int) -> None:
     source = both.columns([number], 1)
     if known is not None:
         both.rows[number] = (known[0], both.rows[number][1])
-    merge = pv.delta.merge(both.path, source, "target.id = source.id")
+    merge = pv.open(both.path).merge(source, "target.id = source.id")
     merge.when_matched_update({"v": "source.v"}).when_not_matched_insert_all().execute()
 
 
 def _optimize_ours(both: BothSides, _: int) -> None:
-    pv.delta.optimize(both.path)
+    pv.open(both.path).optimize()
 
 
 def _optimize_theirs(both: BothSides, _: int) -> None:
@@ -191,13 +191,13 @@ def test_a_random_history_with_spark_4_1(delta_spark_of_4_1: EngineProcess, tmp_
 
 def test_versions_history_restore_and_vacuum(delta_spark: EngineProcess, tmp_path: Path) -> None:
     both = _table(delta_spark, tmp_path, "deletion vectors")
-    pv.delta.delete(both.path, "id < 10")
+    pv.open(both.path).delete("id < 10")
     assert delta_spark.sql(f"SELECT count(*) FROM {both.name} VERSION AS OF 0") == [[60]]
     operations = [row[4] for row in delta_spark.sql(f"DESCRIBE HISTORY {both.name}")]
     assert operations[0] == "DELETE"
     delta_spark.sql(f"RESTORE TABLE {both.name} TO VERSION AS OF 0")
     both.check()
-    pv.delta.restore(both.path, version=1)
+    pv.open(both.path).restore(version=1)
     assert delta_spark.sql(f"SELECT count(*) FROM {both.name}") == [[50]]
     delta_spark.sql(f"VACUUM {both.name}")
     assert delta_spark.sql(f"SELECT count(*), sum(variant_get(v, '$.n', 'bigint')) FROM {both.name}") == [[50, 1725]]
@@ -215,7 +215,7 @@ def test_vacuum_of_each_side_keeps_what_the_other_reads(delta_spark: EngineProce
         if number == 0:
             both.engine.sql(f"VACUUM {both.name} RETAIN 0 HOURS")
         else:
-            pv.delta.vacuum(both.path, retention=timedelta(0), force=True)
+            pv.open(both.path).vacuum(retention=timedelta(0), force=True)
         both.check()
 
 
@@ -243,7 +243,7 @@ def test_generated_and_identity_columns(delta_spark: EngineProcess, tmp_path: Pa
         "double_n INT GENERATED ALWAYS AS (n * 2), v VARIANT) USING delta"
     )
     delta_spark.sql(f"INSERT INTO delta.`{path}` (n, v) VALUES (1, parse_json('1'))")
-    pv.delta.append(str(path), {"n": pa.array([2], pa.int32()), "v": pv.parse_json(["2"])})
+    pv.open(str(path)).append({"n": pa.array([2], pa.int32()), "v": pv.parse_json(["2"])})
     delta_spark.sql(f"INSERT INTO delta.`{path}` (n, v) VALUES (3, parse_json('3'))")
     rows = delta_spark.sql(f"SELECT k, n, double_n, to_json(v) FROM delta.`{path}` ORDER BY n")
     assert [row[1:] for row in rows] == [[1, 2, "1"], [2, 4, "2"], [3, 6, "3"]]
@@ -252,14 +252,14 @@ def test_generated_and_identity_columns(delta_spark: EngineProcess, tmp_path: Pa
 
 def test_change_data_of_each_side(delta_spark: EngineProcess, tmp_path: Path) -> None:
     both = _table(delta_spark, tmp_path, "change data")
-    pv.delta.delete(both.path, "id < 2")
+    pv.open(both.path).delete("id < 2")
     delta_spark.sql(f"DELETE FROM {both.name} WHERE id = 2")
     theirs = delta_spark.python(
         f"frame = spark.read.format('delta').option('readChangeFeed', 'true').option('startingVersion', 1)"
         f".load({both.path!r}).select('id', '_change_type')\nresult = sorted(list(row) for row in frame.collect())"
     )
     assert theirs == [[0, "delete"], [1, "delete"], [2, "delete"]]
-    ours = pv.delta.changes(both.path, since=1)
+    ours = pv.open(both.path).changes(since=1)
     assert sorted(zip(ours["id"].to_pylist(), ours["_change_type"].to_pylist(), strict=True)) == [
         (0, "delete"), (1, "delete"), (2, "delete"),
     ]  # fmt: skip
@@ -267,7 +267,7 @@ def test_change_data_of_each_side(delta_spark: EngineProcess, tmp_path: Path) ->
 
 def test_streams_of_delta_spark_read_our_commits(delta_spark: EngineProcess, tmp_path: Path) -> None:
     both = _table(delta_spark, tmp_path, "shredded")
-    pv.delta.append(both.path, both.columns([100], 0))
+    pv.open(both.path).append(both.columns([100], 0))
     result = delta_spark.python(
         f"query = (spark.readStream.format('delta').load({both.path!r}).writeStream.format('memory').queryName('rows')"
         f".option('checkpointLocation', {str(tmp_path / 'checkpoint')!r}).trigger(availableNow=True).start())\n"
@@ -278,7 +278,7 @@ def test_streams_of_delta_spark_read_our_commits(delta_spark: EngineProcess, tmp
 
 def test_our_streams_read_commits_of_delta_spark(delta_spark: EngineProcess, tmp_path: Path) -> None:
     both = _table(delta_spark, tmp_path, "deletion vectors")
-    pv.delta.delete(both.path, "id < 10")
+    pv.open(both.path).delete("id < 10")
     stream = (
         "spark.dataSource.register(pv.spark.VariantDataSource)\n"
         f"query = (spark.readStream.format('variant').option('format', 'delta').load({both.path!r})"
@@ -291,12 +291,12 @@ def test_our_streams_read_commits_of_delta_spark(delta_spark: EngineProcess, tmp
         assert copy == [[rows, rows]]
         for number in (1, 2):
             _append_theirs(both, number)
-    assert len(pv.delta.read_table(tmp_path / "copy")) == 52
+    assert len(pv.open(tmp_path / "copy").to_arrow()) == 52
 
 
 def test_delta_spark_skips_files_by_statistics_of_columns(delta_spark: EngineProcess, tmp_path: Path) -> None:
     both = _table(delta_spark, tmp_path, "shredded")
-    pv.delta.append(both.path, both.columns(list(range(1000, 1060)), 0))
+    pv.open(both.path).append(both.columns(list(range(1000, 1060)), 0))
 
     def files(where: str) -> int:
         code = f"result = len(spark.read.format('delta').load({both.path!r}).where({where!r}).inputFiles())"
@@ -309,12 +309,12 @@ def test_delta_spark_skips_files_by_statistics_of_columns(delta_spark: EnginePro
         delta_spark.sql(f"SET spark.databricks.delta.variantShredding.collectVariantDataSkippingStats={option}")
         for getter in ("try_variant_get", "variant_get"):
             assert files(f"{getter}(v, '$.n', 'bigint') > 500") == 2, (option, getter)
-    assert pv.delta.scan(both.path, {"n": ("$.n", "bigint")}, "n > 500").explain().files_pruned == 1
+    assert pv.open(both.path).scan({"n": ("$.n", "bigint")}, "n > 500").explain().files_pruned == 1
 
 
 def test_both_sources_work_in_one_session(delta_spark: EngineProcess, tmp_path: Path) -> None:
     both = _table(delta_spark, tmp_path, "deletion vectors")
-    pv.delta.delete(both.path, "id < 10")
+    pv.open(both.path).delete("id < 10")
     result = delta_spark.python(
         "import parquet_variant as pv\n"
         "spark.dataSource.register(pv.spark.VariantDataSource)\n"

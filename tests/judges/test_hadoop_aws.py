@@ -39,13 +39,13 @@ def s3_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess
 
 def test_each_side_reads_the_files_of_the_other(s3_spark: EngineProcess) -> None:
     rows = [{"n": number, "o": {"x": f"text {number}"}} for number in range(20)]
-    pv.parquet.write("s3://lake/ours/a.parquet", pv.from_python(rows), schema="n bigint, o struct<x string>")
+    pv.write("s3://lake/ours/a.parquet", pv.from_python(rows), schema="n bigint, o struct<x string>")
     query = "SELECT sum(variant_get(v, '$.n', 'bigint')), count(DISTINCT variant_get(v, '$.o.x', 'string'))"
     assert s3_spark.sql(f"{query} FROM parquet.`s3a://lake/ours`") == [[190, 20]]
     s3_spark.python(
         "spark.read.parquet('s3a://lake/ours').repartition(2).write.parquet('s3a://lake/theirs')\nresult = None"
     )
-    theirs = pv.parquet.read("s3://lake/theirs").to_pylist()
+    theirs = pv.open("s3://lake/theirs").read().to_pylist()
     assert sorted(theirs, key=lambda row: row["n"]) == rows
     text = s3_spark.sql("SELECT to_json(v) FROM parquet.`s3a://lake/theirs`")
     assert sorted(json.loads(row[0])["n"] for row in text) == list(range(20))
@@ -53,11 +53,13 @@ def test_each_side_reads_the_files_of_the_other(s3_spark: EngineProcess) -> None
 
 def test_each_side_changes_a_delta_table_of_the_bucket(s3_spark: EngineProcess) -> None:
     ours, theirs = "s3://lake/table", "delta.`s3a://lake/table`"
-    pv.delta.write(ours, {"id": list(range(20)), "v": pv.from_python([{"n": number} for number in range(20)])})
+    pv.write(
+        ours, {"id": list(range(20)), "v": pv.from_python([{"n": number} for number in range(20)])}, format="delta"
+    )
     s3_spark.sql(f"INSERT INTO {theirs} SELECT 20L, parse_json('{{\"n\": 20}}')")
     s3_spark.sql(f"DELETE FROM {theirs} WHERE try_variant_get(v, '$.n', 'int') < 5")
-    pv.delta.append(ours, {"id": [21], "v": pv.from_python([{"n": 21}])})
-    pv.delta.delete(ours, "v:n::int < 7")
+    pv.open(ours).append({"id": [21], "v": pv.from_python([{"n": 21}])})
+    pv.open(ours).delete("v:n::int < 7")
     query = "SELECT count(*) AS number, sum({}) AS total FROM {}"
     assert s3_spark.sql(query.format("variant_get(v, '$.n', 'bigint')", theirs)) == [[15, 210]]
     assert pv.sql(query.format("v:n::bigint", "t"), t=ours).to_pylist() == [{"number": 15, "total": 210}]

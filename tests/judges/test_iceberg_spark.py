@@ -56,7 +56,7 @@ def rows(numbers: Any) -> dict[str, Any]:
 
 def ours(table: str, where: str = "true", **options: Any) -> list[list[Any]]:
     """The rows that we read: id and the JSON of v."""
-    current = pv.iceberg.snapshot(table, **options)
+    current = pv.open(table, **options).snapshot
     found = pv.sql(f"SELECT id, to_json(v) AS v FROM t WHERE {where} ORDER BY id", t=current).to_pylist()
     return [[row["id"], _ordered(row["v"])] for row in found]
 
@@ -72,30 +72,30 @@ def theirs(session: IcebergSession, name: str, where: str = "true") -> list[list
 
 
 def _deletion_vectors(table: str) -> None:
-    assert pv.iceberg.delete(table, "v:n::int % 10 = 3").rows_deleted > 0
-    assert pv.iceberg.update(table, {"v:s": "'new'"}, "id < 5").rows_updated > 0
-    assert pv.iceberg.delete(table, "id = 7").rows_deleted == 1
+    assert pv.open(table).delete("v:n::int % 10 = 3").rows_deleted > 0
+    assert pv.open(table).update({"v:s": "'new'"}, "id < 5").rows_updated > 0
+    assert pv.open(table).delete("id = 7").rows_deleted == 1
 
 
 def _evolved(table: str) -> None:
-    pv.iceberg.add_columns(table, {"w": "variant", "more": "int"}, defaults={"more": 7})
-    pv.iceberg.rename_column(table, "s", "name")
-    pv.iceberg.drop_column(table, "day")
-    pv.iceberg.add_columns(table, {"s": "string"})
-    pv.iceberg.widen_column(table, "d", "decimal(18, 2)")
-    pv.iceberg.set_partitioning(table, ["bucket(2, id)", "hour(ts)"])
+    pv.open(table).add_columns({"w": "variant", "more": "int"}, defaults={"more": 7})
+    pv.open(table).rename_column("s", "name")
+    pv.open(table).drop_column("day")
+    pv.open(table).add_columns({"s": "string"})
+    pv.open(table).widen_column("d", "decimal(18, 2)")
+    pv.open(table).set_partitioning(["bucket(2, id)", "hour(ts)"])
     new = rows(range(200, 230))
     new |= {"name": new.pop("s"), "w": pv.parse_json(['{"w": 1}'] * 30), "more": pa.array([1] * 30, pa.int32())}
     del new["day"]
-    pv.iceberg.append(table, {**new, "d": new["d"].cast(pa.decimal128(18, 2)), "s": ["s"] * 30})
+    pv.open(table).append({**new, "d": new["d"].cast(pa.decimal128(18, 2)), "s": ["s"] * 30})
 
 
 def _optimized(table: str) -> None:
-    pv.iceberg.append(table, rows(range(200, 220)))
+    pv.open(table).append(rows(range(200, 220)))
     _deletion_vectors(table)
-    pv.iceberg.optimize(table, reshred=True)
-    pv.iceberg.rewrite_manifests(table)
-    pv.iceberg.expire_snapshots(table)
+    pv.open(table).optimize(reshred=True)
+    pv.open(table).rewrite_manifests()
+    pv.open(table).expire_snapshots()
 
 
 KINDS: dict[str, tuple[dict[str, Any], Callable[[str], None] | None]] = {
@@ -116,7 +116,7 @@ KINDS: dict[str, tuple[dict[str, Any], Callable[[str], None] | None]] = {
 def test_spark_reads_our_tables(iceberg_spark: IcebergSession, kind: str) -> None:
     options, change = KINDS[kind]
     table = str(iceberg_spark.warehouse / "db" / kind)
-    pv.iceberg.write(table, rows(range(200)), **options)
+    pv.write(table, rows(range(200)), format="iceberg", **options)
     if change is not None:
         change(table)
     name = f"h.db.{kind}"
@@ -149,12 +149,12 @@ def test_sail_reads_our_tables(tmp_path: Path) -> None:
     tables = []
     for kind, (options, change) in KINDS.items():
         tables.append(str(tmp_path / kind))
-        pv.iceberg.write(tables[-1], rows(range(200)), **options)
+        pv.write(tables[-1], rows(range(200)), format="iceberg", **options)
         if change is not None:
             change(tables[-1])
     with_map = pa.array([[("a", 1)]] * 200, pa.map_(pa.string(), pa.int32()))
     tables.append(str(tmp_path / "map"))
-    pv.iceberg.write(tables[-1], {**rows(range(200)), "m": with_map})
+    pv.write(tables[-1], {**rows(range(200)), "m": with_map}, format="iceberg", mode="replace")
     command = [str(python), str(Path(__file__).with_name("sail_process.py")), *tables]
     answers = map(
         json.loads, subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout.splitlines()
@@ -212,7 +212,7 @@ class BothSides:
         rows = [[number, k, json.dumps(v, sort_keys=True)] for number, (k, v) in sorted(self.expected.items())]
         found = self.session.engine.sql(f"SELECT id, k, to_json(v) FROM r.{self.name} ORDER BY id")
         assert [[number, k, _ordered(text)] for number, k, text in found] == rows
-        current = pv.iceberg.snapshot(self.name, **self.options)
+        current = pv.open(self.name, **self.options).snapshot
         query = "SELECT id, k, to_json(v) AS v FROM t ORDER BY id"
         ours = pv.sql(query, t=current).to_pylist()
         assert [[row["id"], row["k"], _ordered(row["v"])] for row in ours] == rows
@@ -255,7 +255,7 @@ def test_we_read_tables_that_spark_writes_and_changes(
     both.spark("DELETE FROM {t} WHERE id % 10 = 3")
     both.keep(lambda number: number % 10 != 3)
     both.check()
-    current = pv.iceberg.snapshot(both.name, **both.options)
+    current = pv.open(both.name, **both.options).snapshot
     vectors = [entry.file.is_vector for _, entry in current.live_entries(deletes=True)]
     assert vectors == [True] * len(vectors)
     assert bool(vectors) == (mode == "merge-on-read")
@@ -274,14 +274,14 @@ def test_we_read_tables_that_spark_writes_and_changes(
     del both.expected[40]
     both.check()
     # We continue on what the other engine left.
-    assert pv.iceberg.delete(both.name, "v:n::int < 0 AND id <> 60", **both.options).rows_deleted == 2
+    assert pv.open(both.name, **both.options).delete("v:n::int < 0 AND id <> 60").rows_deleted == 2
     both.keep(lambda number: number not in (12, 20))
-    pv.iceberg.optimize(both.name, rewrite_all=True, **both.options)
+    pv.open(both.name, **both.options).optimize(rewrite_all=True)
     both.check()
 
 
 def _delete_ours(both: BothSides, number: int) -> None:
-    pv.iceberg.delete(both.name, f"v:n::int % 9 = {number % 9}", **both.options)
+    pv.open(both.name, **both.options).delete(f"v:n::int % 9 = {number % 9}")
     both.keep(lambda kept: both.expected[kept][1]["n"] % 9 != number % 9)
 
 
@@ -291,7 +291,7 @@ def _delete_theirs(both: BothSides, number: int) -> None:
 
 
 def _update_ours(both: BothSides, number: int) -> None:
-    pv.iceberg.update(both.name, {"v:s": "'ours'"}, f"id = {number}", **both.options)
+    pv.open(both.name, **both.options).update({"v:s": "'ours'"}, f"id = {number}")
     both.set(number, s="ours")
 
 
@@ -304,7 +304,7 @@ def _update_theirs(both: BothSides, number: int) -> None:
 
 def _append_ours(both: BothSides, number: int) -> None:
     first = 1000 + max(both.expected, default=0)
-    pv.iceberg.append(both.name, both.columns([first, first + 1, first + 2]), **both.options)
+    pv.open(both.name, **both.options).append(both.columns([first, first + 1, first + 2]))
 
 
 def _append_theirs(both: BothSides, number: int) -> None:
@@ -314,7 +314,7 @@ def _append_theirs(both: BothSides, number: int) -> None:
 
 def _merge_ours(both: BothSides, number: int) -> None:
     source = BothSides(both.session, both.name).columns([number, number + 1])
-    merge = pv.iceberg.merge(both.name, source, "target.id = source.id", **both.options)
+    merge = pv.open(both.name, **both.options).merge(source, "target.id = source.id")
     merge.when_matched_delete("source.id % 2 = 0").when_matched_update(
         {"v": "source.v"}
     ).when_not_matched_insert_all().execute()
@@ -326,7 +326,7 @@ def _merge_ours(both: BothSides, number: int) -> None:
 
 
 def _optimize_ours(both: BothSides, _: int) -> None:
-    pv.iceberg.optimize(both.name, **both.options)
+    pv.open(both.name, **both.options).optimize()
 
 
 def _optimize_theirs(both: BothSides, _: int) -> None:
@@ -352,7 +352,9 @@ _STEPS = [
 def test_a_random_history_of_both(iceberg_spark: IcebergSession, seed: int) -> None:
     draw = random.Random(seed)
     both = BothSides(iceberg_spark, f"db.history_{seed}")
-    pv.iceberg.write(both.name, both.columns(list(range(60))), partition_by="k" if seed % 2 else (), **both.options)
+    pv.write(
+        both.name, both.columns(list(range(60))), format="iceberg", partition_by="k" if seed % 2 else (), **both.options
+    )
     for step in draw.sample([*_STEPS, *_STEPS], 12):
         step(both, draw.randrange(60))
         both.check()
@@ -360,26 +362,26 @@ def test_a_random_history_of_both(iceberg_spark: IcebergSession, seed: int) -> N
 
 def test_each_side_reads_and_restores_snapshots_of_the_other(iceberg_spark: IcebergSession) -> None:
     both = BothSides(iceberg_spark, "db.restored")
-    first = pv.iceberg.write(both.name, both.columns(list(range(60))), **both.options).snapshot_id
+    first = pv.write(both.name, both.columns(list(range(60))), format="iceberg", **both.options).snapshot_id
     _delete_theirs(both, 3)
     assert both.session.engine.sql(f"SELECT count(*) FROM r.{both.name} VERSION AS OF {first}") == [[60]]
-    ours = pv.iceberg.read_table(both.name, snapshot_id=first, **both.options)
+    ours = pv.open(both.name, version=first, **both.options).to_arrow()
     assert ours.num_rows == 60
-    known = [entry["snapshot_id"] for entry in pv.iceberg.history(both.name, **both.options)]
+    known = [entry["snapshot_id"] for entry in pv.open(both.name, **both.options).history()]
     theirs = both.session.engine.sql(f"SELECT snapshot_id FROM r.{both.name}.history ORDER BY made_current_at")
     assert sorted(known) == sorted(row[0] for row in theirs)
     both.session.engine.sql(f"CALL r.system.rollback_to_snapshot('{both.name}', {first})")
     both.columns(list(range(60)))
     both.check()
     _append_ours(both, 0)
-    pv.iceberg.rollback(both.name, snapshot_id=first, **both.options)
+    pv.open(both.name, **both.options).restore(version=first)
     both.keep(lambda number: number < 60)
     both.check()
 
 
 def test_streams_of_each_side_read_commits_of_the_other(iceberg_spark: IcebergSession, tmp_path: Path) -> None:
     both = BothSides(iceberg_spark, "db.streamed")
-    pv.iceberg.write(both.name, both.columns(list(range(60))), **both.options)
+    pv.write(both.name, both.columns(list(range(60))), format="iceberg", **both.options)
     options = {f"catalog.{name}": text for name, text in iceberg_spark.catalog.items()}
     code = f"""
 import parquet_variant as pv
@@ -404,7 +406,7 @@ for name, stream in (
 
 def test_both_work_in_one_session(iceberg_spark: IcebergSession) -> None:
     table = str(iceberg_spark.warehouse / "db" / "one_session")
-    pv.iceberg.write(table, rows(range(40)))
+    pv.write(table, rows(range(40)), format="iceberg")
     uri = iceberg_spark.catalog["uri"]
     code = f"""
 import parquet_variant as pv
@@ -415,7 +417,7 @@ variants.createOrReplaceTempView("ours")
 joined = "SELECT to_json(o.v) <=> to_json(i.v) AS is_equal FROM ours o JOIN h.db.one_session i ON o.id = i.id"
 equal = spark.sql(f"SELECT count(*) FROM ({{joined}}) WHERE is_equal")
 catalog = {{"type": "rest", "uri": {uri!r}}}
-pv.spark.write(icebergs.select("id", "v"), "db.copied", column="v", format="iceberg", catalog=catalog)
+pv.write("db.copied", icebergs.select("id", "v"), column="v", format="iceberg", catalog=catalog)
 copied = spark.table("r.db.copied")
 result = [variants.count(), icebergs.count(), equal.collect()[0][0], copied.count()]
 """
@@ -424,12 +426,12 @@ result = [variants.count(), icebergs.count(), equal.collect()[0][0], copied.coun
 
 def test_a_table_without_a_catalog_is_registered_in_one(iceberg_spark: IcebergSession, tmp_path: Path) -> None:
     table = str(tmp_path / "it's")
-    pv.iceberg.write(table, rows(range(40)), partition_by="k")
+    pv.write(table, rows(range(40)), format="iceberg", partition_by="k")
     register = "import parquet_variant as pv\nframe = pv.spark.register_table(spark, 'r.db.registered', {0!r}, {1})\n"
     register += "result = [frame.count(), spark.sql('SELECT count(DISTINCT k) FROM r.db.registered').collect()[0][0]]"
     assert iceberg_spark.engine.python(register.format(table, "")) == [40, 3]
     # The catalog names the metadata file of one version, which writes without the catalog do not change.
-    pv.iceberg.append(table, rows(range(40, 50)))
+    pv.open(table).append(rows(range(40, 50)))
     assert theirs(iceberg_spark, "r.db.registered") == ours(table, "id < 40")
     with pytest.raises(EngineError, match="pass replace=True"):
         iceberg_spark.engine.python(register.format(table, ""))

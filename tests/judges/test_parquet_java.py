@@ -68,7 +68,7 @@ def test_parquet_java_and_this_library_read_the_same_values(java_command: list[s
         "day date, at timestamp, local timestamp_ntz, time time, b binary, flag boolean, rest bigint",
     }[kind]
     source, copy = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
-    pv.parquet.write(source, {"v": values}, schema=schema)
+    pv.write(source, {"v": values}, schema=schema)
     lines = _run(java_command, source, copy).splitlines()
     theirs = [None if line == "null" else pv.Variant(*map(base64.b64decode, line.split("\t"))) for line in lines]
     assert len(theirs) == len(values)
@@ -76,11 +76,11 @@ def test_parquet_java_and_this_library_read_the_same_values(java_command: list[s
     assert pv.equals(values, pv.VariantArray.from_variants(theirs)).to_pylist() == [
         None if value is None else True for value in theirs
     ]
-    back = pv.parquet.read(copy)
+    back = pv.open(copy).read()
     assert pv.equals(values, back).to_pylist() == [None if value is None else True for value in theirs]
     assert back.is_null().to_pylist() == values.is_null().to_pylist()
     # parquet-java 1.17.0 leaves the bytes of later fields behind a residual value; readers ignore them.
-    assert {violation.reason for violation in pv.parquet.validate(copy).violations} <= {"trailing-bytes"}
+    assert {violation.reason for violation in pv.open(copy).validate().violations} <= {"trailing-bytes"}
 
 
 def test_parquet_java_needs_the_names_of_missing_fields_in_the_dictionary_of_the_row(
@@ -89,10 +89,10 @@ def test_parquet_java_needs_the_names_of_missing_fields_in_the_dictionary_of_the
     lines = ['{"a": 1}', '{"a": 2, "b": 3}']
     # parquet-java 1.17.0 and 1.18.1 look up the name of each shredded field of an object, also if the field is missing.
     # `ingest` writes one dictionary per batch, which has the names of all rows.
-    pv.parquet.write(tmp_path / "rows.parquet", {"v": pv.parse_json(lines)}, schema="a bigint, b bigint")
+    pv.write(tmp_path / "rows.parquet", {"v": pv.parse_json(lines)}, schema="a bigint, b bigint")
     with pytest.raises(AssertionError, match="Key does not exist in metadata: b"):
         _run(java_command, tmp_path / "rows.parquet", tmp_path / "copy1.parquet")
     batch = pv.parse_json(lines, dictionary="batch")
-    pv.parquet.write(tmp_path / "batch.parquet", {"v": batch}, schema="a bigint, b bigint")
+    pv.write(tmp_path / "batch.parquet", {"v": batch}, schema="a bigint, b bigint")
     _run(java_command, tmp_path / "batch.parquet", tmp_path / "copy2.parquet")
-    assert pv.parquet.read(tmp_path / "copy2.parquet").to_pylist() == [{"a": 1}, {"a": 2, "b": 3}]
+    assert pv.open(tmp_path / "copy2.parquet").read().to_pylist() == [{"a": 1}, {"a": 2, "b": 3}]

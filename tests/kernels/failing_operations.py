@@ -81,7 +81,7 @@ def operations(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[Any
 
     def written(value: Any) -> Path:
         path = folder / f"{next(files)}.parquet"
-        pv.parquet.write(path, {"v": value}, mode="overwrite")
+        pv.write(path, {"v": value}, mode="overwrite")
         return path
 
     def ingested() -> Path:
@@ -92,7 +92,7 @@ def operations(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[Any
     file = written(shredded)
     text = lambda values: pv.to_json(values).to_pylist()  # noqa: E731
     plain = lambda values: values.to_pylist()  # noqa: E731
-    read = lambda path: text(pv.parquet.read(path))  # noqa: E731
+    read = lambda path: text(pv.open(path).read())  # noqa: E731
     return {
         "parse_json": (lambda: pv.parse_json(rows), text),
         "parse_json, one dictionary": (lambda: pv.parse_json(rows, dictionary="batch"), text),
@@ -101,7 +101,7 @@ def operations(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[Any
         "to_json": (lambda: pv.to_json(array), plain),
         "to_json of shredded values": (lambda: pv.to_json(shredded), plain),
         "variant_get": (lambda: pv.variant_get(array, "$.l", "array<variant>", errors="null"), str),
-        "parquet.extract": (lambda: pv.parquet.extract(file, {"x": "$.l[2].x:double", "z": "$.z:variant"}), str),
+        "parquet.extract": (lambda: pv.open(file).scan({"x": "$.l[2].x:double", "z": "$.z:variant"}).to_arrow(), str),
         "infer_shredding_schema": (lambda: pv.infer_shredding_schema(array), str),
         "schema_of_variant": (lambda: pv.schema_of_variant(array), plain),
         "validate": (lambda: pv.validate(array).num_rows, str),

@@ -31,7 +31,7 @@ values = pv.from_python([
 table = {"v": pv.shred_variant(pv.parse_json([json.dumps({"i": i, "s": f"t{i % 3}", "l": list(range(i % 3))})
          for i in range(40)]), "struct<i: bigint, s: string, l: array<bigint>>"),
          "t": pa.array([None if i % 5 == 0 else f"prefix-{i}" for i in range(40)])}
-pv.parquet.write(path, table, mode="overwrite")
+pv.write(path, table, mode="overwrite")
 print(pv.to_json(array).to_pylist())
 print(pv.to_json(shredded).to_pylist(), pv.to_json(pv.unshred_variant(shredded)).to_pylist())
 print(pv.parse_json(rows, dictionary="batch").to_pylist())
@@ -42,7 +42,7 @@ print(pv.to_json(pv.variant_set(array, "$.q[2].r", 5, errors="null")).to_pylist(
 print(pv.to_json(pv.strip_nulls(array)).to_pylist())
 print(pv.variant_get(array, "$.b.t", "timestamp", errors="null").to_pylist())
 print(pv.variant_get(array, "$.b.c", "decimal(38,1)", errors="null").to_pylist())
-print(pv.to_json(pv.parquet.read(path)).to_pylist())
+print(pv.to_json(pv.open(path).read()).to_pylist())
 """
 
 

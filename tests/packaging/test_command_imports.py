@@ -29,7 +29,7 @@ run()
     "words", [["cat"], ["query", "--select", "$.a:bigint"], ["query", "--select", "$.a"], ["query", _SQL]]
 )
 def test_a_command_on_a_small_file_imports_no_more_than_it_needs(tmp_path, words):
-    pv.parquet.write(
+    pv.write(
         str(tmp_path / "a.parquet"),
         pv.parse_json(['{"a": 1, "b": "x"}', '{"a": 2, "b": "y"}']),
         schema="a bigint, b string",
@@ -43,7 +43,7 @@ def test_a_command_on_a_small_file_imports_no_more_than_it_needs(tmp_path, words
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")  # noqa: PTH110
 def test_a_command_that_cannot_write_its_answer_fails(tmp_path):
     path = str(tmp_path / "a.parquet")
-    pv.parquet.write(path, pv.parse_json(['{"a": 1}']))
+    pv.write(path, pv.parse_json(['{"a": 1}']))
     words = [sys.executable, "-m", "parquet_variant.cli", "cat", path]
     with open("/dev/full", "w") as full:  # noqa: PTH123
         run = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -153,7 +153,11 @@ def test_commands_of_the_guides_run(page: Path, tmp_path: Path, monkeypatch: pyt
         if "ingest" not in words or "append" in words:
             pv.ingest("events.ndjson", "events")
         if page.name == "erase.md":
-            pv.delta.write("table", {"v": pv.parse_json(['{"user": {"name": "Ann"}}', '{"user": {"name": "Bob"}}'])})
+            pv.write(
+                "table",
+                {"v": pv.parse_json(['{"user": {"name": "Ann"}}', '{"user": {"name": "Bob"}}'])},
+                format="delta",
+            )
         if words[0] == "cat":
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(words[1]).read_bytes())))
         words = words[words.index("variant") + 1 :]

@@ -38,7 +38,7 @@ def test_json_strings_become_a_variant_next_to_the_other_columns(tmp_path: Path,
     pq.write_table(pa.table({"n": range(len(texts)), "payload": texts}), tmp_path / "strings.parquet")
     said = run("migrate_json_strings.py", tmp_path / "strings.parquet", "payload", tmp_path / "events.parquet")
     assert said.startswith("1,707 rows")
-    found = pv.parquet.extract(tmp_path / "events.parquet", {"n": "n", "id": ("$.id", "string")})
+    found = pv.open(tmp_path / "events.parquet").scan({"n": "n", "id": ("$.id", "string")}).to_arrow()
     assert found["n"].to_pylist() == list(range(1707))
     assert found["id"].to_pylist() == [json.loads(text)["id"] for text in texts]
 
@@ -70,7 +70,7 @@ def test_messages_are_streamed_once_and_drift_is_reported(spark: Any, tmp_path: 
     # Spark died after the commit, before it knew of it: the batch comes again, and is not written again.
     shutil.rmtree(checkpoint / "events" / "commits")
     assert run("c.ndjson", []) == ""
-    found = pv.delta.scan(pv.delta.snapshot(table), {"kind": ("$.kind", "string")}, column="event").to_table()
+    found = pv.open(pv.open(table).snapshot).scan({"kind": ("$.kind", "string")}, column="event").to_arrow()
     assert sorted(map(str, found["kind"].to_pylist())) == ["None"] + ["new"] * 50 + ["old"] * 50
 
 
@@ -95,4 +95,4 @@ def test_a_declarative_pipeline_brings_every_line_once(tmp_path: Path, usgs_samp
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
     # What comes after that line is PySpark's: see the note in the pipeline's file.
     assert "Run is COMPLETED" in done.stdout + done.stderr, (done.stdout + done.stderr)[-6000:]
-    assert len(pv.delta.read(tmp_path / "events")) == 100
+    assert len(pv.open(tmp_path / "events").read()) == 100

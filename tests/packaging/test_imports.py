@@ -41,16 +41,16 @@ variants = pv.parse_json(['{"a": 1, "b": "x"}', None, '{"a": 2.5}'])
 shredded = pv.shred_variant(variants, pv.infer_shredding_schema(variants))
 for array in variants, shredded, pv.unshred_variant(shredded):
     pv.to_json(array), array.to_pylist(), repr(array), pv.variant_get(array, "$.a", "double")
-    pv.parquet.write(f"{folder}/a.parquet", {"v": array}, mode="overwrite")
-    pv.parquet.read(f"{folder}/a.parquet"), pv.parquet.read_table(f"{folder}/a.parquet")
+    pv.write(f"{folder}/a.parquet", {"v": array}, mode="overwrite")
+    pv.open(f"{folder}/a.parquet").read(), pv.open(f"{folder}/a.parquet").to_arrow()
 pv.ingest(f"{folder}/a.ndjson", f"{folder}/table")
-pv.parquet.rewrite(f"{folder}/table", f"{folder}/again")
-pv.parquet.extract(f"{folder}/table", {"a": ("$.a", "bigint"), "whole": "$"})
-pv.parquet.scan(f"{folder}/table", {"a": ("$.a", "bigint")}, where="a > 7").to_table()
+pv.open(f"{folder}/table").rewrite(f"{folder}/again")
+pv.open(f"{folder}/table").scan({"a": ("$.a", "bigint"), "whole": "$"}).to_arrow()
+pv.open(f"{folder}/table").scan({"a": ("$.a", "bigint")}, where="a > 7").to_arrow()
 pv.sql(f"SELECT v:b::string FROM '{folder}/table' WHERE v:a::int > 7").to_pylist()
 pv.ingest(f"{folder}/a.ndjson", f"{folder}/delta", format="delta")
-pv.delta.scan(f"{folder}/delta", {"a": ("$.a", "bigint")}, where="a > 7").to_table()
-pv.delta.write(f"{folder}/delta", pv.delta.read_table(f"{folder}/delta"), mode="append")
+pv.open(f"{folder}/delta").scan({"a": ("$.a", "bigint")}, where="a > 7").to_arrow()
+pv.write(f"{folder}/delta", pv.open(f"{folder}/delta").to_arrow(), format="delta", mode="append")
 """
 
 
@@ -99,22 +99,22 @@ sys.modules["sqlglot"] = sys.modules["duckdb"] = None
 import parquet_variant as pv
 folder = tempfile.mkdtemp()
 rows = pv.parse_json(['{"a": 1}'])
-pv.delta.write(folder, {"v": rows})
-pv.delta.write(folder, {"v": rows}, mode="append")
-assert len(pv.delta.read(folder)) == 2
+pv.write(folder, {"v": rows}, format="delta")
+pv.write(folder, {"v": rows}, format="delta", mode="append")
+assert len(pv.open(folder).read()) == 2
 assert "<html" in pv.explore(folder).to_html()
 wrong = []
 for use in (
     lambda: pv.sql("SELECT 1"),
-    lambda: pv.delta.delete(folder, "v:a::int = 1"),
-    lambda: pv.delta.write(folder, {"v": rows}, mode="overwrite", replace_where="true"),
+    lambda: pv.open(folder).delete("v:a::int = 1"),
+    lambda: pv.write(folder, {"v": rows}, format="delta", mode="overwrite", where="true"),
 ):
     try:
         use()
     except pv.VariantError as error:
         assert error.reason == "missing-extra", error.reason
         wrong.append(str(error))
-assert [text.split(" needs ")[0] for text in wrong] == ["pv.sql", "pv.delta.delete", "replace_where"], wrong
+assert [text.split(" needs ")[0] for text in wrong] == ["pv.sql", "DeltaTable.delete", "replace_where"], wrong
 assert all("pip install 'parquet-variant[sql]'" in text for text in wrong), wrong
 """
 

@@ -11,13 +11,15 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import build
+from parquet_variant.files.parquet.operations.optimize import optimize as optimize_files
 from parquet_variant.files.parquet.writing.options import WriterOptions
 from parquet_variant.ingestion.request import IngestOptions
+from parquet_variant.tables.delta.maintenance.optimize import optimize as optimize_table
 
-ROOMS = ("parquet", "delta", "vortex", "spark")
+ROOMS = ("vortex", "spark", "Table", "DeltaTable", "IcebergTable", "ParquetTable", "VortexTable", "Scan")
 # Keywords that have another name, and where the word means something else.
 FORBIDDEN = {
-    "shredding": ("delta.create", "delta.WritePlan"),
+    "shredding": ("create",),
     "overwrite": (),
     "if_exists": (),
     "target_bytes": (),
@@ -28,7 +30,9 @@ FORBIDDEN = {
 def _public() -> Iterator[tuple[str, Callable[..., Any]]]:
     for room in ("", *ROOMS):
         module = getattr(pv, room) if room else pv
-        for name in module.__all__:
+        for name in getattr(module, "__all__", dir(module)):
+            if name.startswith("_"):
+                continue
             member = getattr(module, name)
             if callable(member):
                 yield f"{room}.{name}".strip("."), member
@@ -69,7 +73,7 @@ def test_defaults_of_the_command_line_are_those_of_python() -> None:
     for command in ("optimize", "rewrite", "ingest"):
         for param in commands[command].params:
             assert not (param.name.endswith(("_bytes", "_mb")) and param.default is not None), (command, param.name)
-    assert pv.parquet.optimize.__kwdefaults__["file_bytes"] == pv.delta.optimize.__kwdefaults__["file_bytes"]
+    assert optimize_table.__kwdefaults__["file_bytes"] == optimize_files.__kwdefaults__["file_bytes"]
 
 
 def test_options_of_an_ingest_are_options_of_the_command() -> None:
@@ -80,7 +84,7 @@ def test_options_of_an_ingest_are_options_of_the_command() -> None:
 
 def test_reprs_fit_on_a_screen_and_notebooks_show_trees(tmp_path: Path, usgs_sample: Path) -> None:
     result = pv.ingest(usgs_sample, tmp_path / "out")
-    report = pv.parquet.inspect(tmp_path / "out")
+    report = pv.open(tmp_path / "out").inspect()
     assert repr(result).startswith("<IngestResult 1,707 rows in 1 files in ")
     assert repr(pv.ShreddingSchema.from_ddl("a bigint")) == "<ShreddingSchema a bigint>"
     for item in (result, result.schema, result.inference, report):

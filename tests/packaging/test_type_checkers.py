@@ -20,16 +20,16 @@ import parquet_variant as pv
 
 rows: pv.VariantArray = pv.read_json("a.ndjson")
 result: pv.IngestResult = pv.ingest("a.ndjson", "a", compression="zstd")
-back: pv.VariantArray = pv.parquet.read("a")
-pv.delta.read("table")
-pv.vortex.read("a.vortex")
+back: pv.VariantArray = pv.open("a").read()
+pv.open("table").read()
+pv.open("a.vortex").read()
 """
-PACKAGES = {"pv": pv, "pv.parquet": pv.parquet, "pv.delta": pv.delta, "pv.vortex": pv.vortex, "pv.spark": pv.spark}
+PACKAGES = {"pv": pv, "pv.vortex": pv.vortex, "pv.spark": pv.spark}
 ALL = "".join(f"{package}.{name}\n" for package, module in PACKAGES.items() for name in module.__all__)
 BAD = """
 pv.parse_jsn("1")
-pv.parquet.ingst("a.ndjson", "a")
-pv.delta.raed("table")
+pv.ingst("a.ndjson", "a")
+pv.open("table").raed()
 """
 
 

@@ -45,7 +45,7 @@ def value(text):
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_duckdb_reads_ours(schema, tmp_path):
     path = tmp_path / "a.parquet"
-    info = pv.parquet.write(path, pv.parse_json(pa.array(ROWS)), schema=schema)
+    info = pv.write(path, pv.parse_json(pa.array(ROWS)), schema=schema)
     kind, *_ = duckdb.sql(f"select v from '{path}'").types
     assert str(kind) == "VARIANT"
     assert [value(row) for (row,) in duckdb.sql(f"select v::json::varchar from '{path}'").fetchall()] == [
@@ -61,10 +61,8 @@ def test_duckdb_reads_ours_in_structs_lists_and_maps(tmp_path):
     maps = pa.MapArray.from_arrays(list(range(len(ROWS) + 1)), keys, storage)
     struct = pa.StructArray.from_arrays([storage, keys], ["x.y", "k"])
     path = tmp_path / "a.parquet"
-    info = pv.parquet.write(
-        path,
-        {"l": lists, "m": maps, "v": pv.VariantArray(storage)},
-        variants=["l.list.element", "m.key_value.value"],
+    info = pv.write(
+        path, {"l": lists, "m": maps, "v": pv.VariantArray(storage)}, variants=["l.list.element", "m.key_value.value"]
     )
     assert set(info.variants) == {("l", "list", "element"), ("m", "key_value", "value"), ("v",)}
     query = f"select l[1]::json::varchar, map_values(m)[1]::json::varchar, v::json::varchar from '{path}'"
@@ -73,7 +71,7 @@ def test_duckdb_reads_ours_in_structs_lists_and_maps(tmp_path):
     inner = tmp_path / "b.parquet"
     tagged = pa.field("x.y", storage.type, metadata=pv.VariantArray(storage).arrow_field.metadata)
     table = pa.table([struct.cast(pa.struct([tagged, pa.field("k", pa.string())]))], names=["s"])
-    pv.parquet.write(inner, table)
+    pv.write(inner, table)
     found = duckdb.sql(f"""select (s."x.y")::json::varchar from '{inner}'""").fetchall()
     assert [value(each) for (each,) in found] == [value(row) for row in ROWS]
 
@@ -92,30 +90,30 @@ def test_we_read_what_duckdb_shreds(options, tmp_path):
     connection.executemany("insert into t values (?, ?)", list(enumerate(rows)))
     connection.execute("create table w as select i, j::json::variant v from t order by i")
     connection.execute(f"copy w to '{path}' (format parquet{options})")
-    array = pv.parquet.read(path)
+    array = pv.open(path).read()
     assert array.is_shredded
     # DuckDB makes doubles of decimals: equal as numbers here, since each fits a double.
     assert [None if item is None else value(item.to_json()) for item in array] == [value(row) for row in rows]
-    answer = pv.parquet.extract(path, {"i": "i", "a": "$.a:bigint", "e": "$.d.e:double"}, "a is not null")
+    answer = pv.open(path).scan({"i": "i", "a": "$.a:bigint", "e": "$.d.e:double"}, "a is not null").to_arrow()
     assert answer.to_pydict() == {"i": [0, 6], "a": [1, 2], "e": [1.5, 2.5]}
     dest = tmp_path / "ours.parquet"
-    pv.parquet.rewrite(path, dest, layout="unshredded")
-    assert pv.parquet.read(dest) == array
+    pv.open(path).rewrite(dest, layout="unshredded")
+    assert pv.open(dest).read() == array
 
 
 def test_duckdb_reads_what_rewrite_makes(tmp_path):
     source, dest = tmp_path / "a.parquet", tmp_path / "b.parquet"
-    pv.parquet.write(source, pv.parse_json(ROWS), schema="a bigint, c array<int>", layout="draft-paths")
-    pv.parquet.rewrite(source, dest, layout="final")
+    pv.write(source, pv.parse_json(ROWS), schema="a bigint, c array<int>", layout="draft-paths")
+    pv.open(source).rewrite(dest, layout="final")
     found = duckdb.sql(f"select v::json::varchar from '{dest}'").fetchall()
     assert [value(row) for (row,) in found] == [value(row) for row in ROWS]
 
 
 def test_a_file_without_annotation_is_a_struct_to_duckdb(tmp_path):
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, pv.parse_json(ROWS), annotation=False)
+    pv.write(path, pv.parse_json(ROWS), annotation=False)
     assert "STRUCT" in str(duckdb.sql(f"select v from '{path}'").types[0])
-    assert pv.parquet.annotate(path) == ("v",)
+    assert pv.open(path).annotate() == ("v",)
     assert str(duckdb.sql(f"select v from '{path}'").types[0]) == "VARIANT"
 
 
@@ -130,7 +128,7 @@ def test_the_kernel_reads_rows_that_duckdb_shredded(tmp_path, monkeypatch):
     connection.register("rows", pa.table({"j": rows}))
     path = tmp_path / "a.parquet"
     connection.execute(f"COPY (SELECT j::JSON::VARIANT AS v FROM rows) TO '{path}' (FORMAT parquet)")
-    array = pv.parquet.read(path)
+    array = pv.open(path).read()
     assert array.is_shredded
 
     def refuse(*_):

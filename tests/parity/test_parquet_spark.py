@@ -50,15 +50,15 @@ def by_spark(spark, path):
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_spark_reads_ours(spark, schema, tmp_path):
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, pv.parse_json(pa.array(ROWS)), schema=schema)
+    pv.write(path, pv.parse_json(pa.array(ROWS)), schema=schema)
     assert by_spark(spark, path) == [value(row) for row in ROWS]
 
 
 def test_spark_reads_what_rewrite_makes(spark, tmp_path):
     source, dest = tmp_path / "a.parquet", tmp_path / "b.parquet"
-    pv.parquet.write(source, pv.parse_json(ROWS), schema="a bigint, c array<int>", layout="draft-object")
+    pv.write(source, pv.parse_json(ROWS), schema="a bigint, c array<int>", layout="draft-object")
     for layout in ("final", "unshredded"):
-        pv.parquet.rewrite(source, dest, layout=layout, mode="overwrite")
+        pv.open(source).rewrite(dest, layout=layout, mode="overwrite")
         assert by_spark(spark, dest) == [value(row) for row in ROWS]
 
 
@@ -76,11 +76,11 @@ def test_we_read_what_spark_shreds(spark, tmp_path):
     finally:
         for key in settings:
             spark.conf.unset(key)
-    array = pv.parquet.read(tmp_path / "spark")
+    array = pv.open(tmp_path / "spark").read()
     assert array.schema == pv.ShreddingSchema.from_ddl(forced)
     assert [None if item is None else value(item.to_json()) for item in array] == [value(row) for row in ROWS]
-    assert pv.parquet.validate(tmp_path / "spark").ok
-    answer = pv.parquet.extract(tmp_path / "spark", {"i": "i", "a": "$.a:string", "e": "$.d.e:double"}, "i < 2")
+    assert pv.open(tmp_path / "spark").validate().ok
+    answer = pv.open(tmp_path / "spark").scan({"i": "i", "a": "$.a:string", "e": "$.d.e:double"}, "i < 2").to_arrow()
     assert answer.to_pydict() == {"i": [0, 1], "a": ["1", "n/a"], "e": [1.5, None]}
 
 
@@ -90,8 +90,8 @@ def test_we_read_what_spark_shreds(spark, tmp_path):
 )
 def test_the_table_of_engines_is_true_of_spark(spark, trait, data, schema, tmp_path):
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, pv.VariantArray.from_pylist(data), schema=schema)
-    report = pv.parquet.validate(path)
+    pv.write(path, pv.VariantArray.from_pylist(data), schema=schema)
+    report = pv.open(path).validate()
     assert report.ok
     assert any(note.engine == "Spark 4.3" and trait in note.why for note in report.engines)
     with pytest.raises(Exception, match=r"FAILED_READ_FILE|PARQUET_TYPE_ILLEGAL"):
@@ -121,7 +121,7 @@ def test_typed_columns_of_every_type_read_as_the_values_do(spark, tmp_path):
         array = pv.VariantArray.from_pylist([{"a": item, "b": [item]} for item in values])
         for schema in (None, f"a {kind}, b array<{kind}>"):
             path = tmp_path / f"{number}-{'shredded' if schema else 'plain'}.parquet"
-            info = pv.parquet.write(path, array, schema=schema)
+            info = pv.write(path, array, schema=schema)
             if schema:
                 assert info.statistics["v", "typed_value", "a", "value"].all_null, kind
         rows += [(kind, item) for item in values]

@@ -85,13 +85,13 @@ def test_variants(spark, cases, tmp_path_factory):
     for number, (rows, schema, options) in enumerate(cases):
         paths = [folder / f"{number}-{writer}.parquet" for writer in WRITERS]
         for path, writer in zip(paths, WRITERS, strict=True):
-            pv.parquet.write(path, pv.VariantArray.from_variants(rows), schema=schema, writer=writer, **options)
-            assert list(pv.parquet.read(path)) == rows
-            assert pv.parquet.validate(path).ok
+            pv.write(path, pv.VariantArray.from_variants(rows), schema=schema, writer=writer, **options)
+            assert list(pv.open(path).read()) == rows
+            assert pv.open(path).validate().ok
         mine, other = (pq.read_table(path) for path in paths)
         assert mine.equals(other)
         refused = {
-            note.engine.split()[0] for note in pv.parquet.validate(paths[0]).engines if "before" not in note.engine
+            note.engine.split()[0] for note in pv.open(paths[0]).validate().engines if "before" not in note.engine
         }
         if "DuckDB" not in refused:
             mine, other = map(by_duckdb, paths)

@@ -90,8 +90,8 @@ def test_a_level_that_is_given_stands(compression, level):
 @pytest.mark.parametrize("compression", ["zstd", "ZSTD", "gzip", "snappy", "lz4", "brotli", "none"])
 def test_every_codec_is_tried_and_written(compression, tmp_path):
     array = pv.parse_json([f'{{"n": {n}, "s": "{n % 3}"}}' for n in range(50)])
-    pv.parquet.write(tmp_path / "a.parquet", array, schema="n bigint, s string", compression=compression)
-    assert list(pv.parquet.read(tmp_path / "a.parquet")) == list(array)
+    pv.write(tmp_path / "a.parquet", array, schema="n bigint, s string", compression=compression)
+    assert list(pv.open(tmp_path / "a.parquet").read()) == list(array)
     column = pq.read_metadata(tmp_path / "a.parquet").row_group(0).column(1)
     assert column.compression == {"none": "UNCOMPRESSED"}.get(compression, compression.upper())
 

@@ -65,7 +65,7 @@ def leaf(file, name):
 def as_pyarrow_reads(path, where, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(column_values_module, "column_values", lambda *_: None)
-        return pv.parquet.extract(path, COLUMNS, where)
+        return pv.open(path).scan(COLUMNS, where).to_arrow()
 
 
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd"])
@@ -88,7 +88,7 @@ def test_pages_hold_what_pyarrow_reads(tmp_path, monkeypatch, codec, version):
             texts = expected[name] if mask is None else expected[name].filter(pa.array(mask))
             assert column.to_pylist() == texts.to_pylist()
     for where in FILTERS:
-        assert pv.parquet.extract(path, COLUMNS, where).equals(as_pyarrow_reads(path, where, monkeypatch)), where
+        assert pv.open(path).scan(COLUMNS, where).to_arrow().equals(as_pyarrow_reads(path, where, monkeypatch)), where
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 3, 17, 300, 2500])
@@ -96,14 +96,14 @@ def test_pages_hold_what_pyarrow_reads(tmp_path, monkeypatch, codec, version):
 def test_dictionaries_of_every_width(tmp_path, monkeypatch, distinct, version):
     path = write(tmp_path / "a.parquet", storage(9000, distinct), data_page_version=version, data_page_size=2000)
     for where in (None, "k = 'k1'", "n < 10"):
-        assert pv.parquet.extract(path, COLUMNS, where).equals(as_pyarrow_reads(path, where, monkeypatch))
+        assert pv.open(path).scan(COLUMNS, where).to_arrow().equals(as_pyarrow_reads(path, where, monkeypatch))
 
 
 def test_our_own_files_of_several_row_groups(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, pv.VariantArray(storage(40_000)), row_group_bytes=60_000)
+    pv.write(path, pv.VariantArray(storage(40_000)), row_group_bytes=60_000)
     for where in FILTERS:
-        found = pv.parquet.extract(path, COLUMNS, where).combine_chunks()
+        found = pv.open(path).scan(COLUMNS, where).to_arrow().combine_chunks()
         assert found.equals(as_pyarrow_reads(path, where, monkeypatch).combine_chunks()), where
 
 
@@ -141,7 +141,7 @@ def test_numbers(tmp_path, monkeypatch, encoding, version):
     shredded = pv.shred_variant(pv.VariantArray.from_pylist(rows), names)
     path = tmp_path / "a.parquet"
     if encoding == "ours":
-        pv.parquet.write(path, shredded)
+        pv.write(path, shredded)
     else:
         options = {"use_dictionary": encoding == "RLE_DICTIONARY", "data_page_size": 4000, "data_page_version": version}
         if encoding == "DELTA_BINARY_PACKED":
@@ -150,20 +150,20 @@ def test_numbers(tmp_path, monkeypatch, encoding, version):
         write(path, shredded.storage, **options)
     columns = {name: where for name, (where, _) in NUMBERS.items()}
     for where in (None, "i = 2147483647 or l < 0", "l = 9223372036854775807", "day is null"):
-        found = pv.parquet.extract(path, columns, where)
+        found = pv.open(path).scan(columns, where).to_arrow()
         with monkeypatch.context() as patched:
             patched.setattr(column_values_module, "column_values", lambda *_: None)
-            assert str(found.to_pylist()) == str(pv.parquet.extract(path, columns, where).to_pylist())
+            assert str(found.to_pylist()) == str(pv.open(path).scan(columns, where).to_arrow().to_pylist())
     with open_file(locate(path)[0]) as file:
-        for field in pv.parquet.extract(path, columns).schema:
+        for field in pv.open(path).scan(columns).to_arrow().schema:
             assert column_values(file, 0, leaf(file, field.name), field.type, None) is not None, field
 
 
 def test_rows_without_any_text(tmp_path, monkeypatch):
     column = pv.shred_variant(pv.parse_json(['{"s": 1}'] * 8999 + ['{"s": "é"}']), "s STRING").storage
     path = write(tmp_path / "a.parquet", column, data_page_size=500)
-    assert pv.parquet.extract(path, {"s": "$.s:string"}, "s = 'é'").num_rows == 1
-    assert pv.parquet.extract(path, {"s": "$.s:string"})["s"].to_pylist() == ["1"] * 8999 + ["é"]
+    assert pv.open(path).scan({"s": "$.s:string"}, "s = 'é'").to_arrow().num_rows == 1
+    assert pv.open(path).scan({"s": "$.s:string"}).to_arrow()["s"].to_pylist() == ["1"] * 8999 + ["é"]
 
 
 @pytest.mark.parametrize("dictionary", [True, False])
@@ -179,7 +179,7 @@ def test_text_that_is_not_utf8_is_an_error_with_its_row(tmp_path, dictionary):
     )
     path = write(tmp_path / "a.parquet", whole, use_dictionary=dictionary)
     with pytest.raises(pv.MalformedVariantError, match="UTF-8") as caught:
-        pv.parquet.extract(path, {"s": "$.s:string"})
+        pv.open(path).scan({"s": "$.s:string"}).to_arrow()
     assert (caught.value.row, caught.value.reason) == (9999, "bad-utf8")
     with pytest.raises(pv.MalformedVariantError, match="UTF-8"):
         pv.sql("SELECT v:s::string, count(*) FROM t GROUP BY 1", t=path)
@@ -206,17 +206,17 @@ def test_texts_in_deltas_and_booleans(tmp_path, monkeypatch, encoding, version):
     columns = {"s": "$.s:string", "k": "$.k:string", "b": "$.b:boolean"}
     mask = rng.choices([True, False], k=9000)
     with open_file(locate(path)[0]) as file:
-        for field in pv.parquet.extract(path, columns).schema:
+        for field in pv.open(path).scan(columns).to_arrow().schema:
             whole = column_values(file, 0, leaf(file, field.name), field.type, None)
             whole.validate(full=True)
             assert whole.to_pylist() == [row.get(field.name) for row in rows]
             some = column_values(file, 0, leaf(file, field.name), field.type, np.array(mask))
             assert some.equals(whole.filter(pa.array(mask)))
     for where in (None, "b = true", "b = false and k > '000004000'", "s is null"):
-        found = pv.parquet.extract(path, columns, where)
+        found = pv.open(path).scan(columns, where).to_arrow()
         with monkeypatch.context() as patched:
             patched.setattr(column_values_module, "column_values", lambda *_: None)
-            assert found.equals(pv.parquet.extract(path, columns, where))
+            assert found.equals(pv.open(path).scan(columns, where).to_arrow())
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
@@ -240,7 +240,7 @@ def test_damaged_pages_are_an_error_or_other_values(tmp_path, codec, encoding):
         damaged = tmp_path / "b.parquet"
         damaged.write_bytes(whole[:at] + bytes([rng.randrange(256)]) + whole[at + 1 :])
         try:
-            assert pv.parquet.extract(damaged, COLUMNS).num_rows == ROWS
+            assert pv.open(damaged).scan(COLUMNS).to_arrow().num_rows == ROWS
         except pv.VariantError:
             failed += 1
     assert failed
@@ -261,7 +261,7 @@ def test_a_number_of_a_page_header_beyond_64_bits_is_an_error(tmp_path):
     data = path.read_bytes()
     path.write_bytes(data[:start] + page + data[start + size :])
     with pytest.raises(pv.VariantFileError):
-        pv.parquet.extract(path, {"n": "$.n:bigint"})
+        pv.open(path).scan({"n": "$.n:bigint"}).to_arrow()
 
 
 def test_queries_over_files_with_and_without_dictionaries(tmp_path):

@@ -62,16 +62,16 @@ DEEP = [(kind, levels) for kind, many in LEVELS.items() for levels in many]
 def test_every_reader_of_files_reads_deep_ones(tmp_path, kind, levels):
     path = tmp_path / "deep.parquet"
     values = write_deep(path, kind, levels)
-    assert pv.parquet.read(path).to_pylist() == values
-    assert pv.parquet.read_table(path).column("id").to_pylist() == list(range(5))
+    assert pv.open(path).read().to_pylist() == values
+    assert pv.open(path).to_arrow().column("id").to_pylist() == list(range(5))
     in_objects = [kind == "objects" or (kind == "both" and level % 2) for level in reversed(range(levels))]
     steps = "".join(".a" if in_object else "[0]" for in_object in in_objects)
-    found = pv.parquet.extract(path, {"n": f"${steps}:bigint"}, where="id >= 2")
+    found = pv.open(path).scan({"n": f"${steps}:bigint"}, where="id >= 2").to_arrow()
     assert found.column("n").to_pylist() == [2, 3, 4]
-    pv.parquet.annotate(path)
-    report = pv.parquet.validate(path)
+    pv.open(path).annotate()
+    report = pv.open(path).validate()
     assert report.ok, str(report)
-    assert str(pv.parquet.inspect(path))
+    assert str(pv.open(path).inspect())
     assert pv.ShreddingSchema.from_parquet(path).depth >= levels
 
 
@@ -80,10 +80,10 @@ def test_deep_files_are_rewritten(tmp_path, kind, levels):
     path, copy = tmp_path / "deep.parquet", tmp_path / "copy.parquet"
     values = write_deep(path, kind, levels)
     for options in ({"schema": "infer"}, {"layout": "unshredded"}, {"schema": "a bigint"}):
-        pv.parquet.rewrite(path, copy, mode="overwrite", **options)
-        assert pv.parquet.read(copy).to_pylist() == values
-    pv.parquet.annotate(path)
-    assert pv.parquet.read(path).to_pylist() == values
+        pv.open(path).rewrite(copy, mode="overwrite", **options)
+        assert pv.open(copy).read().to_pylist() == values
+    pv.open(path).annotate()
+    assert pv.open(path).read().to_pylist() == values
 
 
 def test_deep_rows_are_read_next_to_rows_that_are_appended(tmp_path):
@@ -91,14 +91,14 @@ def test_deep_rows_are_read_next_to_rows_that_are_appended(tmp_path):
     lines = tmp_path / "lines.ndjson"
     lines.write_text("".join(json.dumps(value) + "\n" for value in values))
     pv.ingest(lines, tmp_path / "table", mode="append")
-    assert pv.parquet.read(tmp_path / "table").to_pylist() == values + values
+    assert pv.open(tmp_path / "table").read().to_pylist() == values + values
 
 
 @pytest.mark.parametrize("command", ["cat", "inspect", "validate", "query"])
 def test_commands_read_deep_files(tmp_path, command):
     path = tmp_path / "deep.parquet"
     write_deep(path, "objects", 60)
-    pv.parquet.annotate(path)
+    pv.open(path).annotate()
     arguments = [f"SELECT v:{'.'.join('a' * 60)}::int AS n FROM '{path}'"] if command == "query" else [str(path)]
     program = [sys.executable, "-m", "parquet_variant.cli", command]
     done = subprocess.run([*program, *arguments], check=False, capture_output=True, text=True)
@@ -110,7 +110,7 @@ def test_a_deep_schema_that_a_writer_kept_for_arrow_does_not_hide_the_rows(tmp_p
     """pyarrow refuses its own description of a schema, which is no part of the format, where it is this deep."""
     path = tmp_path / "deep.parquet"
     pq.write_table(pa.table({"v": deep_storage("objects", 80, [1, 2])}), path)
-    assert pv.parquet.read(path).to_pylist() == [nested_value("objects", 80, number) for number in (1, 2)]
+    assert pv.open(path).read().to_pylist() == [nested_value("objects", 80, number) for number in (1, 2)]
 
 
 def test_a_schema_too_deep_to_read_is_not_called_damaged(tmp_path):
@@ -119,7 +119,12 @@ def test_a_schema_too_deep_to_read_is_not_called_damaged(tmp_path):
     for _ in range(MAX_SCHEMA_DEPTH):
         column = pa.StructArray.from_arrays([column], ["a"])
     pq.write_table(pa.table({"a": column}), path, store_schema=False)
-    for read in (pv.parquet.read, pv.parquet.read_table, pv.parquet.inspect, pv.ShreddingSchema.from_parquet):
+    for read in (
+        (lambda path: pv.open(path).read()),
+        (lambda path: pv.open(path).to_arrow()),
+        (lambda path: pv.open(path).inspect()),
+        pv.ShreddingSchema.from_parquet,
+    ):
         with pytest.raises(VariantFileError) as caught:
             read(path)
         assert caught.value.reason == "too-deep" and "damaged" not in str(caught.value)

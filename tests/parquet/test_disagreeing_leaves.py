@@ -35,10 +35,10 @@ def test_a_path_does_not_depend_on_the_other_paths(leaf: str, tmp_path: Path) ->
     start, source, size = chunks[0].data_page_offset, chunks[1].data_page_offset, chunks[0].total_compressed_size
     data[start : start + size] = foreign[source : source + size]
     damaged.write_bytes(data)
-    alone = {name: pv.parquet.extract(damaged, {name: path})[name] for name, path in PATHS.items()}
+    alone = {name: pv.open(damaged).scan({name: path}).to_arrow()[name] for name, path in PATHS.items()}
     for count in (2, 3, 4):
         for names in combinations(PATHS, count):
-            together = pv.parquet.extract(damaged, {name: PATHS[name] for name in names})
+            together = pv.open(damaged).scan({name: PATHS[name] for name in names}).to_arrow()
             for name in names:
                 assert together[name].to_pylist() == alone[name].to_pylist(), (name, names)
-    assert pv.parquet.extract(good, PATHS)["a"].to_pylist() == [None, 1, 1, None, None, None, None, None]
+    assert pv.open(good).scan(PATHS).to_arrow()["a"].to_pylist() == [None, 1, 1, None, None, None, None, None]

@@ -56,11 +56,9 @@ def store() -> Iterator[Store]:
             patched.setenv(name, value)
         rows = pv.parse_json([f'{{"n": {n}, "t": "text {n % 50}", "long": "{n:0600}"}}' for n in range(24_000)])
         for number in range(8):
-            pv.parquet.write(
-                f"s3://lake/small/{number}.parquet", rows[number * 100 : number * 100 + 100], schema="infer"
-            )
+            pv.write(f"s3://lake/small/{number}.parquet", rows[number * 100 : number * 100 + 100], schema="infer")
         options = {"schema": "infer", "compression": "none", "row_group_bytes": 6_000_000}
-        pv.parquet.write("s3://lake/large.parquet", rows, **options)
+        pv.write("s3://lake/large.parquet", rows, **options)
         yield store
 
 
@@ -70,20 +68,20 @@ def _nothing_before(store: Store) -> None:
 
 
 def test_a_small_file_is_one_request_and_many_are_asked_for_at_once(store: Store) -> None:
-    assert pv.parquet.extract("s3://lake/small/", PATHS, "n >= 250 and t like 'text%'").num_rows == 550
+    assert pv.open("s3://lake/small/").scan(PATHS, "n >= 250 and t like 'text%'").to_arrow().num_rows == 550
     assert sorted(path for path, _ in store.ranges) == [f"/lake/small/{number}.parquet" for number in range(8)]
     assert store.most > 2
 
 
 def test_of_a_large_file_the_footer_and_neighbours_come_together(store: Store) -> None:
-    with_groups = pv.parquet.scan("s3://lake/large.parquet", PATHS)
+    with_groups = pv.open("s3://lake/large.parquet").scan(PATHS)
     groups = len(with_groups.tasks(1))
     assert groups > 1
     store.forget()
-    assert with_groups.to_table().num_rows == 24_000
+    assert with_groups.to_arrow().num_rows == 24_000
     assert len(store.ranges) <= 1 + 2 * groups
     store.forget()
-    assert pv.parquet.extract("s3://lake/large.parquet", PATHS, "n < 0").num_rows == 0
+    assert pv.open("s3://lake/large.parquet").scan(PATHS, "n < 0").to_arrow().num_rows == 0
     assert len(store.ranges) == 1  # the footer says so
 
 
@@ -96,5 +94,5 @@ def test_a_query_asks_for_a_footer_no_more_than_twice(store: Store) -> None:
 def test_a_directory_is_found_in_few_requests(store: Store) -> None:
     for source in ("s3://lake/small/", "s3://lake/small/*.parquet"):
         store.forget()
-        assert len(pv.parquet.scan(source, PATHS).sources) == 8
+        assert len(pv.open(source).scan(PATHS).plan.sources) == 8
         assert len(store.asked) <= 9

@@ -43,23 +43,23 @@ def assert_named(array):
 @pytest.mark.parametrize("writer", ["native", "pyarrow"])
 def test_parquet_files_have_the_names(tmp_path, metadata, writer):
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, lacking(metadata), writer=writer)
-    report = pv.parquet.validate(path)
+    pv.write(path, lacking(metadata), writer=writer)
+    report = pv.open(path).validate()
     assert report.ok, str(report)
-    assert_named(pv.parquet.read(path))
+    assert_named(pv.open(path).read())
 
 
 def test_variants_inside_of_structs_have_the_names(tmp_path):
     array = lacking()
     table = pa.table({"s": pa.StructArray.from_arrays([array.storage], fields=[array.arrow_field.with_name("v")])})
-    pv.parquet.write(tmp_path / "a.parquet", table)
-    assert pv.parquet.validate(tmp_path / "a.parquet").ok
+    pv.write(tmp_path / "a.parquet", table)
+    assert pv.open(tmp_path / "a.parquet").validate().ok
 
 
 def test_delta_tables_have_the_names(tmp_path):
-    pv.delta.write(tmp_path / "t", {"v": lacking()})
+    pv.write(tmp_path / "t", {"v": lacking()}, format="delta")
     [file] = (tmp_path / "t").glob("*.parquet")
-    report = pv.parquet.validate(file)
+    report = pv.open(file).validate()
     assert report.ok, str(report)
 
 
@@ -69,15 +69,15 @@ def test_vortex_files_have_the_names(tmp_path, layout):
     pytest.importorskip("vortex")
     simple = lacking()[:1]
     for array, texts in (simple, TEXTS[:1]), (lacking(), TEXTS):
-        pv.vortex.write(tmp_path / "a.vortex", array, layout=layout, mode="overwrite")
-        assert pv.to_json(pv.vortex.read(tmp_path / "a.vortex")).to_pylist() == texts
+        pv.write(tmp_path / "a.vortex", array, layout=layout, mode="overwrite")
+        assert pv.to_json(pv.open(tmp_path / "a.vortex").read()).to_pylist() == texts
 
 
 def test_metadata_that_is_malformed_is_not_made_up(tmp_path):
     """It is copied as it is; whoever looks at the value refuses it."""
     row = {"metadata": b"\x11\x05\x00", "typed_value": {"a": {"typed_value": 1}}}
     kind = lacking().storage.type
-    pv.parquet.write(tmp_path / "a.parquet", pv.VariantArray(pa.array([row], kind)))
-    assert not pv.parquet.validate(tmp_path / "a.parquet").ok
+    pv.write(tmp_path / "a.parquet", pv.VariantArray(pa.array([row], kind)))
+    assert not pv.open(tmp_path / "a.parquet").validate().ok
     with pytest.raises(pv.MalformedVariantError):
-        pv.to_json(pv.parquet.read(tmp_path / "a.parquet"))
+        pv.to_json(pv.open(tmp_path / "a.parquet").read())

@@ -75,24 +75,24 @@ def test_only_the_schema_changes(data, draw):
 
 def test_annotating_twice_changes_nothing(tmp_path):
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, pv.VariantArray.from_pylist([1]))
+    pv.write(path, pv.VariantArray.from_pylist([1]))
     before = path.read_bytes()
-    assert pv.parquet.annotate(path) == ("v",)
+    assert pv.open(path).annotate() == ("v",)
     assert path.read_bytes() == before
-    assert pv.parquet.annotate(path, []) == ()
+    assert pv.open(path).annotate([]) == ()
     plain = path.read_bytes()
     assert len(before) - len(plain) == 7
-    assert pv.parquet.annotate(path, ["v"]) == ("v",)
+    assert pv.open(path).annotate(["v"]) == ("v",)
     assert path.read_bytes() == before
     assert [item.name for item in tmp_path.iterdir()] == ["a.parquet"]
 
 
 def test_a_column_that_is_not_there_cannot_be_annotated(tmp_path):
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, pv.VariantArray.from_pylist([1]))
+    pv.write(path, pv.VariantArray.from_pylist([1]))
     before = path.read_bytes()
     with pytest.raises(VariantFileError, match=r"nope is not a group.*v"):
-        pv.parquet.annotate(path, ["nope"])
+        pv.open(path).annotate(["nope"])
     with pytest.raises(VariantFileError, match=r"v\.value is not a group"):
         annotate_footer(footer_bytes(io.BytesIO(before)), [("v", "value")])
     assert path.read_bytes() == before
@@ -113,11 +113,11 @@ def test_what_is_no_parquet_file_is_refused(data, reason, tmp_path):
     path = tmp_path / "a.parquet"
     path.write_bytes(data)
     for action in (
-        pv.parquet.read,
-        pv.parquet.inspect,
-        pv.parquet.validate,
-        pv.parquet.annotate,
-        pv.parquet.read_table,
+        (lambda path: pv.open(path).read()),
+        (lambda path: pv.open(path).inspect()),
+        (lambda path: pv.open(path).validate()),
+        (lambda path: pv.open(path).annotate()),
+        (lambda path: pv.open(path).to_arrow()),
     ):
         with pytest.raises(VariantFileError) as caught:
             action(path)

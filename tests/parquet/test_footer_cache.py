@@ -25,12 +25,12 @@ def forgetful(monkeypatch):
 
 
 def write(path, *texts):
-    pv.parquet.write(path, pv.parse_json(list(texts), schema="a bigint, b string"))
+    pv.write(path, pv.parse_json(list(texts), schema="a bigint, b string"))
     return path
 
 
 def values(path):
-    return pv.parquet.extract(path, {"a": "$.a:bigint", "b": "$.b:string"}).to_pylist()
+    return pv.open(path).scan({"a": "$.a:bigint", "b": "$.b:string"}).to_arrow().to_pylist()
 
 
 def known(path):
@@ -49,8 +49,8 @@ def test_a_file_is_known_the_second_time(tmp_path):
     assert known(path) is first
     expected = [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
     assert [values(path) for _ in range(3)] == [expected] * 3
-    assert pv.parquet.extract(path, {"a": "$.a:string"}, "a = '2'").to_pylist() == [{"a": "2"}]
-    assert pv.parquet.extract(path, {"a": "$.a:string"}).to_pylist() == [{"a": "1"}, {"a": "2"}]
+    assert pv.open(path).scan({"a": "$.a:string"}, "a = '2'").to_arrow().to_pylist() == [{"a": "2"}]
+    assert pv.open(path).scan({"a": "$.a:string"}).to_arrow().to_pylist() == [{"a": "1"}, {"a": "2"}]
     assert [reader.handle.stream for reader in first.idle_readers] == [None]  # no file stays open
 
 
@@ -78,7 +78,7 @@ def test_a_file_with_another_schema_takes_the_place(tmp_path):
     time.sleep(0.05)
     assert values(path) == [{"a": 1, "b": None}]
     path.unlink()
-    pv.parquet.write(path, pv.parse_json(['{"b": "y", "a": 3}', "null"]))
+    pv.write(path, pv.parse_json(['{"b": "y", "a": 3}', "null"]))
     assert values(path) == [{"a": 3, "b": "y"}, {"a": None, "b": None}]
 
 
@@ -129,7 +129,7 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     kept = footer_cache.FOOTERS.files.values()
     assert footer_cache.FOOTERS.bytes == sum(each.metadata.serialized_size for each, _ in kept)
     for number in range(40):
-        pv.parquet.extract(paths[0], {"a": "$.a:bigint", f"x{number}": "$.b:string"})
+        pv.open(paths[0]).scan({"a": "$.a:bigint", f"x{number}": "$.b:string"}).to_arrow()
     assert len(known(paths[0]).plans) <= 16
 
 
@@ -141,7 +141,7 @@ def test_a_process_that_has_read_a_file_ends_well(tmp_path, threads):
         f"import pyarrow as pa; pa.set_cpu_count({threads})\n"
         "import parquet_variant as pv\n"
         "from parquet_variant.files.parquet.format import footer_cache; footer_cache.SETTLED_NS = 0\n"
-        f"for _ in range(4): pv.parquet.extract({str(path)!r}, {{'a': '$.a:bigint', 'b': '$.b:string'}})\n"
+        f"for _ in range(4): pv.open({str(path)!r}).scan({{'a': '$.a:bigint', 'b': '$.b:string'}}).to_arrow()\n"
         "assert footer_cache.FOOTERS.files"
     )
     for _ in range(4):

@@ -73,7 +73,7 @@ def test_a_codec_that_nobody_knows_is_refused(tmp_path: Path, codec: int) -> Non
     path.write_bytes(
         data.replace(path_in_schema + zstd, path_in_schema + bytes([0x15, 2 * codec if codec >= 0 else 1]))
     )
-    for read in (pv.parquet.read_table, pv.parquet.inspect):
+    for read in ((lambda path: pv.open(path).to_arrow()), (lambda path: pv.open(path).inspect())):
         with pytest.raises(pv.VariantFileError) as caught:
             read(path)
         assert caught.value.reason == "bad-footer"
@@ -98,7 +98,7 @@ def test_a_schema_that_pyarrow_would_read_in_another_way_is_refused(tmp_path: Pa
     head, schema = data[:start], data[start:]
     assert right in schema[: schema.index(NAME_OF_X)]
     path.write_bytes(head + schema.replace(right, wrong, 1))
-    for read in (pv.parquet.read_table, pv.parquet.inspect):
+    for read in ((lambda path: pv.open(path).to_arrow()), (lambda path: pv.open(path).inspect())):
         with pytest.raises(pv.VariantFileError) as caught:
             read(path)
         assert caught.value.reason == "bad-footer"
@@ -161,7 +161,7 @@ def test_a_file_that_counts_no_rows_has_those_of_its_row_groups(tmp_path: Path) 
     footer = footer_of(path, pa.table({"x": [1, 2, 3]}))
     at = find_field(footer, 0, 3) or 0
     path.write_bytes(path.read_bytes().replace(footer, footer[:at] + zigzag(0) + footer[at + 1 :]))
-    assert pv.parquet.read_table(path).num_rows == 3
+    assert pv.open(path).to_arrow().num_rows == 3
     assert pv.sql("SELECT count(*) AS n FROM t", t=str(path)).to_pylist() == [{"n": 3}]
 
 
@@ -186,7 +186,11 @@ def encrypted_file(path: Path, plaintext_footer: bool) -> Path:
 def test_a_file_with_encrypted_columns_is_refused(tmp_path: Path) -> None:
     """pyarrow ends the process when it is asked about one, although the footer is plain."""
     path = encrypted_file(tmp_path / "v.parquet", True)
-    for read in (pv.parquet.read_table, lambda file: pv.parquet.extract(file, {"s": "s"}), pv.explore):
+    for read in (
+        (lambda path: pv.open(path).to_arrow()),
+        lambda file: pv.open(file).scan({"s": "s"}).to_arrow(),
+        pv.explore,
+    ):
         with pytest.raises(pv.VariantFileError) as caught:
             read(path)
         assert caught.value.reason == "encrypted"
@@ -196,14 +200,14 @@ def test_an_annotation_does_not_break_the_signature_of_a_footer(tmp_path: Path) 
     path = encrypted_file(tmp_path / "v.parquet", True)
     before = path.read_bytes()
     with pytest.raises(pv.VariantFileError) as caught:
-        pv.parquet.annotate(path)
+        pv.open(path).annotate()
     assert caught.value.reason == "encrypted"
     assert path.read_bytes() == before
 
 
 def test_a_file_with_an_encrypted_footer_is_not_taken_for_json(tmp_path: Path) -> None:
     path = encrypted_file(tmp_path / "v", False)
-    for read in (pv.explore, pv.infer, pv.profile, pv.parquet.inspect):
+    for read in (pv.explore, pv.infer, pv.profile, (lambda path: pv.open(path).inspect())):
         with pytest.raises(pv.VariantFileError, match="encrypted"):
             read(path)
 
@@ -216,9 +220,9 @@ def test_nulls_of_a_width_that_memory_cannot_hold_are_refused(tmp_path: Path) ->
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = data[start:-8]
     assert footer.count(zigzag(12345)) == 1
-    assert pv.parquet.read_table(path)["v"].null_count == 11
+    assert pv.open(path).to_arrow()["v"].null_count == 11
     wide = footer.replace(zigzag(12345), zigzag(2**31 - 1))
     path.write_bytes(data[:start] + wide + len(wide).to_bytes(4, "little") + b"PAR1")
     with pytest.raises(pv.VariantFileError) as caught:
-        pv.parquet.read_table(path)
+        pv.open(path).to_arrow()
     assert caught.value.reason == "too-large"

@@ -13,10 +13,10 @@ from parquet_variant.errors import VariantFileError
 def test_shares_and_bytes_by_path(tmp_path):
     rows = [{"a": 1, "b": [1, "x"]}, {"a": "n/a"}, {"c": 1}, 5]
     array = pv.VariantArray.from_pylist(rows)
-    pv.parquet.write(tmp_path / "a.parquet", array, schema="a bigint, b array<int>")
-    pv.parquet.write(tmp_path / "b.parquet", array, schema="a string")
-    pv.parquet.write(tmp_path / "c.parquet", array, annotation=False)
-    report = pv.parquet.inspect(tmp_path)
+    pv.write(tmp_path / "a.parquet", array, schema="a bigint, b array<int>")
+    pv.write(tmp_path / "b.parquet", array, schema="a string")
+    pv.write(tmp_path / "c.parquet", array, annotation=False)
+    report = pv.open(tmp_path).inspect()
     assert (report.files, report.rows, report.row_groups) == (3, 12, 3)
     assert report.bytes == sum(path.stat().st_size for path in tmp_path.iterdir())
     (column,) = report.columns
@@ -35,8 +35,8 @@ def test_shares_and_bytes_by_path(tmp_path):
 @pytest.mark.parametrize("layout", ["draft-paths", "draft-object"])
 def test_drafts_are_inspected_too(layout, tmp_path):
     array = pv.VariantArray.from_pylist([{"a": 1, "b": [{"c": 1}]}, {"a": "x", "d": 2}])
-    pv.parquet.write(tmp_path / "a.parquet", array, schema="a bigint, b array<struct<c: int>>", layout=layout)
-    (column,) = pv.parquet.inspect(tmp_path).columns
+    pv.write(tmp_path / "a.parquet", array, schema="a bigint, b array<struct<c: int>>", layout=layout)
+    (column,) = pv.open(tmp_path).inspect().columns
     paths = {path.path: path for path in column.paths}
     assert column.layouts == {layout: 1}
     assert (paths["$['a']"].typed, paths["$['a']"].residual) == (1, 1)
@@ -44,6 +44,6 @@ def test_drafts_are_inspected_too(layout, tmp_path):
 
 
 def test_a_column_that_is_not_there(tmp_path):
-    pv.parquet.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist([1]))
+    pv.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist([1]))
     with pytest.raises(VariantFileError, match="no Variant column w"):
-        pv.parquet.inspect(tmp_path, column="w")
+        pv.open(tmp_path).inspect(column="w")

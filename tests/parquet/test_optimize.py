@@ -24,12 +24,12 @@ def texts(drifted: bool) -> list[str]:
 def folder(tmp_path: Path) -> Path:
     for number in range(4):
         columns = {"n": pa.array(range(300)), "v": pv.parse_json(texts(drifted=False))}
-        pv.parquet.write(tmp_path / f"day={number % 2}/f{number}.parquet", columns, schema=OLD)
+        pv.write(tmp_path / f"day={number % 2}/f{number}.parquet", columns, schema=OLD)
     return tmp_path
 
 
 def rows(folder: Path) -> list[str | None]:
-    return sorted(pv.to_json(pv.parquet.read(folder)).to_pylist())
+    return sorted(pv.to_json(pv.open(folder).read()).to_pylist())
 
 
 def files(folder: Path) -> list[str]:
@@ -38,15 +38,15 @@ def files(folder: Path) -> list[str]:
 
 def test_small_files_become_one_in_their_folder(folder: Path) -> None:
     before = rows(folder)
-    result = pv.parquet.optimize(folder)
+    result = pv.open(folder).optimize()
     assert (result.files_removed, result.files_added, files(folder)) == (4, 2, ["day=0", "day=1"])
     assert rows(folder) == before
-    assert pv.parquet.read_table(folder).column("n").to_pylist() == [*range(300)] * 4
-    assert pv.parquet.optimize(folder).files_removed == 0
+    assert pv.open(folder).to_arrow().column("n").to_pylist() == [*range(300)] * 4
+    assert pv.open(folder).optimize().files_removed == 0
 
 
 def test_a_schema_that_fits_stays_and_dead_columns_too(folder: Path) -> None:
-    result = pv.parquet.optimize(folder)
+    result = pv.open(folder).optimize()
     assert result.schema == pv.ShreddingSchema.from_ddl(OLD)
     assert result.drift is not None
     assert [(drift.change, str(drift.path)) for drift in result.drift.drifts] == [("dead", "$['gone']")]
@@ -56,12 +56,12 @@ def test_a_schema_that_fits_stays_and_dead_columns_too(folder: Path) -> None:
 def test_drift_that_pays_is_shredded_again(folder: Path) -> None:
     for number in range(5):
         columns = {"n": pa.array(range(300)), "v": pv.parse_json(texts(drifted=True))}
-        pv.parquet.write(folder / f"day=2/f{number}.parquet", columns)
-        pv.parquet.write(folder / f"day=0/g{number}.parquet", columns, schema=OLD)
+        pv.write(folder / f"day=2/f{number}.parquet", columns)
+        pv.write(folder / f"day=0/g{number}.parquet", columns, schema=OLD)
     before = rows(folder)
-    judged = pv.parquet.optimize(folder, dry_run=True)
+    judged = pv.open(folder).optimize(dry_run=True)
     assert (judged.files_removed, rows(folder)) == (0, before)
-    result = pv.parquet.optimize(folder)
+    result = pv.open(folder).optimize()
     assert result.drift is not None
     assert result.drift.pays
     assert result.drift.to_dict()["merged"] == "extra bigint, gone double, id string, kind string"
@@ -70,9 +70,9 @@ def test_drift_that_pays_is_shredded_again(folder: Path) -> None:
 
 
 def test_a_given_schema_rewrites_what_has_another(folder: Path) -> None:
-    result = pv.parquet.optimize(folder, schema="id bigint", file_bytes=1)
+    result = pv.open(folder).optimize(schema="id bigint", file_bytes=1)
     assert (result.files_removed, result.files_added) == (4, 4)
-    assert pv.parquet.optimize(folder, schema="id bigint", file_bytes=1).files_removed == 0
+    assert pv.open(folder).optimize(schema="id bigint", file_bytes=1).files_removed == 0
 
 
 def test_a_failure_leaves_the_directory_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,20 +83,20 @@ def test_a_failure_leaves_the_directory_as_it_was(folder: Path, monkeypatch: pyt
 
     monkeypatch.setattr(Staging, "commit", fail)
     with pytest.raises(VariantFileError, match="no"):
-        pv.parquet.optimize(folder)
+        pv.open(folder).optimize()
     assert (files(folder), rows(folder)) == before
 
 
 def test_what_is_no_directory_of_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(VariantFileError, match="not a directory"):
-        pv.parquet.optimize(tmp_path / "absent")
-    pv.delta.write(tmp_path / "table", {"v": pv.parse_json(["1"])})
+        pv.open(tmp_path / "absent").optimize()
+    pv.write(tmp_path / "table", {"v": pv.parse_json(["1"])}, format="delta")
     with pytest.raises(VariantFileError, match=r"pv\.delta\.optimize"):
-        pv.parquet.optimize(tmp_path / "table")
+        pv.open(tmp_path / "table").optimize()
 
 
 def test_options_are_checked_before_anything_is_read(tmp_path):
     for options in ({"writer": "nope"}, {"compression": "nope"}, {"unknown": 1}):
         with pytest.raises(pv.VariantFileError) as caught:
-            pv.parquet.optimize(tmp_path / "not there", **options)
+            pv.open(tmp_path / "not there").optimize(**options)
         assert caught.value.reason == "bad-option"

@@ -88,9 +88,9 @@ def test_most_rows_of_a_file_and_files_without_indexes_are_left_to_pyarrow(most:
 def test_an_update_by_deletion_vectors_reads_the_pages_of_the_rows_that_change(tmp_path: Path) -> None:
     rows = [f'{{"n": {n}, "t": "{n * 7919 % 10007:05}{"abcdefgh"[n % 8] * (n % 30)}"}}' for n in range(30_000)]
     array = pv.shred_variant(pv.parse_json(rows), pv.ShreddingSchema.from_ddl("struct<n bigint, t string>"))
-    pv.delta.write(tmp_path, {"v": array}, properties={"delta.enableDeletionVectors": "true"})
-    result = pv.delta.update(tmp_path, {"v:t": "'new'"}, "v:n::bigint >= 17 and v:n::bigint < 20")
+    pv.write(tmp_path, {"v": array}, format="delta", properties={"delta.enableDeletionVectors": "true"})
+    result = pv.open(tmp_path).update({"v:t": "'new'"}, "v:n::bigint >= 17 and v:n::bigint < 20")
     assert (result.rows_updated, result.files_added) == (3, 2)
-    found = {value["n"]: value["t"] for value in pv.delta.read(tmp_path).to_pylist()}
+    found = {value["n"]: value["t"] for value in pv.open(tmp_path).read().to_pylist()}
     assert len(found) == 30_000
     assert [found[n] for n in (16, 17, 18, 19)] == [json.loads(rows[16])["t"], "new", "new", "new"]

@@ -55,7 +55,7 @@ def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
 
 def patched(folder: Path, before: pa.Table, after: pa.Table, changed: Any, **options: Any) -> tuple[Path, Path, Any]:
     old, new = folder / "old.parquet", folder / "new.parquet"
-    with pv.parquet.VariantWriter(old, **{"variants": ["v", "u"]} | options) as writer:
+    with pv.VariantWriter(old, **{"variants": ["v", "u"]} | options) as writer:
         writer.write_batch(before)
     with pa.OSFile(str(old)) as source:
         places = [(name,) for name in ("v", "u") if name in before.column_names]
@@ -66,7 +66,7 @@ def patched(folder: Path, before: pa.Table, after: pa.Table, changed: Any, **opt
 
 def read(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = pq.read_table(path, columns=["n", "f", "s", "l"]).to_pydict()
-    return found | {name: pv.parquet.read(path, name).to_pylist() for name in ("v", "u")}
+    return found | {name: pv.open(path).read(name).to_pylist() for name in ("v", "u")}
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -80,10 +80,10 @@ def test_a_patched_file_has_the_rows_of_a_file_that_was_written_whole(tmp_path: 
         after = replaced(after, name, other[name])
     old, new, info = patched(tmp_path, before, after, changed, row_group_bytes=20_000, bloom_filters=["$.t"])
     order = np.where(changed, 399 + np.cumsum(changed), np.arange(400))
-    with pv.parquet.VariantWriter(tmp_path / "whole.parquet", variants=["v", "u"], row_group_bytes=20_000) as writer:
+    with pv.VariantWriter(tmp_path / "whole.parquet", variants=["v", "u"], row_group_bytes=20_000) as writer:
         writer.write_batch(pa.concat_tables([before, after]).take(pa.array(order)))
     assert read(new) == read(tmp_path / "whole.parquet")
-    assert pv.parquet.validate(new).ok
+    assert pv.open(new).validate().ok
     assert writer.info is not None
     assert info.statistics == writer.info.statistics
     groups = pq.read_metadata(old).num_row_groups
@@ -116,7 +116,9 @@ def test_what_does_not_change_is_copied_and_the_rest_is_not(tmp_path: Path) -> N
     assert {name for name in was if first[name] != was[name]} == {"f", "s.i"}
     assert chunks(new, 1) == chunks(old, 1)
     for skipping in (True, False):
-        answer = pv.parquet.extract(new, {"t": ("$.t", "string")}, "t = 'ppppppppp'", column="v", skipping=skipping)
+        answer = (
+            pv.open(new).scan({"t": ("$.t", "string")}, "t = 'ppppppppp'", column="v", skipping=skipping).to_arrow()
+        )
         assert answer.num_rows == [row.get("t") if row else None for row in read(old)["v"]].count("p" * 9)
 
 
@@ -131,7 +133,7 @@ def test_a_file_of_others_or_of_another_schema_is_not_patched(tmp_path: Path) ->
     before = pa.table({"n": pa.array([1, 2, 3])})
     changed = np.array([True, False, False])
     pq.write_table(before, tmp_path / "other.parquet")
-    with pv.parquet.VariantWriter(tmp_path / "ours.parquet") as writer:
+    with pv.VariantWriter(tmp_path / "ours.parquet") as writer:
         writer.write_batch(before)
     narrower = pa.table({"n": pa.array([1, 2, 3], pa.int32())})
     for path, given in (("other.parquet", before), ("ours.parquet", narrower)):
@@ -151,7 +153,7 @@ def set_at(path: Path, place: tuple[str, ...], new: list[Any], changed: Any) -> 
 
 def written(folder: Path, values: list[Any], **options: Any) -> Path:
     array = pv.shred_variant(pv.VariantArray.from_pylist(values), SCHEMA)
-    pv.parquet.write(folder / "old.parquet", {"v": array, "n": pa.array(range(len(values)))}, **options)
+    pv.write(folder / "old.parquet", {"v": array, "n": pa.array(range(len(values)))}, **options)
     return folder / "old.parquet"
 
 
@@ -172,13 +174,13 @@ def test_values_at_a_path_are_written_and_nothing_else(
     changed[[3, 44]] = True
     info = set_at(old, place, new, changed)
     patched_path = tmp_path / "patched.parquet"
-    array = pv.parquet.read(old, "v")
+    array = pv.open(old).read("v")
     values = pv.VariantArray.from_pylist([new[0] if n == 3 else new[1] for n in range(60)])
     there = pv.variant_set(array, "$." + ".".join(place[1:]), values).to_pylist()
     expected = [there[n] if changed[n] else each for n, each in enumerate(array.to_pylist())]
-    assert str(pv.parquet.read(patched_path, "v").to_pylist()) == str(expected)  # NaN equals no NaN
+    assert str(pv.open(patched_path).read("v").to_pylist()) == str(expected)  # NaN equals no NaN
     assert pq.read_table(patched_path, columns=["n"])["n"].to_pylist() == list(range(60))
-    assert pv.parquet.validate(patched_path).ok
+    assert pv.open(patched_path).validate().ok
     assert info.rows == 60
     groups = pq.read_metadata(old).num_row_groups
     assert groups > 1

@@ -42,7 +42,7 @@ def test_what_pyarrow_reads_is_in_memory(tmp_path: Path, inside: bool) -> None:
     texts = [f'{{"a":{n},"b":"{source.randbytes(50).hex()}","c":[{{"d":{n}}}]}}' for n in range(rows)]
     values = pv.parse_json(texts)
     for number in range(2):
-        pv.parquet.write(
+        pv.write(
             tmp_path / f"{number}.parquet", {"id": range(rows), "v": values}, schema="infer", row_group_bytes=60_000
         )
     assert (tmp_path / "0.parquet").stat().st_size > 64 << 10  # smaller ones are read whole
@@ -53,9 +53,9 @@ def test_what_pyarrow_reads_is_in_memory(tmp_path: Path, inside: bool) -> None:
         system, place = fs.SubTreeFileSystem(str(tmp_path), system), ""
     columns = {"id": "id", "a": "$.a:bigint", "d": "$.c[0].d:bigint", "v": "$"}
     for read in (
-        lambda **more: pv.parquet.extract(place or ".", columns, "a > 100", column="v", **more),
-        lambda **more: pv.parquet.read(place or ".", "v", **more),
-        lambda **more: pv.parquet.read_table(place or ".", **more),
+        lambda **more: pv.open(place or ".", **more).scan(columns, "a > 100", column="v").to_arrow(),
+        lambda **more: pv.open(place or ".", **more).read("v"),
+        lambda **more: pv.open(place or ".", **more).to_arrow(),
     ):
         found = read(filesystem=system)
         assert len(found) == (

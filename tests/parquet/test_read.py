@@ -17,9 +17,9 @@ def array(*values):
 
 @pytest.fixture
 def folder(tmp_path):
-    pv.parquet.write(tmp_path / "a.parquet", array({"a": 1}), schema="a bigint")
-    pv.parquet.write(tmp_path / "sub" / "b.parquet", array({"a": "x"}, None), schema="a string")
-    pv.parquet.write(tmp_path / "sub" / "c.parquet", array([1]), annotation=False)
+    pv.write(tmp_path / "a.parquet", array({"a": 1}), schema="a bigint")
+    pv.write(tmp_path / "sub" / "b.parquet", array({"a": "x"}, None), schema="a string")
+    pv.write(tmp_path / "sub" / "c.parquet", array([1]), annotation=False)
     (tmp_path / "_SUCCESS").write_text("")
     (tmp_path / "notes.txt").write_text("no Parquet")
     (tmp_path / ".hidden.parquet").write_text("no Parquet")
@@ -28,12 +28,12 @@ def folder(tmp_path):
 
 def test_files_of_any_schema_are_read_together(folder):
     expected = [{"a": 1}, {"a": "x"}, None, [1]]
-    assert pv.parquet.read(folder).to_pylist() == expected
-    assert pv.parquet.read(f"{folder}/**/*.parquet").to_pylist() == expected
-    assert pv.parquet.read([folder / "sub", folder / "a.parquet"]).to_pylist() == [{"a": "x"}, None, [1], {"a": 1}]
-    assert pv.parquet.read(folder).layout == "unshredded"
-    assert pv.parquet.read(f"{folder}/a.p*").layout == "final"
-    tables = pv.parquet.read_table(folder)
+    assert pv.open(folder).read().to_pylist() == expected
+    assert pv.open(f"{folder}/**/*.parquet").read().to_pylist() == expected
+    assert pv.open([folder / "sub", folder / "a.parquet"]).read().to_pylist() == [{"a": "x"}, None, [1], {"a": 1}]
+    assert pv.open(folder).read().layout == "unshredded"
+    assert pv.open(f"{folder}/a.p*").read().layout == "final"
+    tables = pv.open(folder).to_arrow()
     assert pv.VariantArray(tables["v"]).to_pylist() == expected
 
 
@@ -50,30 +50,38 @@ def test_files_of_any_schema_are_read_together(folder):
 def test_what_is_not_there_is_said_in_one_line(folder, source, words):
     (folder / "empty").mkdir()
     source = source if isinstance(source, list) else folder / source
-    for action in (pv.parquet.read, pv.parquet.inspect, pv.parquet.validate):
+    for action in (
+        (lambda path: pv.open(path).read()),
+        (lambda path: pv.open(path).inspect()),
+        (lambda path: pv.open(path).validate()),
+    ):
         with pytest.raises(VariantFileError, match=words) as caught:
             action(source)
         assert "\n" not in str(caught.value)
     with pytest.raises(VariantFileError, match=words):
-        pv.parquet.extract(source, {"a": "$.a:int"})
+        pv.open(source).scan({"a": "$.a:int"}).to_arrow()
     with pytest.raises(VariantFileError, match=words):
-        pv.parquet.rewrite(source, folder / "dest.parquet")
+        pv.open(source).rewrite(folder / "dest.parquet")
 
 
 def test_a_column_must_be_named_if_there_are_several(tmp_path):
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, {"v": array(1), "w": array(2), "id": pa.array([1])})
+    pv.write(path, {"v": array(1), "w": array(2), "id": pa.array([1])})
     with pytest.raises(VariantFileError, match="choose one with column=, from v, w"):
-        pv.parquet.read(path)
-    assert pv.parquet.read(path, "w").to_pylist() == [2]
-    assert pv.parquet.extract(path, {"x": "$:int", "id": "id"}, column="v").to_pydict() == {"x": [1], "id": [1]}
+        pv.open(path).read()
+    assert pv.open(path).read("w").to_pylist() == [2]
+    assert pv.open(path).scan({"x": "$:int", "id": "id"}, column="v").to_arrow().to_pydict() == {"x": [1], "id": [1]}
     with pytest.raises(VariantFileError, match="id is not a Variant column: choose from v, w"):
-        pv.parquet.read(path, "id")
+        pv.open(path).read("id")
 
 
 def test_a_file_without_a_variant_says_what_it_has(tmp_path):
     pq.write_table(pa.table({"id": [1], "s": [{"x": 1}]}), tmp_path / "a.parquet")
-    for action in (pv.parquet.read, pv.parquet.inspect, pv.parquet.validate):
+    for action in (
+        (lambda path: pv.open(path).read()),
+        (lambda path: pv.open(path).inspect()),
+        (lambda path: pv.open(path).validate()),
+    ):
         with pytest.raises(VariantFileError, match=r"no Variant column.*columns are id, s"):
             action(tmp_path / "a.parquet")
 
@@ -81,7 +89,7 @@ def test_a_file_without_a_variant_says_what_it_has(tmp_path):
 def test_a_delta_table_is_not_read_as_plain_files(folder):
     (folder / "_delta_log").mkdir()
     with pytest.raises(VariantFileError, match="Delta table"):
-        pv.parquet.read(folder)
+        pv.open(folder).read()
 
 
 def test_columns_are_found_by_shape_without_an_annotation(tmp_path):
@@ -89,26 +97,26 @@ def test_columns_are_found_by_shape_without_an_annotation(tmp_path):
     nested = pa.StructArray.from_arrays([storage, pa.array([1, 2])], ["event", "n"])
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"s": nested, "plain": pa.array([{"value": b"1"}] * 2)}), path)
-    assert pv.parquet.read(path, "s.event").to_pylist() == [{"a": 1}, "x"]
-    assert pv.parquet.extract(path, {"a": "$.a:int"})["a"].to_pylist() == [1, None]
+    assert pv.open(path).read("s.event").to_pylist() == [{"a": 1}, "x"]
+    assert pv.open(path).scan({"a": "$.a:int"}).to_arrow()["a"].to_pylist() == [1, None]
     lists = pa.ListArray.from_arrays([0, 1, 2], storage)
     pq.write_table(pa.table({"l": lists}), path)
     with pytest.raises(VariantFileError, match="list or map"):
-        pv.parquet.read(path)
-    assert pv.parquet.inspect(path).columns[0].name == "l"
+        pv.open(path).read()
+    assert pv.open(path).inspect().columns[0].name == "l"
 
 
 def test_names_that_start_with_an_underscore_are_ignored(tmp_path):
     kind = pa.struct({"metadata": pa.binary(), "_x": pa.int32(), "value": pa.binary(), "typed_value": pa.int64()})
     rows = [{"metadata": b"\x01\x00\x00", "_x": 1, "value": None, "typed_value": 5}]
     pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / "a.parquet")
-    pv.parquet.annotate(tmp_path / "a.parquet", ["v"])
-    assert pv.parquet.read(tmp_path / "a.parquet").to_pylist() == [5]
+    pv.open(tmp_path / "a.parquet").annotate(["v"])
+    assert pv.open(tmp_path / "a.parquet").read().to_pylist() == [5]
     other = pa.struct([field if field.name != "_x" else pa.field("x", pa.int32()) for field in kind])
     pq.write_table(pa.table({"v": pa.array([{**rows[0], "x": 1}], other)}), tmp_path / "b.parquet")
-    pv.parquet.annotate(tmp_path / "b.parquet", ["v"])
+    pv.open(tmp_path / "b.parquet").annotate(["v"])
     with pytest.raises(SchemaError, match="unknown field 'x'") as caught:
-        pv.parquet.read(tmp_path / "b.parquet")
+        pv.open(tmp_path / "b.parquet").read()
     assert caught.value.file == str(tmp_path / "b.parquet")
 
 
@@ -121,12 +129,12 @@ def test_variants_in_lists_and_maps_go_round(tmp_path):
         "id": [1, 2, 3],
     })  # fmt: skip
     named = ["l.list.element", "m.key_value.value", "f.list.element"]
-    pv.parquet.write(tmp_path / "a.parquet", table, variants=named)
-    assert {column.name for column in pv.parquet.inspect(tmp_path / "a.parquet").columns} == {"l", "m.value", "f"}
-    back = pv.parquet.read_table(tmp_path / "a.parquet")
+    pv.write(tmp_path / "a.parquet", table, variants=named)
+    assert {column.name for column in pv.open(tmp_path / "a.parquet").inspect().columns} == {"l", "m.value", "f"}
+    back = pv.open(tmp_path / "a.parquet").to_arrow()
     for layout in ("unshredded", "draft-object", "final"):
-        pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / f"{layout}.parquet", layout=layout)
-        found = pv.parquet.read_table(tmp_path / f"{layout}.parquet")
+        pv.open(tmp_path / "a.parquet").rewrite(tmp_path / f"{layout}.parquet", layout=layout)
+        found = pv.open(tmp_path / f"{layout}.parquet").to_arrow()
         values = found["l"].combine_chunks().values
         assert pv.VariantArray(values).layout == layout
         assert pv.VariantArray(values).to_pylist() == [{"a": 1}, "x", None]
@@ -138,19 +146,19 @@ def test_variants_in_lists_and_maps_go_round(tmp_path):
 
 def test_truncated_data_is_an_error_not_a_crash(tmp_path):
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, array(*({"a": n, "b": "x" * n} for n in range(200))), schema="a bigint")
+    pv.write(path, array(*({"a": n, "b": "x" * n} for n in range(200))), schema="a bigint")
     data = bytearray(path.read_bytes())
     for place in range(10, 400, 13):
         data[place] ^= 0x5A
     path.write_bytes(bytes(data))
     with pytest.raises(VariantError):
-        list(pv.parquet.read(path))
+        list(pv.open(path).read())
 
 
 def test_reading_without_dictionaries_gives_the_same(tmp_path):
     """The way taken for row groups of which pyarrow cannot join the dictionaries."""
     rows = array(*({f"k{n}": n, "a": "x"} for n in range(50)))
-    pv.parquet.write(tmp_path / "a.parquet", rows, schema="a string", row_group_bytes=500)
+    pv.write(tmp_path / "a.parquet", rows, schema="a string", row_group_bytes=500)
     with open_file(locate(tmp_path / "a.parquet")[0]) as file:
         groups = list(range(file.metadata.num_row_groups))
         leaves = [leaf.leaf for leaf in file.schema.leaves()]
@@ -164,14 +172,14 @@ def test_fixed_bytes_that_are_no_uuid_are_refused(tmp_path):
     row = {"metadata": b"\x11\0\0", "value": None, "typed_value": b"a" * 16}
     pq.write_table(pa.table({"v": pa.array([row], kind)}), tmp_path / "a.parquet")
     with pytest.raises(SchemaError, match="does not list"):
-        pv.parquet.read(tmp_path / "a.parquet")
+        pv.open(tmp_path / "a.parquet").read()
 
 
 def test_a_row_that_is_there_without_a_value_is_variant_null(tmp_path):
     kind = pa.struct({"metadata": pa.binary(), "value": pa.binary()})
     rows = [{"metadata": b"\x11\0\0", "value": None}, None, {"metadata": b"\x11\0\0", "value": b"\x0c\x01"}]
     pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / "a.parquet")
-    found = pv.parquet.read(tmp_path / "a.parquet", column="v")
+    found = pv.open(tmp_path / "a.parquet").read(column="v")
     assert pv.to_json(found).to_pylist() == ["null", None, "1"]
     assert [None if item is None else item.to_json() for item in found] == ["null", None, "1"]
     assert found[0] == pv.Variant.from_python(None)
@@ -188,10 +196,10 @@ def test_metadata_in_any_encoding_is_read(tmp_path, encoding):
     encodings = {"v.metadata": encoding, "v.value": encoding}
     pq.write_table(pa.table({"v": storage}), path, use_dictionary=False, column_encoding=encodings, row_group_size=20)
     assert encoding in pq.ParquetFile(path).metadata.row_group(0).column(0).encodings
-    assert pv.parquet.read(path) == rows
-    assert pv.VariantArray(pv.parquet.read_table(path)["v"]) == rows
-    assert pv.parquet.extract(path, {"x": ("$.k7", "int")})["x"].to_pylist() == [None] * 7 + [7] + [None] * 42
-    assert pv.parquet.validate(path).rows == 50
+    assert pv.open(path).read() == rows
+    assert pv.VariantArray(pv.open(path).to_arrow()["v"]) == rows
+    assert pv.open(path).scan({"x": ("$.k7", "int")}).to_arrow()["x"].to_pylist() == [None] * 7 + [7] + [None] * 42
+    assert pv.open(path).validate().rows == 50
 
 
 def test_the_files_of_duckdb_with_pages_of_version_2_are_read(tmp_path):
@@ -199,14 +207,14 @@ def test_the_files_of_duckdb_with_pages_of_version_2_are_read(tmp_path):
     path = tmp_path / "a.parquet"
     query = """SELECT v::JSON::VARIANT AS v FROM (SELECT unnest(['{"a":1,"b":"x"}', '{"c":[1,2]}']) AS v)"""
     duckdb.sql(f"COPY ({query}) TO '{path}' (PARQUET_VERSION V2)")
-    assert pv.parquet.read(path).to_pylist() == [{"a": 1, "b": "x"}, {"c": [1, 2]}]
-    assert pv.parquet.extract(path, {"a": ("$.a", "int")})["a"].to_pylist() == [1, None]
+    assert pv.open(path).read().to_pylist() == [{"a": 1, "b": "x"}, {"c": [1, 2]}]
+    assert pv.open(path).scan({"a": ("$.a", "int")}).to_arrow()["a"].to_pylist() == [1, None]
 
 
 def test_draft_paths_with_many_key_sets_are_read(tmp_path):
     rows = array(*({f"k{n}": n, f"j{n}": "x", "a": 1} for n in range(300)))
-    pv.parquet.write(tmp_path / "a.parquet", rows, schema="struct<a int>", layout="draft-paths")
-    assert pv.parquet.read(tmp_path / "a.parquet") == rows
+    pv.write(tmp_path / "a.parquet", rows, schema="struct<a int>", layout="draft-paths")
+    assert pv.open(tmp_path / "a.parquet").read() == rows
 
 
 @pytest.mark.parametrize("layout", ["final", "draft-paths", "draft-object"])
@@ -215,7 +223,7 @@ def test_lists_of_uuids_that_no_row_has(tmp_path, ddl, layout):
     rows = array(1, None, "x")
     shredded = pv.shred_variant(rows, ddl, layout=layout)
     assert shredded == rows
-    pv.parquet.write(tmp_path / "a.parquet", rows, schema=ddl, layout=layout)
-    assert pv.parquet.read(tmp_path / "a.parquet") == rows
-    assert pv.parquet.validate(tmp_path / "a.parquet").rows == 3
+    pv.write(tmp_path / "a.parquet", rows, schema=ddl, layout=layout)
+    assert pv.open(tmp_path / "a.parquet").read() == rows
+    assert pv.open(tmp_path / "a.parquet").validate().rows == 3
     assert pv.variant_get(shredded, "$[*]", "string").to_pylist() == [None, None, None]

@@ -22,53 +22,52 @@ LAYOUTS = ["unshredded", "final", "draft-paths", "draft-object"]
 )
 def test_chains_of_layouts_give_the_start(rows, schemas, chain, tmp_path_factory):
     folder = tmp_path_factory.mktemp("chain")
-    pv.parquet.write(folder / "0.parquet", pv.VariantArray.from_variants(rows), schema=schemas[0])
+    pv.write(folder / "0.parquet", pv.VariantArray.from_variants(rows), schema=schemas[0])
     for number, layout in enumerate(chain):
         schema = schemas[number % len(schemas)] if number % 2 else None
-        pv.parquet.rewrite(folder / f"{number}.parquet", folder / f"{number + 1}.parquet", layout=layout, schema=schema)
-    assert list(pv.parquet.read(folder / f"{len(chain)}.parquet")) == rows
+        pv.open(folder / f"{number}.parquet").rewrite(folder / f"{number + 1}.parquet", layout=layout, schema=schema)
+    assert list(pv.open(folder / f"{len(chain)}.parquet").read()) == rows
 
 
 def test_a_directory_keeps_its_shape(tmp_path):
     array = pv.VariantArray.from_pylist([{"a": 1}, None])
     for name in ("x/a.parquet", "x/y/b.parquet"):
-        pv.parquet.write(tmp_path / name, array, schema="a int")
-    infos = pv.parquet.rewrite(tmp_path / "x", tmp_path / "out", layout="unshredded")
+        pv.write(tmp_path / name, array, schema="a int")
+    infos = pv.open(tmp_path / "x").rewrite(tmp_path / "out", layout="unshredded")
     assert [info.rows for info in infos] == [2, 2]
     assert sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.parquet")) == [
         "a.parquet",
         "y/b.parquet",
     ]
-    assert pv.parquet.read(tmp_path / "out").layout == "unshredded"
+    assert pv.open(tmp_path / "out").read().layout == "unshredded"
     with pytest.raises(VariantFileError, match="already exists"):
-        pv.parquet.rewrite(tmp_path / "x", tmp_path / "out")
+        pv.open(tmp_path / "x").rewrite(tmp_path / "out")
 
 
 def test_one_schema_is_inferred_of_all_files(tmp_path):
     for number in range(2):
         rows = [{"a": n, f"only{number}": f"x{n}"} for n in range(200)]
-        pv.parquet.write(tmp_path / "in" / f"{number}.parquet", pv.VariantArray.from_pylist(rows), row_group_bytes=500)
-    pv.parquet.rewrite(tmp_path / "in", tmp_path / "out", schema="infer")
-    found = pv.parquet.read(tmp_path / "out")
+        pv.write(tmp_path / "in" / f"{number}.parquet", pv.VariantArray.from_pylist(rows), row_group_bytes=500)
+    pv.open(tmp_path / "in").rewrite(tmp_path / "out", schema="infer")
+    found = pv.open(tmp_path / "out").read()
     assert found.schema is not None
     assert found.schema.to_ddl() == "a bigint, only0 string, only1 string"
-    assert found == pv.parquet.read(tmp_path / "in")
+    assert found == pv.open(tmp_path / "in").read()
 
 
 @pytest.mark.parametrize(("codec", "level"), [("zstd", 99), ("gzip", 0), ("brotli", 12), ("zstd", 2.5), ("zstd", "x")])
 def test_a_level_that_a_codec_does_not_have_is_refused(tmp_path, codec, level):
     with pytest.raises(VariantFileError, match=f"compression_level is {level!r}"):
-        pv.parquet.write(tmp_path / "a", pv.VariantArray.from_pylist([1]), compression=codec, compression_level=level)
+        pv.write(tmp_path / "a", pv.VariantArray.from_pylist([1]), compression=codec, compression_level=level)
 
 
 def test_an_option_that_cannot_be_is_refused_before_anything_is_read(tmp_path):
-    pv.parquet.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist([{"a": 1}]))
+    pv.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist([{"a": 1}]))
     steps = []
     with pytest.raises(VariantFileError, match="compression is 'nope'"):
-        pv.parquet.rewrite(
-            tmp_path / "a.parquet", tmp_path / "b.parquet", schema="infer", compression="nope",
-            progress=lambda *step: steps.append(step),
-        )  # fmt: skip
+        pv.open(tmp_path / "a.parquet").rewrite(
+            tmp_path / "b.parquet", schema="infer", compression="nope", progress=lambda *step: steps.append(step)
+        )
     assert steps == []
 
 
@@ -79,11 +78,11 @@ def test_other_columns_and_variants_come_along(tmp_path):
         "id": pa.array([1, 2], pa.int8()),
         "ts": pa.array([1, 2], pa.timestamp("ns", "Europe/Berlin")),
     }
-    pv.parquet.write(tmp_path / "a.parquet", columns)
+    pv.write(tmp_path / "a.parquet", columns)
     with pytest.raises(VariantFileError, match="choose one with column="):
-        pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", schema="a int")
-    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", schema="a int", column="w")
-    table = pv.parquet.read_table(tmp_path / "b.parquet")
+        pv.open(tmp_path / "a.parquet").rewrite(tmp_path / "b.parquet", schema="a int")
+    pv.open(tmp_path / "a.parquet").rewrite(tmp_path / "b.parquet", schema="a int", column="w")
+    table = pv.open(tmp_path / "b.parquet").to_arrow()
     assert table.schema.field("ts").type == columns["ts"].type
     assert table["id"].to_pylist() == [1, 2]
     layouts = {name: pv.VariantArray(table[name]).layout for name in "vw"}
@@ -92,16 +91,16 @@ def test_other_columns_and_variants_come_along(tmp_path):
 
 def test_row_groups_bound_the_memory(tmp_path, monkeypatch):
     rows = pv.VariantArray.from_pylist([{"a": n, "b": "x" * 100} for n in range(400)])
-    pv.parquet.write(tmp_path / "a.parquet", rows, schema="a int", row_group_bytes=5_000)
+    pv.write(tmp_path / "a.parquet", rows, schema="a int", row_group_bytes=5_000)
     sizes = []
-    write_batch = pv.parquet.VariantWriter.write_batch
+    write_batch = pv.VariantWriter.write_batch
 
     def spy(self, columns):
         sizes.append(len(columns))
         write_batch(self, columns)
 
-    monkeypatch.setattr(pv.parquet.VariantWriter, "write_batch", spy)
-    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", layout="unshredded", row_group_bytes=5_000)
+    monkeypatch.setattr(pv.VariantWriter, "write_batch", spy)
+    pv.open(tmp_path / "a.parquet").rewrite(tmp_path / "b.parquet", layout="unshredded", row_group_bytes=5_000)
     assert len(sizes) > 5
     assert max(sizes) < 100
     assert sum(sizes) == 400
@@ -113,17 +112,17 @@ def test_broken_values_are_reported_with_their_row(tmp_path):
     kind = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
     pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / "a.parquet", row_group_size=4)
     with pytest.raises(MalformedVariantError) as caught:
-        pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", schema="a int")
+        pv.open(tmp_path / "a.parquet").rewrite(tmp_path / "b.parquet", schema="a int")
     assert (caught.value.row, caught.value.file) == (7, str(tmp_path / "a.parquet"))
     assert not (tmp_path / "b.parquet").exists()
 
 
 def test_rows_can_be_sorted_and_filters_added(tmp_path):
     rows = pv.VariantArray.from_pylist([{"id": f"{n * 7919 % 1000:03}"} for n in range(1000)])
-    pv.parquet.write(tmp_path / "a.parquet", rows)
+    pv.write(tmp_path / "a.parquet", rows)
     options = {"schema": "id string", "sort_by": ["$.id:string"], "bloom_filters": ["$.id"]}
-    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", **options)
-    found = [value["id"] for value in pv.parquet.read(tmp_path / "b.parquet").to_pylist()]
+    pv.open(tmp_path / "a.parquet").rewrite(tmp_path / "b.parquet", **options)
+    found = [value["id"] for value in pv.open(tmp_path / "b.parquet").read().to_pylist()]
     assert found == sorted(found) == sorted(value["id"] for value in rows.to_pylist())
     (leaf,) = (
         column
@@ -148,13 +147,13 @@ def test_rows_can_be_sorted_and_filters_added(tmp_path):
 def test_columns_whose_names_are_those_of_a_variants_parts_stay_as_they_are(tmp_path, rows):
     column = pa.array(rows)
     table = {"v": pv.parse_json(['{"a":1}']), "metadata": column, "s": pa.StructArray.from_arrays([column], ["x"])}
-    pv.parquet.write(tmp_path / "a.parquet", table)
-    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", layout="final")
-    pv.delta.write(tmp_path / "t", table)
+    pv.write(tmp_path / "a.parquet", table)
+    pv.open(tmp_path / "a.parquet").rewrite(tmp_path / "b.parquet", layout="final")
+    pv.write(tmp_path / "t", table, format="delta")
     for found in (
-        pv.parquet.read_table(tmp_path / "a.parquet"),
-        pv.parquet.read_table(tmp_path / "b.parquet"),
-        pv.delta.read_table(tmp_path / "t"),
+        pv.open(tmp_path / "a.parquet").to_arrow(),
+        pv.open(tmp_path / "b.parquet").to_arrow(),
+        pv.open(tmp_path / "t").to_arrow(),
     ):
         for name in ("metadata", "s"):
             assert found[name].to_pylist() == table[name].to_pylist()

@@ -84,16 +84,16 @@ def test_a_scan_asks_for_its_column_chunks_and_one_footer(recorded, tmp_path):
     handler, system = recorded
     path = tmp_path / "a.parquet"
     values = [{"id": n, "text": f"{n * 7919:x}" * 8, "other": f"{n * 104729:x}" * 20} for n in range(20_000)]
-    pv.parquet.write(path, pv.VariantArray.from_pylist(values), schema="id bigint, text string")
+    pv.write(path, pv.VariantArray.from_pylist(values), schema="id bigint, text string")
     size = path.stat().st_size
-    scan = pv.parquet.scan(str(path), {"id": "$.id:bigint"}, "id >= 0", filesystem=system)
+    scan = pv.open(str(path), filesystem=system).scan({"id": "$.id:bigint"}, "id >= 0")
     handler.ranges.clear()
-    assert len(scan.to_table()) == 20_000
+    assert len(scan.to_arrow()) == 20_000
     footers = [start for start, stop in handler.ranges if stop == size]
     data = [(start, stop) for start, stop in handler.ranges if stop != size]
     assert len(footers) == 1
     assert sum(stop - start for start, stop in data) == scan.bytes_read == scan.explain().bytes_read
     assert scan.bytes_read < size / 4
     handler.ranges.clear()
-    assert len(pv.parquet.extract(str(path), {"id": "$.id:bigint"}, "id < 0", filesystem=system)) == 0
+    assert len(pv.open(str(path), filesystem=system).scan({"id": "$.id:bigint"}, "id < 0").to_arrow()) == 0
     assert all(stop == size for _, stop in handler.ranges)

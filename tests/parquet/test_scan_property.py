@@ -115,11 +115,11 @@ def test_skipping_changes_nothing(case):
     array = pv.VariantArray.from_pylist(case["rows"])
     schema = None if case["layout"] != "final" and case["schema"] is None else case["schema"]
     with tempfile.TemporaryDirectory() as folder:
-        pv.parquet.write(
+        pv.write(
             f"{folder}/a.parquet", array, schema=schema, layout=case["layout"], row_group_bytes=case["group_bytes"]
         )
-        skipping = pv.parquet.extract(folder, case["selection"], [case["where"]])
-        whole = pv.parquet.extract(folder, case["selection"], [case["where"]], skipping=False)
+        skipping = pv.open(folder).scan(case["selection"], [case["where"]]).to_arrow()
+        whole = pv.open(folder).scan(case["selection"], [case["where"]], skipping=False).to_arrow()
     assert comparable(skipping) == comparable(whole)
     wanted = {name: variant_get(array, *each, errors="null") for name, each in case["selection"].items() if name != "z"}
     names = columns_of(case["where"])
@@ -136,12 +136,12 @@ def test_files_of_conflicting_schemas_answer_together(many):
         parts = []
         for number, case in enumerate(many):
             array = pv.VariantArray.from_pylist(case["rows"])
-            pv.parquet.write(f"{folder}/{number}.parquet", array, schema=case["schema"], row_group_bytes=200)
+            pv.write(f"{folder}/{number}.parquet", array, schema=case["schema"], row_group_bytes=200)
             parts.append(array)
-        answer = pv.parquet.extract(folder, selection, [where])
-        together = pv.parquet.read(folder)
-        single = pv.parquet.write(f"{folder}/_all.parquet", pv.VariantArray.concat(parts))
-        expected = pv.parquet.extract(single.path, selection, [where], skipping=False)
+        answer = pv.open(folder).scan(selection, [where]).to_arrow()
+        together = pv.open(folder).read()
+        single = pv.write(f"{folder}/_all.parquet", pv.VariantArray.concat(parts))
+        expected = pv.open(single.path).scan(selection, [where], skipping=False).to_arrow()
     assert comparable(answer.drop_columns("z")) == comparable(expected.drop_columns("z"))
     assert list(together) == [value for part in parts for value in part]
 
@@ -160,10 +160,10 @@ def test_statistics_agree_with_the_casts(target, tmp_path):
     for stored, values in samples.items():
         array = pv.VariantArray.from_pylist(values)
         path = tmp_path / f"{abs(hash(stored))}.parquet"
-        pv.parquet.write(path, array, schema=stored, row_group_bytes=1)
+        pv.write(path, array, schema=stored, row_group_bytes=1)
         answers = variant_get(array, "$", target, errors="null")
         for answer in answers.drop_null().to_pylist():
-            found = pv.parquet.extract(path, {"x": ("$", target)}, ("x", "=", answer))
+            found = pv.open(path).scan({"x": ("$", target)}, ("x", "=", answer)).to_arrow()
             assert answer in found["x"].to_pylist() or answer != answer, (stored, target, answer)
-        nulls = pv.parquet.extract(path, {"x": ("$", target)}, "x is null")
+        nulls = pv.open(path).scan({"x": ("$", target)}, "x is null").to_arrow()
         assert len(nulls) == answers.null_count, (stored, target)

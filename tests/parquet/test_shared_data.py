@@ -23,15 +23,13 @@ def lines(folder, name):
 @pytest.mark.parametrize("name", SETS)
 def test_all_layouts_of_the_shared_data(name, variant_test_data, tmp_path):
     array = pv.parse_json(pa.array([line.decode() for line in lines(variant_test_data, name)]))
-    pv.parquet.write(tmp_path / "unshredded.parquet", array)
+    pv.write(tmp_path / "unshredded.parquet", array)
     for number, layout in enumerate(("final", "draft-paths", "draft-object", "unshredded", "final")):
         source = tmp_path / "unshredded.parquet" if number == 0 else tmp_path / f"{number - 1}.parquet"
         schema = "infer" if number in (0, 4) else None
-        pv.parquet.rewrite(
-            source, tmp_path / f"{number}.parquet", layout=layout, schema=schema, row_group_bytes=1 << 20
-        )
-    last = pv.parquet.read(tmp_path / "4.parquet")
-    assert last.schema == pv.parquet.read(tmp_path / "0.parquet").schema
+        pv.open(source).rewrite(tmp_path / f"{number}.parquet", layout=layout, schema=schema, row_group_bytes=1 << 20)
+    last = pv.open(tmp_path / "4.parquet").read()
+    assert last.schema == pv.open(tmp_path / "0.parquet").read().schema
     assert last.equals(array)
-    report = pv.parquet.validate(tmp_path / "4.parquet")
+    report = pv.open(tmp_path / "4.parquet").validate()
     assert report.ok, str(report)

@@ -192,15 +192,15 @@ def test_a_shredded_variant_stays_valid(tmp_path: Path) -> None:
     rows = [json.dumps({"a": n, "t": text, "x": [n, {"y": n % 5}]}) for n, text in enumerate(texts)]
     path = tmp_path / "old.parquet"
     schema = pv.ShreddingSchema.from_ddl("struct<a bigint, t string, x array<struct<y int>>>")
-    with pv.parquet.VariantWriter(path) as writer:
+    with pv.VariantWriter(path) as writer:
         for start in range(0, 20_000, 1000):
             writer.write_batch({"v": pv.shred_variant(pv.parse_json(rows[start : start + 1000]), schema)})
     kept = np.ones(20_000, dtype=bool)
     kept[700:720] = False
     new = shrunk(path, kept)
     assert new is not None
-    assert pv.parquet.validate(new).ok
-    found = pv.parquet.read(new, "v").to_pylist()
+    assert pv.open(new).validate().ok
+    found = pv.open(new).read("v").to_pylist()
     assert found == [json.loads(row) for row, stays in zip(rows, kept, strict=True) if stays]
 
 

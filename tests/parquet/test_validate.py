@@ -47,8 +47,8 @@ def write(path, rows, typed=None, metadata=METADATA, value_required=False, annot
     data = pa.array([row and {"metadata": metadata, **row} for row in rows], kind)
     pq.write_table(pa.table({"v": data}), path)
     if annotate:
-        pv.parquet.annotate(path, ["v"])
-    return pv.parquet.validate(path)
+        pv.open(path).annotate(["v"])
+    return pv.open(path).validate()
 
 
 def event(kind=(None, None), time=(None, None)):
@@ -144,21 +144,21 @@ def test_names_must_be_in_the_dictionary(tmp_path):
 def test_text_must_be_utf8(tmp_path):
     path = tmp_path / "a.parquet"
     good, bad = b"shredded text", b"shredded \xfftxt"
-    pv.parquet.write(path, pv.VariantArray.from_pylist([good.decode(), "b"]), schema="string", compression="none")
+    pv.write(path, pv.VariantArray.from_pylist([good.decode(), "b"]), schema="string", compression="none")
     path.write_bytes(path.read_bytes().replace(good, bad))
-    reasons = [violation.reason for violation in pv.parquet.validate(path).violations]
+    reasons = [violation.reason for violation in pv.open(path).validate().violations]
     assert "bad-utf8" in reasons
 
 
 def test_statistics_must_be_true(tmp_path):
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, pv.VariantArray.from_pylist([{"a": 1000}, {"a": 5}]), schema="a bigint")
+    pv.write(path, pv.VariantArray.from_pylist([{"a": 1000}, {"a": 5}]), schema="a bigint")
     data = path.read_bytes()
     footer = int.from_bytes(data[-8:-4], "little") + 8
     bound = (1000).to_bytes(8, "little")
     assert bound in data[-footer:]
     path.write_bytes(data[:-footer] + data[-footer:].replace(bound, (900).to_bytes(8, "little")))
-    (violation,) = pv.parquet.validate(path).violations
+    (violation,) = pv.open(path).validate().violations
     assert (violation.reason, violation.path) == ("wrong-statistics", "$['a']")
 
 
@@ -166,8 +166,8 @@ def schema_reasons(tmp_path, fields, rows=(), annotate=True):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"v": pa.array(list(rows), pa.struct(fields))}), path)
     if annotate:
-        pv.parquet.annotate(path, ["v"])
-    return [violation.reason for violation in pv.parquet.validate(path).violations]
+        pv.open(path).annotate(["v"])
+    return [violation.reason for violation in pv.open(path).validate().violations]
 
 
 META = pa.field("metadata", BINARY, nullable=False)
@@ -201,29 +201,25 @@ def test_rules_on_the_schema(fields, reasons, tmp_path):
 def test_the_annotation_is_asked_for(tmp_path):
     fields = [META, pa.field("value", BINARY, nullable=False)]
     assert schema_reasons(tmp_path, fields, annotate=False) == ["no-annotation"]
-    pv.parquet.write(tmp_path / "d.parquet", pv.VariantArray.from_pylist([1]), schema="int", layout="draft-object")
-    assert [violation.reason for violation in pv.parquet.validate(tmp_path / "d.parquet").violations] == [
-        "draft-layout"
-    ]
+    pv.write(tmp_path / "d.parquet", pv.VariantArray.from_pylist([1]), schema="int", layout="draft-object")
+    assert [violation.reason for violation in pv.open(tmp_path / "d.parquet").validate().violations] == ["draft-layout"]
 
 
 def test_violations_are_limited_and_counted(tmp_path):
     path = tmp_path / "a.parquet"
     write(path, [{"value": b"\x05a", "typed_value": event()}] * 50, EVENT)
-    report = pv.parquet.validate(path, limit=10)
+    report = pv.open(path).validate(limit=10)
     assert (len(report.violations), report.omitted, report.ok) == (10, 40, False)
 
 
 def test_engines_that_will_not_read_it_are_reported(tmp_path):
-    pv.parquet.write(
-        tmp_path / "a.parquet", pv.VariantArray.from_pylist([{"\uff5e": 1, "\U0001f600": 2}]), schema="uuid"
-    )
-    notes = {(note.engine, note.why.split(":")[0]) for note in pv.parquet.validate(tmp_path).engines}
+    pv.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist([{"\uff5e": 1, "\U0001f600": 2}]), schema="uuid")
+    notes = {(note.engine, note.why.split(":")[0]) for note in pv.open(tmp_path).validate().engines}
     assert ("Spark 4.3", "has no UUID columns") in notes
     assert any(engine == "Spark 4.3" and "UTF-16" in why for engine, why in notes)
     assert any(engine.startswith("polars") for engine, _ in notes)
-    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", layout="unshredded", annotation=False)
-    assert not [note for note in pv.parquet.validate(tmp_path / "b.parquet").engines if "UTF-16" not in note.why]
+    pv.open(tmp_path / "a.parquet").rewrite(tmp_path / "b.parquet", layout="unshredded", annotation=False)
+    assert not [note for note in pv.open(tmp_path / "b.parquet").validate().engines if "UTF-16" not in note.why]
 
 
 def test_variants_in_lists_maps_and_structs_are_validated(tmp_path):
@@ -234,15 +230,15 @@ def test_variants_in_lists_maps_and_structs_are_validated(tmp_path):
         "s": pa.StructArray.from_arrays([good.slice(0, 2)], ["inner"]),
     }
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, table, variants=["l.list.element", "m.key_value.value", "s.inner"])
-    assert pv.parquet.validate(path).ok
+    pv.write(path, table, variants=["l.list.element", "m.key_value.value", "s.inner"])
+    assert pv.open(path).validate().ok
     bad = pa.array(
         [{"metadata": METADATA, "value": b"\x05a", "typed_value": 1}],
         pa.struct([META, VALUE, pa.field("typed_value", pa.int64())]),
     )
     pq.write_table(pa.table({"l": pa.ListArray.from_arrays([0, 0, 1], bad)}), path)
-    pv.parquet.annotate(path, ["l.list.element"])
-    (violation,) = pv.parquet.validate(path).violations
+    pv.open(path).annotate(["l.list.element"])
+    (violation,) = pv.open(path).validate().violations
     assert (violation.column, violation.reason) == ("l", "conflict")
 
 
@@ -288,8 +284,8 @@ def test_every_violation_has_its_file_row_group_row_and_path(tmp_path):
     for name, planted in (("a", {5: bad}), ("b", {2: cut, 7: bad})):
         rows = [{"metadata": METADATA, **planted.get(row, good)} for row in range(9)]
         pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / f"{name}.parquet", row_group_size=3)
-        pv.parquet.annotate(tmp_path / f"{name}.parquet", ["v"])
-    report = pv.parquet.validate(tmp_path)
+        pv.open(tmp_path / f"{name}.parquet").annotate(["v"])
+    report = pv.open(tmp_path).validate()
     found = [
         (violation.file[-9:], violation.row_group, violation.row, violation.path, violation.reason)
         for violation in report.violations
@@ -312,41 +308,39 @@ def test_threads_find_the_same_and_in_order(tmp_path):
         [storage.field("metadata").dictionary_decode(), pa.array(values, pa.binary())], names=["metadata", "value"]
     )
     pq.write_table(pa.table({"v": broken}), path, row_group_size=300)
-    one, three = (pv.parquet.validate(path, column="v", threads=threads) for threads in (1, 3))
+    one, three = (pv.open(path).validate(column="v", threads=threads) for threads in (1, 3))
     assert one.to_dict() == three.to_dict()
     assert [(violation.row, violation.row_group) for violation in three.violations if violation.row] == [
         (10, 0),
         (1500, 5),
         (2990, 9),
     ]
-    less = pv.parquet.validate(path, column="v", limit=len(three.violations) - 1, threads=3)
+    less = pv.open(path).validate(column="v", limit=len(three.violations) - 1, threads=3)
     assert (less.violations, less.omitted) == (three.violations[:-1], 1)
-    pv.parquet.write(path, good, row_group_bytes=10_000, mode="overwrite")
+    pv.write(path, good, row_group_bytes=10_000, mode="overwrite")
     assert pq.read_metadata(path).num_row_groups > 3
-    assert (
-        pv.parquet.read(path, threads=3).to_pylist() == pv.parquet.read(path, threads=1).to_pylist() == good.to_pylist()
-    )
+    assert pv.open(path).read(threads=3).to_pylist() == pv.open(path).read(threads=1).to_pylist() == good.to_pylist()
     with pytest.raises(pv.VariantError, match="threads is 0"):
-        pv.parquet.read(path, threads=0)
+        pv.open(path).read(threads=0)
 
 
 def test_row_groups_are_checked_in_threads_of_which_each_has_a_reader_of_its_own(tmp_path: Path) -> None:
     """More than one thread in one of pyarrow's readers ended the process."""
     texts = [f'{{"a": "{hashlib.shake_128(b"%d" % row).hexdigest(300)}"}}' for row in range(8000)]
     file = tmp_path / "many.parquet"
-    pv.parquet.write(file, pv.parse_json(texts), schema="a string", row_group_bytes=1 << 19)
+    pv.write(file, pv.parse_json(texts), schema="a string", row_group_bytes=1 << 19)
     assert pq.ParquetFile(file).metadata.num_row_groups > 5
     for _ in range(10):
-        assert pv.parquet.validate(file, threads=4).ok
+        assert pv.open(file).validate(threads=4).ok
 
 
 def test_texts_outside_of_their_bounds_that_are_not_utf8_are_reported(tmp_path):
     path = tmp_path / "a.parquet"
     array = pv.shred_variant(pv.parse_json([f'"{letter * 8}"' for letter in "az"]), "string")
-    pv.parquet.write(path, array, compression="none")
+    pv.write(path, array, compression="none")
     data = path.read_bytes()
     path.write_bytes(data.replace(b"z" * 8, b"z" * 7 + b"\xff", 1))
-    report = pv.parquet.validate(path)
+    report = pv.open(path).validate()
     assert {violation.reason for violation in report.violations} >= {"wrong-statistics", "bad-utf8"}, str(report)
 
 
@@ -363,9 +357,9 @@ def test_texts_outside_of_their_bounds_that_are_not_utf8_are_reported(tmp_path):
 def test_fields_that_duckdb_renames_and_clickhouse_fills_are_noted(tmp_path, schema, is_renamed):
     rows = ['{"n": 1, "N": 2, "m": 3, "a": [{"n": 1, "N": 2}], "o": {"n": 1, "o": {"x": 1, "X": 2}}}']
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, pv.parse_json(rows), schema=schema)
-    notes = [(note.engine, note.why) for note in pv.parquet.validate(path).engines]
+    pv.write(path, pv.parse_json(rows), schema=schema)
+    notes = [(note.engine, note.why) for note in pv.open(path).validate().engines]
     assert ("DuckDB 2.0" in dict(notes)) == is_renamed
     assert any("missing object or array" in why for _, why in notes) == ("<" in schema)
     [(text,)] = duckdb.sql(f"SELECT v::JSON FROM '{path}'").fetchall()
-    assert (json.loads(text) != pv.parquet.read(path).to_pylist()[0]) == is_renamed
+    assert (json.loads(text) != pv.open(path).read().to_pylist()[0]) == is_renamed

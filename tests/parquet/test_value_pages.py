@@ -50,7 +50,7 @@ def spans(path, group=0):
 def by_pyarrow(path, monkeypatch, columns=COLUMNS, where=None):
     with monkeypatch.context() as patched:
         patched.setattr(column_values, "value_spans", lambda *_: None)
-        return pv.parquet.extract(path, columns, where)
+        return pv.open(path).scan(columns, where).to_arrow()
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -65,7 +65,7 @@ def test_pages_hold_what_pyarrow_reads(tmp_path, monkeypatch, codec, version, nu
         ctypes.string_at(at, stop - at) for at, stop in zip(found.starts.tolist(), found.stops.tolist(), strict=True)
     ]
     assert raw == array.storage.field("value").to_pylist()
-    assert pv.parquet.extract(path, COLUMNS).equals(by_pyarrow(path, monkeypatch))
+    assert pv.open(path).scan(COLUMNS).to_arrow().equals(by_pyarrow(path, monkeypatch))
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 3, 17, 300, 2500])
@@ -74,7 +74,7 @@ def test_dictionary_pages_of_every_width(tmp_path, monkeypatch, distinct, versio
     path = write(tmp_path / "a.parquet", variants(6000, distinct), data_page_version=version, data_page_size=2000)
     assert "RLE_DICTIONARY" in pq.read_metadata(path).row_group(0).column(1).encodings
     assert spans(path) is not None
-    assert pv.parquet.extract(path, COLUMNS).equals(by_pyarrow(path, monkeypatch))
+    assert pv.open(path).scan(COLUMNS).to_arrow().equals(by_pyarrow(path, monkeypatch))
 
 
 @pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
@@ -83,34 +83,34 @@ def test_pages_in_deltas(tmp_path, monkeypatch, encoding, version):
     options = {"use_dictionary": False, "column_encoding": {"v.value": encoding}, "data_page_version": version}
     path = write(tmp_path / "a.parquet", variants(6000), data_page_size=2000, **options)
     assert spans(path) is not None
-    assert pv.parquet.extract(path, COLUMNS).equals(by_pyarrow(path, monkeypatch))
+    assert pv.open(path).scan(COLUMNS).to_arrow().equals(by_pyarrow(path, monkeypatch))
 
 
 def test_row_groups_filters_and_ordinary_columns(tmp_path, monkeypatch):
     path = write(tmp_path / "a.parquet", variants(5000), row_group_size=700)
     columns = {**COLUMNS, "n": "n"}
-    everything = pv.parquet.extract(path, columns)
+    everything = pv.open(path).scan(columns).to_arrow()
     assert everything.num_rows == 5000
     assert everything.combine_chunks().equals(by_pyarrow(path, monkeypatch, columns).combine_chunks())
-    some = pv.parquet.extract(path, columns, "a > 2500 and n < 4000")
+    some = pv.open(path).scan(columns, "a > 2500 and n < 4000").to_arrow()
     assert some.num_rows > 0
     assert some.combine_chunks().equals(
         by_pyarrow(path, monkeypatch, columns, "a > 2500 and n < 4000").combine_chunks()
     )
     with_variant = {**columns, "v": "$.b"}
-    found, expected = pv.parquet.extract(path, with_variant), by_pyarrow(path, monkeypatch, with_variant)
+    found, expected = pv.open(path).scan(with_variant).to_arrow(), by_pyarrow(path, monkeypatch, with_variant)
     assert found.combine_chunks().equals(expected.combine_chunks())
 
 
 def test_errors_name_the_row_of_the_file(tmp_path):
     path = write(tmp_path / "a.parquet", variants(2000), row_group_size=500)
     with pytest.raises(pv.CastError) as caught:
-        pv.parquet.extract(path, {"b": "$.b:int"}, errors="raise")
+        pv.open(path).scan({"b": "$.b:int"}, errors="raise").to_arrow()
     assert caught.value.row == 1
     array = pv.parse_json([*['{"a": 1}'] * 1200, '{"a": "x"}'])
     path = write(tmp_path / "b.parquet", array, row_group_size=500)
     with pytest.raises(pv.CastError) as caught:
-        pv.parquet.extract(path, {"a": "$.a:int"}, errors="raise")
+        pv.open(path).scan({"a": "$.a:int"}, errors="raise").to_arrow()
     assert caught.value.row == 1200
 
 
@@ -125,7 +125,7 @@ def test_errors_name_the_row_of_the_file(tmp_path):
 def test_what_is_not_plain_is_left_to_pyarrow(tmp_path, array, options):
     path = write(tmp_path / "a.parquet", array, **options)
     assert spans(path) is None
-    assert pv.parquet.extract(path, {"a": "$.a:int"})["a"].to_pylist() == [
+    assert pv.open(path).scan({"a": "$.a:int"}).to_arrow()["a"].to_pylist() == [
         row and row["a"] for row in array.to_pylist()
     ]
 
@@ -142,7 +142,7 @@ def test_damaged_pages_are_an_error_or_other_values(tmp_path, codec, dictionary)
         damaged = tmp_path / "b.parquet"
         damaged.write_bytes(whole[:at] + bytes([rng.randrange(256)]) + whole[at + 1 :])
         try:
-            assert pv.parquet.extract(damaged, COLUMNS).num_rows == 400
+            assert pv.open(damaged).scan(COLUMNS).to_arrow().num_rows == 400
         except pv.VariantError:
             failed += 1
     assert failed

@@ -64,7 +64,7 @@ def test_values_are_those_that_duckdb_reads(tmp_path_factory, values, width):
     nested = pa.StructArray.from_arrays([column], ["s"])
     lists = pa.ListArray.from_arrays(pa.array([*range(len(values)), len(values)], pa.int32()), column)
     write_wide(path, pa.table({"d": column, "n": range(len(values)), "o": nested, "l": lists}))
-    table = pv.parquet.read_table(path)
+    table = pv.open(path).to_arrow()
     assert table["d"].type == pa.decimal128(38, 2)
     exact = Context(prec=50)
     assert table["d"].to_pylist() == [None if value is None else exact.scaleb(Decimal(value), -2) for value in values]
@@ -79,27 +79,27 @@ def test_values_are_those_that_duckdb_reads(tmp_path_factory, values, width):
 def test_filters_and_statistics_apply(tmp_path, width):
     values = [1, 250, None, 10**30, -5, -(10**30), 7, 8, 9]
     write_wide(tmp_path / "d.parquet", pa.table({"d": wide(values, width), "n": range(9)}))
-    found = pv.parquet.extract(tmp_path / "d.parquet", {"n": "n", "d": "d"}, where="d > 2")
+    found = pv.open(tmp_path / "d.parquet").scan({"n": "n", "d": "d"}, where="d > 2").to_arrow()
     assert found["n"].to_pylist() == [1, 3]
     assert found["d"].to_pylist() == decimals([250, 10**30])
-    assert pv.parquet.extract(tmp_path / "d.parquet", {"n": "n"}, where="d = -0.05")["n"].to_pylist() == [4]
+    assert pv.open(tmp_path / "d.parquet").scan({"n": "n"}, where="d = -0.05").to_arrow()["n"].to_pylist() == [4]
 
 
 @pytest.mark.parametrize("width", [17, 24])
 def test_shredded_decimals_are_read(tmp_path, width):
     array = pv.shred_variant(pv.parse_json(VARIANT_ROWS), "d decimal(38,2), l array<decimal(38,2)>")
-    pv.parquet.write(tmp_path / "a.parquet", array)
+    pv.write(tmp_path / "a.parquet", array)
     storage = pq.read_table(tmp_path / "a.parquet")["v"].combine_chunks()
     write_wide(tmp_path / "w.parquet", pa.table({"v": widened(storage, width)}))
-    assert pv.parquet.read(tmp_path / "w.parquet").to_pylist() == array.to_pylist()
-    pv.parquet.annotate(tmp_path / "w.parquet")
-    report = pv.parquet.validate(tmp_path / "w.parquet")
+    assert pv.open(tmp_path / "w.parquet").read().to_pylist() == array.to_pylist()
+    pv.open(tmp_path / "w.parquet").annotate()
+    report = pv.open(tmp_path / "w.parquet").validate()
     assert report.ok, str(report)
-    found = pv.parquet.extract(tmp_path / "w.parquet", {"d": "$.d:decimal(38,2)"}, where="$.d:decimal(38,2) < 0")
+    found = pv.open(tmp_path / "w.parquet").scan({"d": "$.d:decimal(38,2)"}, where="$.d:decimal(38,2) < 0").to_arrow()
     assert found["d"].to_pylist() == [Decimal("-0.01")]
-    pv.parquet.rewrite(tmp_path / "w.parquet", tmp_path / "r.parquet")
+    pv.open(tmp_path / "w.parquet").rewrite(tmp_path / "r.parquet")
     assert pq.read_table(tmp_path / "r.parquet")["v"].combine_chunks().type == storage.type
-    assert pv.parquet.read(tmp_path / "r.parquet").to_pylist() == array.to_pylist()
+    assert pv.open(tmp_path / "r.parquet").read().to_pylist() == array.to_pylist()
 
 
 def widened(array: pa.Array, width: int) -> pa.Array:
@@ -121,7 +121,7 @@ def widened(array: pa.Array, width: int) -> pa.Array:
 def test_values_of_too_many_digits_are_refused(tmp_path):
     write_wide(tmp_path / "d.parquet", pa.table({"d": wide([1, 10**38], 17)}))
     with pytest.raises(VariantFileError, match="38 digits"):
-        pv.parquet.read_table(tmp_path / "d.parquet")
+        pv.open(tmp_path / "d.parquet").to_arrow()
     write_wide(tmp_path / "e.parquet", pa.table({"d": wide([1, 1 << 130], 20)}))
     with pytest.raises(VariantFileError, match="38 digits"):
-        pv.parquet.read_table(tmp_path / "e.parquet")
+        pv.open(tmp_path / "e.parquet").to_arrow()

@@ -42,7 +42,7 @@ def rows(start: int, stop: int, **others: Any) -> dict[str, Any]:
 
 def content(table: Any, package: Any) -> list[tuple[Any, ...]]:
     """Return all values of a table, sorted."""
-    read = package.read_table(table)
+    read = pv.open(table, format=package).to_arrow()
     columns = [
         pv.VariantArray.from_storage(read[name].combine_chunks()).to_pylist() if name == "v" else read[name].to_pylist()
         for name in sorted(read.column_names)
@@ -67,13 +67,13 @@ def newest_metadata(table: Path) -> str:
 
 
 def delta_table(path: Path) -> Any:
-    pv.delta.write(path, rows(0, 60), partition_by="k", properties={"delta.enableDeletionVectors": "true"})
-    return pv.delta
+    pv.write(path, rows(0, 60), format="delta", partition_by="k", properties={"delta.enableDeletionVectors": "true"})
+    return "delta"
 
 
 def iceberg_table(path: Path) -> Any:
-    pv.iceberg.write(path, rows(0, 60), partition_by="k")
-    return pv.iceberg
+    pv.write(path, rows(0, 60), format="iceberg", partition_by="k")
+    return "iceberg"
 
 
 @pytest.mark.parametrize(("create", "target"), [(delta_table, "iceberg"), (iceberg_table, "delta")])
@@ -81,7 +81,7 @@ def test_a_table_is_published_in_the_other_format_and_follows_its_changes(
     tmp_path: Path, create: Callable[[Path], Any], target: Any
 ) -> None:
     table = tmp_path / "events"
-    source, copy = create(table), getattr(pv, target)
+    source, copy = create(table), target
     files = sorted(table.rglob("*.parquet"))
 
     def check(**counts: Any) -> None:
@@ -91,27 +91,32 @@ def test_a_table_is_published_in_the_other_format_and_follows_its_changes(
         assert not pv.publish(table, target).committed
         for where in ("id >= 57", "d < 2.5", "day > '2020-02-20'", "e = 0.42", "t > '2020-01-01T00:00:00.058999Z'",
                       "k = 'k1' AND id < 9", "t <= '2020-01-01T00:00:00.000999Z'"):  # fmt: skip
-            found = [p.scan(table, {"id": "id"}, where).to_table()["id"].to_pylist() for p in (source, copy)]
+            found = [
+                pv.open(table, format=p).scan({"id": "id"}, where).to_arrow()["id"].to_pylist() for p in (source, copy)
+            ]
             assert sorted(found[0]) == sorted(found[1]), where
         for path, where in {"$.n": "x > 57", "$.o.s": "x = 's007'", "$.d": "x < 1.5"}.items():
             kind = "string" if path == "$.o.s" else "double"
-            found = [p.extract(table, {"x": (path, kind)}, where)["x"].to_pylist() for p in (source, copy)]
+            found = [
+                pv.open(table, format=p).scan({"x": (path, kind)}, where).to_arrow()["x"].to_pylist()
+                for p in (source, copy)
+            ]
             assert sorted(found[0]) == sorted(found[1]) != [], where
 
     check(files_added=2, files_removed=0, vectors_written=0)
     assert sorted(table.rglob("*.parquet")) == files  # no file was copied
     # Files are pruned by their statistics, by path and by column.
-    assert opened(copy.scan(table, {"n": ("$.n", "int")}, "n > 1000").explain()) == 0
-    assert opened(copy.scan(table, {"id": "id"}, "id > 1000").explain()) == 0
-    source.append(table, rows(60, 80))
-    source.delete(table, "v:n::int % 10 = 3")
+    assert opened(pv.open(table, format=copy).scan({"n": ("$.n", "int")}, "n > 1000").explain()) == 0
+    assert opened(pv.open(table, format=copy).scan({"id": "id"}, "id > 1000").explain()) == 0
+    pv.open(table, format=source).append(rows(60, 80))
+    pv.open(table, format=source).delete("v:n::int % 10 = 3")
     check(files_added=2, files_removed=0, vectors_written=2)
-    source.delete(table, "v:n::int % 10 = 4")
+    pv.open(table, format=source).delete("v:n::int % 10 = 4")
     check(files_added=0, files_removed=0, vectors_written=2)
-    source.optimize(table, **({"rewrite_all": True} if target == "delta" else {}))
+    pv.open(table, format=source).optimize(**({"rewrite_all": True} if target == "delta" else {}))
     check(files_removed=4)
     # Surfaces that choose the format read the source.
-    source.append(table, rows(80, 81))
+    pv.open(table, format=source).append(rows(80, 81))
     assert pv.sql("SELECT count(*) AS n, sum(v:n::int) AS s FROM t", t=str(table)).to_pylist()[0]["n"] == 65
     check(files_added=1)
 
@@ -120,8 +125,8 @@ def test_three_readers_agree_about_every_format(tmp_path: Path) -> None:
     judge = duckdb(tmp_path)
     table = tmp_path / "events"
     delta_table(table)
-    pv.delta.append(table, rows(60, 80))
-    pv.delta.delete(table, "v:n::int % 10 = 3")
+    pv.open(table).append(rows(60, 80))
+    pv.open(table).delete("v:n::int % 10 = 3")
     pv.publish(table, "iceberg")
     lake = tmp_path / "lake.ducklake"
     pv.publish(table, "ducklake", to=lake)
@@ -149,11 +154,11 @@ def test_three_readers_agree_about_every_format(tmp_path: Path) -> None:
             assert [judge.sql(question) for question in questions] == answers
             judge.sql("DETACH lake")
             # The next publication ends files and deleted rows, and adds others.
-            pv.delta.delete(table, "id < 5")
-            pv.delta.append(table, rows(100, 110))
+            pv.open(table).delete("id < 5")
+            pv.open(table).append(rows(100, 110))
             pv.publish(table, "ducklake", to=lake)
             judge.sql(f"ATTACH 'ducklake:{lake}' AS lake (READ_ONLY)")
-            ids = sum(pv.delta.read_table(table, ["id"])["id"].to_pylist())
+            ids = sum(pv.open(table).to_arrow(["id"])["id"].to_pylist())
             assert judge.sql("SELECT sum(id), sum(v.n::bigint) FROM lake.main.events") == [[ids, ids]]
             assert judge.sql("SELECT sum(id) FROM lake.main.events AT (VERSION => 1) WHERE id < 5") == [[7]]
     finally:
@@ -164,11 +169,11 @@ def test_plain_tables_are_read_by_deltalake_and_pyiceberg(tmp_path: Path) -> Non
     deltalake = pytest.importorskip("deltalake")
     table_module = pytest.importorskip("pyiceberg.table")
     plain = {name: column for name, column in rows(0, 50).items() if name not in ("v", "s")}
-    pv.iceberg.write(tmp_path / "i", plain, partition_by="k")
+    pv.write(tmp_path / "i", plain, format="iceberg", partition_by="k")
     pv.publish(tmp_path / "i", "delta")
     found = deltalake.DeltaTable(str(tmp_path / "i")).to_pyarrow_table(filters=[("id", ">", 30)])
     assert sum(found["id"].to_pylist()) == sum(range(31, 50))
-    pv.delta.write(tmp_path / "d", plain, partition_by="k")
+    pv.write(tmp_path / "d", plain, format="delta", partition_by="k")
     pv.publish(tmp_path / "d", "iceberg")
     table = table_module.StaticTable.from_metadata(newest_metadata(tmp_path / "d"))
     assert sum(table.scan(row_filter="id > 30 and k = 'k1'").to_arrow()["id"].to_pylist()) == sum(range(31, 50, 2))
@@ -203,9 +208,9 @@ def test_lists_of_a_fixed_size_are_read(tmp_path: Path) -> None:
     pq.write_table(pa.table({"f": pa.array(lists, pa.list_(pa.int64(), 2))}), tmp_path / "t" / "a.parquet")
     for target in ("delta", "iceberg"):
         pv.publish(tmp_path / "t", target, to=tmp_path / target)
-    assert pv.iceberg.read_table(tmp_path / "iceberg")["f"].to_pylist() == lists
-    table = pv.delta.snapshot(tmp_path / "delta", allow_outside=True)
-    assert pv.delta.read_table(table)["f"].to_pylist() == lists
+    assert pv.open(tmp_path / "iceberg").to_arrow()["f"].to_pylist() == lists
+    table = pv.open(tmp_path / "delta", allow_outside=True).snapshot
+    assert pv.open(table).to_arrow()["f"].to_pylist() == lists
 
 
 @pytest.mark.parametrize("form", ["iceberg", "delta", "ducklake"])
@@ -213,7 +218,7 @@ def test_a_file_that_was_replaced_is_published_again(tmp_path: Path, form: Any) 
     directory = tmp_path / "t"
     directory.mkdir()
     pq.write_table(pa.table({"n": [1, 2, 3]}), directory / "a.parquet")
-    pv.delta.write(directory / "other", {"n": [99]})
+    pv.write(directory / "other", {"n": [99]}, format="delta")
     pv.publish(directory, form)
     pq.write_table(pa.table({"n": [101, 102, 103]}), directory / "a.parquet")
     assert pv.publish(directory, form).files_added == 1
@@ -225,33 +230,38 @@ def test_a_file_that_was_replaced_is_published_again(tmp_path: Path, form: Any) 
 
 def test_columns_that_evolve_are_followed(tmp_path: Path) -> None:
     plain = {"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"], "v": pv.parse_json(['{"n": 1}', '{"n": 2}'])}
-    pv.iceberg.write(tmp_path / "i", plain)
+    pv.write(tmp_path / "i", plain, format="iceberg")
     pv.publish(tmp_path / "i", "delta")
-    pv.iceberg.add_columns(tmp_path / "i", pa.schema([("c", pa.string())]))
-    pv.iceberg.widen_column(tmp_path / "i", "a", "long")
-    pv.iceberg.append(tmp_path / "i", {**plain, "a": pa.array([2**40, None]), "c": ["new", None]})
+    pv.open(tmp_path / "i").add_columns(pa.schema([("c", pa.string())]))
+    pv.open(tmp_path / "i").widen_column("a", "long")
+    pv.open(tmp_path / "i").append({**plain, "a": pa.array([2**40, None]), "c": ["new", None]})
     pv.publish(tmp_path / "i", "delta")
-    assert content(tmp_path / "i", pv.delta) == content(tmp_path / "i", pv.iceberg)
-    pv.iceberg.rename_column(tmp_path / "i", "b", "renamed")  # needs column mapping by field id
-    pv.iceberg.drop_column(tmp_path / "i", "c")
-    pv.iceberg.append(tmp_path / "i", {"a": [7], "renamed": ["z"], "v": pv.parse_json(["null"])})
+    assert content(tmp_path / "i", "delta") == content(tmp_path / "i", "iceberg")
+    pv.open(tmp_path / "i").rename_column("b", "renamed")  # needs column mapping by field id
+    pv.open(tmp_path / "i").drop_column("c")
+    pv.open(tmp_path / "i").append({"a": [7], "renamed": ["z"], "v": pv.parse_json(["null"])})
     result = pv.publish(tmp_path / "i", "delta")
     assert (result.files_added, result.files_removed) == (3, 0)
-    assert pv.delta.snapshot(tmp_path / "i").column_mapping == "id"
-    assert content(tmp_path / "i", pv.delta) == content(tmp_path / "i", pv.iceberg)
-    assert pv.delta.read_table(tmp_path / "i", ["renamed"]).column_names == ["renamed"]
+    assert pv.open(tmp_path / "i").snapshot.column_mapping == "id"
+    assert content(tmp_path / "i", "delta") == content(tmp_path / "i", "iceberg")
+    assert pv.open(tmp_path / "i").to_arrow(["renamed"]).column_names == ["renamed"]
 
     for mode in ("none", "name"):
         table = tmp_path / mode
-        pv.delta.write(table, plain, properties={"delta.columnMapping.mode": mode, "delta.enableTypeWidening": "true"})
+        pv.write(
+            table,
+            plain,
+            format="delta",
+            properties={"delta.columnMapping.mode": mode, "delta.enableTypeWidening": "true"},
+        )
         pv.publish(table, "iceberg")
-        pv.delta.widen_column(table, "a", "long")
-        pv.delta.append(table, {**plain, "a": [2**40, 3], "c": [{"x": 1}, None]}, schema_mode="merge")
+        pv.open(table).widen_column("a", "long")
+        pv.open(table).append({**plain, "a": [2**40, 3], "c": [{"x": 1}, None]}, schema_mode="merge")
         if mode == "name":
-            pv.delta.rename_column(table, "b", "renamed")
-            pv.delta.drop_column(table, "a")
+            pv.open(table).rename_column("b", "renamed")
+            pv.open(table).drop_column("a")
         pv.publish(table, "iceberg")
-        assert content(table, pv.iceberg) == content(table, pv.delta)
+        assert content(table, "iceberg") == content(table, "delta")
 
 
 def test_what_a_format_cannot_express_is_refused_by_name(tmp_path: Path) -> None:
@@ -263,14 +273,14 @@ def test_what_a_format_cannot_express_is_refused_by_name(tmp_path: Path) -> None
         assert caught.value.reason == "cannot-publish"
         assert not (tmp_path / name / ("_delta_log" if target == "delta" else "metadata")).exists()
 
-    pv.iceberg.write(tmp_path / "bucket", numbers, partition_by="bucket(4, id)")
+    pv.write(tmp_path / "bucket", numbers, format="iceberg", partition_by="bucket(4, id)")
     refused(r"partitioned by bucket\[4\] of a column \(partition field id_bucket\)", "delta", "bucket")
-    pv.iceberg.write(tmp_path / "uuid", {"u": pa.array([b"0" * 16], pa.uuid())})
+    pv.write(tmp_path / "uuid", {"u": pa.array([b"0" * 16], pa.uuid())}, format="iceberg")
     refused("column u is uuid, which Delta lacks", "delta", "uuid")
-    pv.iceberg.write(tmp_path / "default", numbers)
-    pv.iceberg.add_columns(tmp_path / "default", pa.schema([("c", pa.int32())]), defaults={"c": 7})
+    pv.write(tmp_path / "default", numbers, format="iceberg")
+    pv.open(tmp_path / "default").add_columns(pa.schema([("c", pa.int32())]), defaults={"c": 7})
     refused("column c has an initial-default", "delta", "default")
-    pv.delta.write(tmp_path / "lists", numbers, properties={"delta.columnMapping.mode": "name"})
+    pv.write(tmp_path / "lists", numbers, format="delta", properties={"delta.columnMapping.mode": "name"})
     refused("column l is a list or map in a table with column mapping", "iceberg", "lists")
     # The same names in the words of the command line.
     assert main(["publish", str(tmp_path / "bucket"), "--as", "delta"]) == 1
@@ -282,20 +292,21 @@ def test_tables_that_publishing_did_not_make_are_kept(tmp_path: Path) -> None:
     delta_table(table)
     with pytest.raises(pv.TableError, match="is a table of the format delta already"):
         pv.publish(table, "delta")
-    pv.iceberg.write(tmp_path / "other", {"id": [1]})
+    pv.write(tmp_path / "other", {"id": [1]}, format="iceberg")
     with pytest.raises(pv.TableError, match="was not published from delta: choose another name"):
         pv.publish(table, "iceberg", to=tmp_path / "other")
     pv.publish(table, "iceberg")
-    pv.iceberg.delete(table, "id = 1")
+    pv.open(table).delete("id = 1")
     with pytest.raises(pv.TableError, match=r"snapshot \d+ \(delete|overwrite\) changed the published table"):
         pv.publish(table, "iceberg")
     iceberg = tmp_path / "i"
     iceberg_table(iceberg)
     pv.publish(iceberg, "delta")
-    for clean_up in (pv.delta.vacuum, partial(pv.delta.erase, where="id = 1", force=True)):
+    delta = pv.open(iceberg, format="delta")
+    for clean_up in (delta.vacuum, partial(delta.erase, where="id = 1", force=True)):
         with pytest.raises(pv.TableError, match="was published from iceberg"):
-            clean_up(iceberg)
-    pv.delta.delete(iceberg, "id < 3")
+            clean_up()
+    pv.open(iceberg).delete("id < 3")
     with pytest.raises(pv.TableError, match="commits after version 0 changed the published table"):
         pv.publish(iceberg, "delta")
 
@@ -303,28 +314,28 @@ def test_tables_that_publishing_did_not_make_are_kept(tmp_path: Path) -> None:
 def test_cleaning_up_the_source_keeps_what_was_published(tmp_path: Path) -> None:
     table = tmp_path / "t"
     delta_table(table)
-    pv.delta.delete(table, "id < 7")
+    pv.open(table).delete("id < 7")
     pv.publish(table, "iceberg")
-    before = content(table, pv.iceberg)
-    pv.delta.vacuum(table, retention=timedelta(0), force=True)
-    assert content(table, pv.iceberg) == before
+    before = content(table, "iceberg")
+    pv.open(table).vacuum(retention=timedelta(0), force=True)
+    assert content(table, "iceberg") == before
     with pytest.raises(pv.TableError, match=r"gc\.enabled"):
-        pv.iceberg.expire_snapshots(table)
+        pv.open(table).expire_snapshots()
 
 
 def test_tables_in_catalogs_and_other_directories(tmp_path: Path) -> None:
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": str(tmp_path / "warehouse")}
-    pv.iceberg.create_namespace("db", catalog=catalog)
+    pv.create_namespace("db", catalog=catalog)
     delta_table(tmp_path / "t")
     command = ["publish", str(tmp_path / "t"), "--as", "iceberg", "--to", "db.events", "--catalog", json.dumps(catalog)]
     assert main(command) == 0
-    expected = content(tmp_path / "t", pv.delta)
-    assert content(pv.iceberg.snapshot("db.events", catalog=catalog), pv.iceberg) == expected
+    expected = content(tmp_path / "t", "delta")
+    assert content(pv.open("db.events", catalog=catalog).snapshot, "iceberg") == expected
     pv.publish(tmp_path / "t", "iceberg", to=tmp_path / "elsewhere")
-    assert content(tmp_path / "elsewhere", pv.iceberg) == expected
-    pv.iceberg.write("db.source", rows(0, 9), catalog=catalog)
+    assert content(tmp_path / "elsewhere", "iceberg") == expected
+    pv.write("db.source", rows(0, 9), format="iceberg", catalog=catalog)
     pv.publish("db.source", "delta", catalog=catalog, to=tmp_path / "log")
-    assert len(pv.delta.read_table(pv.delta.snapshot(tmp_path / "log", allow_outside=True))) == 9
+    assert len(pv.open(pv.open(tmp_path / "log", allow_outside=True).snapshot).to_arrow()) == 9
 
 
 @pytest.fixture
@@ -355,8 +366,8 @@ def test_a_killed_publication_leaves_the_old_or_the_new_table(
     source = (iceberg_table if target == "delta" else delta_table)(table)
     pv.publish(table, target)
     before = len(content(table, source))
-    source.append(table, rows(60, 70))
-    source.delete(table, "id = 5 OR id = 64")
+    pv.open(table, format=source).append(rows(60, 70))
+    pv.open(table, format=source).delete("id = 5 OR id = 64")
     after = len(content(table, source))
     for number in range(1, 40):
         killed_at(number)

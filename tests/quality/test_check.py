@@ -79,7 +79,7 @@ def test_footers_columns_and_values_give_the_same_violations(tmp_path, rows, typ
     schema = "infer" if shredding == "auto" else _SCHEMA if shredding == "all" else None
     file = tmp_path / "a.parquet"
     file.unlink(missing_ok=True)
-    pv.parquet.write(file, array, schema=schema)
+    pv.write(file, array, schema=schema)
     assert _summary(pv.check(file, contract)) == _summary(pv.check(array, contract))
 
 
@@ -88,7 +88,7 @@ def test_rules_that_footers_prove_read_no_values_and_others_only_their_columns(t
     array = pv.VariantArray.from_pylist(rows)
     schema = "id bigint, t struct<name string, ok boolean>, text string"
     for part in range(2):
-        pv.parquet.write(tmp_path / f"data/{part}.parquet", array, schema=schema)
+        pv.write(tmp_path / f"data/{part}.parquet", array, schema=schema)
     proved = {
         "$": {"type": "object", "required": True, "extra_fields": False},
         "$.id": {"type": "integer", "required": True, "min": 0, "max": 4999},
@@ -131,7 +131,7 @@ def test_every_format_has_the_same_violations(tmp_path) -> None:
         row = 8 if form == "json" else 7
         assert found == [("$.id", "required", 1, 0.05, row), ("$.tag", "values", 1, 0.05, row)], form
         assert (report.rows, report.bad_rows) == (20, 1)
-    pv.delta.delete(places["delta"], "v:id::int IS NULL")
+    pv.open(places["delta"]).delete("v:id::int IS NULL")
     report = pv.check(places["delta"], contract)
     assert report and report.rows == 19
     assert not pv.check(places["delta"], contract, version=0)

@@ -70,7 +70,7 @@ def _stored(rows: list[Row], form: str, file: Path) -> Any:
     if form == "ndjson":
         file.write_text("\n".join(lines))
     else:
-        pv.parquet.write(file, pv.parse_json(lines), schema="infer", mode="overwrite", row_group_bytes=20_000)
+        pv.write(file, pv.parse_json(lines), schema="infer", mode="overwrite", row_group_bytes=20_000)
     return file
 
 
@@ -129,8 +129,8 @@ def test_samples_of_large_data_and_versions_of_a_table(tmp_path: Path) -> None:
     assert pv.diff(files[0], files[0], sample_bytes=100_000).is_equal
     for file, mode in zip(files, ("error", "overwrite"), strict=True):
         pv.ingest(file, tmp_path / "delta", format="delta", mode=mode)  # type: ignore[arg-type]
-    pv.delta.set_properties(tmp_path / "delta", {"delta.enableDeletionVectors": "true"})
-    pv.delta.delete(tmp_path / "delta", "v:id::int = 7")
+    pv.open(tmp_path / "delta").set_properties({"delta.enableDeletionVectors": "true"})
+    pv.open(tmp_path / "delta").delete("v:id::int = 7")
     result = pv.diff(tmp_path / "delta", versions=(0, None))
     assert [(found.path.shorthand, found.change) for found in result.findings] == [("$.user.age", "type")]
     # The footers of a file count deleted rows, too, so they prove nothing.

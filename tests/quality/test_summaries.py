@@ -55,7 +55,7 @@ def test_footers_and_residuals_prove_the_figures_of_the_values(
     array = pv.parse_json([*map(json.dumps, rows), None, "{}"])
     file = tmp_path / "a.parquet"
     schema = ShreddingSchema.from_ddl(ddl)
-    pv.parquet.write(file, array, schema=schema, mode="overwrite", row_group_bytes=2000, writer=writer)
+    pv.write(file, array, schema=schema, mode="overwrite", row_group_bytes=2000, writer=writer)
     proved, values = _of(file, sample_bytes=file.stat().st_size - 1), _of(array)
     assert (proved.rows, proved.null_rows, proved.rows_evidence) == (values.rows, values.null_rows, "footers")
     if proved.proof is not None and proved.proof.is_closed:
@@ -83,7 +83,7 @@ def test_a_large_file_is_summarized_from_few_bytes(tmp_path: Path) -> None:
     rows[20_000] = {"id": "text", "extra": {"x": 1}}
     array = pv.parse_json(list(map(json.dumps, rows)))
     file = tmp_path / "a.parquet"
-    pv.parquet.write(file, array, schema="id bigint, kind string, text string", row_group_bytes=400_000)
+    pv.write(file, array, schema="id bigint, kind string, text string", row_group_bytes=400_000)
     size = file.stat().st_size
     _of(file, sample_bytes=size // 20)
     before = _bytes_read()
@@ -106,7 +106,7 @@ def test_every_format_is_read(tmp_path: Path) -> None:
     for name in ("parquet", "delta", "iceberg"):
         pv.ingest(lines, tmp_path / name, format=name, partition_by="day=$.day:date")  # type: ignore[arg-type]
         sources += [(tmp_path / name, {}, 6), (tmp_path / name, {"partition": {"day": "2026-01-02"}}, 3)]
-    pv.delta.delete(tmp_path / "delta", "v:n::int = 0")
+    pv.open(tmp_path / "delta").delete("v:n::int = 0")
     sources[5] = tmp_path / "delta", {}, 5
     sources += [(tmp_path / "delta", {"version": 0}, 6)]
     for source, options, count in sources:

@@ -66,7 +66,7 @@ def test_keys_are_searched_in_files_with_inverted_bounds():
 
 def test_a_delta_table_with_inverted_statistics_loses_no_row(tmp_path: Path) -> None:
     table = tmp_path / "t"
-    pv.delta.write(table, {"id": np.arange(10), "v": pv.from_python([{"n": number} for number in range(10)])})
+    pv.write(table, {"id": np.arange(10), "v": pv.from_python([{"n": number} for number in range(10)])}, format="delta")
     (log,) = (table / "_delta_log").glob("*.json")
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     for action in actions:
@@ -75,6 +75,6 @@ def test_a_delta_table_with_inverted_statistics_loses_no_row(tmp_path: Path) -> 
             stats["minValues"]["id"], stats["maxValues"]["id"] = 20, 10
             action["add"]["stats"] = json.dumps(stats)
     log.write_text("".join(json.dumps(action) + "\n" for action in actions))
-    assert pv.delta.scan(table, ["id"], "id = 5").to_table()["id"].to_pylist() == [5]
-    pv.delta.delete(table, "id = 5")
-    assert sorted(pv.delta.scan(table, ["id"]).to_table()["id"].to_pylist()) == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    assert pv.open(table).scan(["id"], "id = 5").to_arrow()["id"].to_pylist() == [5]
+    pv.open(table).delete("id = 5")
+    assert sorted(pv.open(table).scan(["id"]).to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4, 6, 7, 8, 9]

@@ -107,11 +107,11 @@ def test_unknown_fields_are_refused_in_memory_and_in_files(name: str, tmp_path: 
     uses = [
         lambda: pv.VariantArray(array).to_pylist(),
         lambda: pv.to_json(pv.VariantArray(array)),
-        lambda: pv.parquet.read(file).to_pylist(),
-        lambda: pv.parquet.scan(file, {"a": "$.a:bigint"}).to_table(),
-        lambda: pv.parquet.read_table(file),
+        lambda: pv.open(file).read().to_pylist(),
+        lambda: pv.open(file).scan({"a": "$.a:bigint"}).to_arrow(),
+        lambda: pv.open(file).to_arrow(),
         lambda: pv.ShreddingSchema.from_parquet(file),
-        lambda: pv.parquet.rewrite(file, tmp_path / "b.parquet"),
+        lambda: pv.open(file).rewrite(tmp_path / "b.parquet"),
         lambda: pv.variant_get(pv.VariantArray(array), "$.a", "bigint"),
         lambda: pv.sql(f"SELECT v:a::bigint FROM '{file}'").to_pylist(),
         lambda: pv.sql(f"SELECT v FROM '{file}'").to_pylist(),
@@ -120,7 +120,7 @@ def test_unknown_fields_are_refused_in_memory_and_in_files(name: str, tmp_path: 
         with pytest.raises(VariantError) as caught:
             use()
         assert caught.value.reason == "unknown-field", number
-    assert "unknown-field" in [violation.reason for violation in pv.parquet.validate(file).violations]
+    assert "unknown-field" in [violation.reason for violation in pv.open(file).validate().violations]
 
 
 RESERVED: dict[str, tuple[dict[str, pa.DataType], dict[str, Any], Any]] = {
@@ -165,15 +165,15 @@ def test_reserved_fields_are_ignored_in_memory_and_in_files(name: str, tmp_path:
     file = tmp_path / "a.parquet"
     pq.write_table(pa.table({"v": array}), file)
     assert pv.VariantArray(array).to_pylist() == [value]
-    assert pv.parquet.read(file).to_pylist() == [value]
-    assert pv.VariantArray.from_arrow(pv.parquet.read_table(file), "v").to_pylist() == [value]
+    assert pv.open(file).read().to_pylist() == [value]
+    assert pv.VariantArray.from_arrow(pv.open(file).to_arrow(), "v").to_pylist() == [value]
     path, expected = ("$.a", 5) if isinstance(value, dict) and "a" in value else ("$[1]", 6)
     if name != "unshredded":
-        assert pv.parquet.scan(file, {"x": (path, "bigint")}).to_table()["x"].to_pylist() == [expected]
+        assert pv.open(file).scan({"x": (path, "bigint")}).to_arrow()["x"].to_pylist() == [expected]
         assert pv.variant_get(pv.VariantArray(array), path, "bigint").to_pylist() == [expected]
-    assert "unknown-field" not in [violation.reason for violation in pv.parquet.validate(file).violations]
-    pv.parquet.rewrite(file, tmp_path / "b.parquet", layout="final")
-    assert pv.parquet.read(tmp_path / "b.parquet").to_pylist() == [value]
+    assert "unknown-field" not in [violation.reason for violation in pv.open(file).validate().violations]
+    pv.open(file).rewrite(tmp_path / "b.parquet", layout="final")
+    assert pv.open(tmp_path / "b.parquet").read().to_pylist() == [value]
 
 
 NULL, VALUE, FIVE = pa.array([b"\x01\x00\x00"], B), pa.array([b"\x00"], B), pa.array([5], pa.int64())
@@ -222,9 +222,9 @@ def test_every_reader_refuses_a_group_in_the_same_way(storage: pa.StructArray, r
     uses = [
         lambda: pv.VariantArray(storage).to_pylist(),
         lambda: pv.variant_get(pv.VariantArray(storage), "$.a", "bigint"),
-        lambda: pv.parquet.read(file).to_pylist(),
-        lambda: pv.parquet.extract(file, {"a": "$.a:bigint"}),
-        lambda: pv.parquet.read_table(file),
+        lambda: pv.open(file).read().to_pylist(),
+        lambda: pv.open(file).scan({"a": "$.a:bigint"}).to_arrow(),
+        lambda: pv.open(file).to_arrow(),
         lambda: pv.ShreddingSchema.from_parquet(file),
         lambda: pv.sql(f"SELECT v:a::bigint FROM '{file}'").to_pylist(),
     ]
@@ -232,4 +232,4 @@ def test_every_reader_refuses_a_group_in_the_same_way(storage: pa.StructArray, r
         with pytest.raises(VariantError) as caught:
             use()
         assert caught.value.reason == reason, number
-    assert reason in [violation.reason for violation in pv.parquet.validate(file).violations]
+    assert reason in [violation.reason for violation in pv.open(file).validate().violations]

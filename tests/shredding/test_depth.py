@@ -127,7 +127,7 @@ def test_explicit_schemas_that_are_deeper_are_refused_wherever_one_is_taken(tmp_
         lambda: infer(array, ExplicitPolicy(nested_arrow)),
         lambda: HintsPolicy({path: "bigint"}),
         lambda: HintsPolicy({"$.a": deep_schema(24).to_ddl()}),
-        lambda: pv.parquet.write(tmp_path / "b.parquet", array, schema=schema),
+        lambda: pv.write(tmp_path / "b.parquet", array, schema=schema),
         lambda: pv.ingest(tmp_path / "a.ndjson", tmp_path / "c.parquet", schema=schema),
         lambda: infer(array, ExplicitPolicy(pv.ShreddingSchema.from_ddl("b int").merge(schema))),
     ]
@@ -150,13 +150,13 @@ def test_columns_that_are_shredded_deeper_are_written_within_the_limit(tmp_path:
     texts = documents(objects, 45)
     array = existing_deep_column(texts, 44)
     assert pv.to_json(array).to_pylist() == texts
-    pv.parquet.write(tmp_path / "a.parquet", array)
-    pv.parquet.write(tmp_path / "b.parquet", {"id": pa.array(range(100)), "v": array})
-    pv.delta.write(tmp_path / "t", {"v": array})
+    pv.write(tmp_path / "a.parquet", array)
+    pv.write(tmp_path / "b.parquet", {"id": pa.array(range(100)), "v": array})
+    pv.write(tmp_path / "t", {"v": array}, format="delta")
     assert levels(pv.ShreddingSchema.from_parquet(tmp_path / "a.parquet").storage_type()) <= MAX_PHYSICAL_DEPTH
-    for read in (pv.parquet.read(tmp_path / "a.parquet"), pv.delta.read(tmp_path / "t")):
+    for read in (pv.open(tmp_path / "a.parquet").read(), pv.open(tmp_path / "t").read()):
         assert pv.to_json(read).to_pylist() == texts
-    assert pv.to_json(pv.VariantArray(pv.parquet.read_table(tmp_path / "b.parquet")["v"])).to_pylist() == texts
+    assert pv.to_json(pv.VariantArray(pv.open(tmp_path / "b.parquet").to_arrow()["v"])).to_pylist() == texts
 
 
 @pytest.mark.parametrize("above", [5, 20, 45])
@@ -168,11 +168,11 @@ def test_levels_above_a_nested_variant_count(above: int, tmp_path: Any) -> None:
     for level in range(above):
         column = pa.StructArray.from_arrays([column], fields=[field])
         field = pa.field(f"s{level}", column.type)
-    pv.parquet.write(tmp_path / "a.parquet", pa.table([column], schema=pa.schema([field])))
+    pv.write(tmp_path / "a.parquet", pa.table([column], schema=pa.schema([field])))
     file = pq.ParquetFile(tmp_path / "a.parquet")
     assert max(file.schema.column(i).path.count(".") + 1 for i in range(len(file.schema))) <= MAX_FILE_DEPTH
     name = ".".join(f"s{level}" for level in reversed(range(above))) + ".v"
-    assert pv.to_json(pv.parquet.read(tmp_path / "a.parquet", name)).to_pylist() == texts
+    assert pv.to_json(pv.open(tmp_path / "a.parquet").read(name)).to_pylist() == texts
 
 
 def test_deep_documents_go_through_every_operation(texts: list[str], tmp_path: Any) -> None:
@@ -181,15 +181,15 @@ def test_deep_documents_go_through_every_operation(texts: list[str], tmp_path: A
     for mode in ("error", "append"):
         assert pv.ingest(source, files, mode=mode).rows == 100
     assert sum(pq.ParquetFile(file).metadata.num_rows for file in files.glob("*.parquet")) == 200
-    assert not pv.parquet.validate(files).violations
-    assert all(pv.parquet.inspect(file).rows == 100 for file in files.glob("*.parquet"))
-    assert pv.parquet.scan(files, {"a": "$.a"}).to_table().num_rows == 200
-    pv.parquet.rewrite(files, tmp_path / "b", schema="infer")
-    pv.parquet.rewrite(files, tmp_path / "c")
+    assert not pv.open(files).validate().violations
+    assert all(pv.open(file).inspect().rows == 100 for file in files.glob("*.parquet"))
+    assert pv.open(files).scan({"a": "$.a"}).to_arrow().num_rows == 200
+    pv.open(files).rewrite(tmp_path / "b", schema="infer")
+    pv.open(files).rewrite(tmp_path / "c")
     table = tmp_path / "table"
     for mode in ("error", "append"):
         pv.ingest(source, table, format="delta", mode=mode)
-    pv.delta.optimize(table)
-    reads = [pv.parquet.read(files), pv.parquet.read(tmp_path / "b"), pv.parquet.read(tmp_path / "c")]
-    for read in (*reads, pv.delta.read(table)):
+    pv.open(table).optimize()
+    reads = [pv.open(files).read(), pv.open(tmp_path / "b").read(), pv.open(tmp_path / "c").read()]
+    for read in (*reads, pv.open(table).read()):
         assert pv.to_json(read).to_pylist() == texts * 2

@@ -55,9 +55,9 @@ class TestOnData:
         array = pv.parse_json(lines(variant_test_data, name, 1500))
         profile = Profile.of_array(array)
         result = infer(profile)
-        pv.parquet.write(tmp_path / "a.parquet", array, schema=result.schema)
+        pv.write(tmp_path / "a.parquet", array, schema=result.schema)
         assert result.predictions == predict(profile, result.schema)
-        compared = compare(result.predictions, pv.parquet.inspect(tmp_path).columns[0].paths)
+        compared = compare(result.predictions, pv.open(tmp_path).inspect().columns[0].paths)
         known = [item for item in compared if item.difference is not None]
         assert len(known) > 10
         for item in known:

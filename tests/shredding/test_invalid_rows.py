@@ -99,14 +99,14 @@ def test_paths_follow_the_typed_columns(case: Any, tmp_path: Path) -> None:
     assert pv.variant_type(array).to_pylist() == ["object", "object"]
     pq.write_table(pa.table({"v": array.storage}), tmp_path / "x.parquet")
     columns = {"a": "$.a:int", "b": "$.b:array<string>"}
-    found = pv.parquet.extract(tmp_path / "x.parquet", columns)
+    found = pv.open(tmp_path / "x.parquet").scan(columns).to_arrow()
     assert found.to_pylist() == [{"a": 1, "b": None}, {"a": a, "b": b}]
     for value in (1, 7):
         for skipping in (True, False):
-            rows = pv.parquet.extract(tmp_path / "x.parquet", columns, f"a = {value}", skipping=skipping)
+            rows = pv.open(tmp_path / "x.parquet").scan(columns, f"a = {value}", skipping=skipping).to_arrow()
             assert rows.num_rows == [1, a].count(value)
     with pytest.raises(pv.ConflictError):
-        pv.to_json(pv.parquet.read(tmp_path / "x.parquet"))
+        pv.to_json(pv.open(tmp_path / "x.parquet").read())
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,7 @@ class TestSpark:
         finally:
             for name, value in before.items():
                 spark.conf.unset(name) if value is None else spark.conf.set(name, value)
-        found = pv.parquet.inspect(path).columns[0].paths
+        found = pv.open(path).inspect().columns[0].paths
         ours = infer(pv.parse_json(texts), "spark").schema
         assert {item.path for item in found} == {str(place) for place, _ in ours.walk()}
         untyped = {str(place) for place, node in ours.walk() if node.kind == "variant"}
@@ -406,7 +406,7 @@ def test_files_for_duckdb_have_no_residual_of_the_root(tmp_path):
     for readers in ((), "duckdb"):
         dest = tmp_path / f"out-{readers or 'any'}.parquet"
         pv.ingest(source, dest, one_file=True, readers=readers)
-        array = pv.parquet.read(dest)
+        array = pv.open(dest).read()
         value = array.storage.field("value") if "value" in [field.name for field in array.storage.type] else None
         found[readers] = 0 if value is None else len(value) - value.null_count
         back = [json.loads(text) for text in pv.to_json(array).to_pylist()]

@@ -114,7 +114,7 @@ def test_an_ingest_counts_them(tmp_path: Path) -> None:
     assert "59 of 60 strings" in str(result.typed_strings[0])
     assert result.schema is not None
     assert result.schema.to_ddl() == "at timestamp, day date"
-    assert pv.to_json(pv.parquet.read(tmp_path / "out")).to_pylist() == [
+    assert pv.to_json(pv.open(tmp_path / "out").read()).to_pylist() == [
         json.dumps(json.loads(line), separators=(",", ":")) for line in lines
     ]
     decided = pv.infer(tmp_path / "a.ndjson", types={"$.at": "timestamp"})
@@ -261,8 +261,8 @@ def test_a_schema_hints_and_auto_type_strings_and_filters_skip_row_groups(tmp_pa
         assert {(string.path, string.typed, string.untyped) for string in result.typed_strings} == {
             ("$.n", 2000, 0), ("$.when", 2000, 0)
         }  # fmt: skip
-        scan = pv.parquet.scan(tmp_path / f"{number}", {"n": "$.n:bigint"}, "$.when:timestamp >= '2019-01-01'")
-        assert sorted(scan.to_table()["n"].to_pylist()) == list(range(1900, 2000))
+        scan = pv.open(tmp_path / f"{number}").scan({"n": "$.n:bigint"}, "$.when:timestamp >= '2019-01-01'")
+        assert sorted(scan.to_arrow()["n"].to_pylist()) == list(range(1900, 2000))
         report = scan.explain()
         assert report.row_groups_read < report.row_groups_total
     suggested = pv.infer(tmp_path / "a.ndjson").suggested_types

@@ -64,10 +64,8 @@ class History:
         self.model = Model({"k": "bigint", "p": "string", "a": "int", "t": "string", "v": "variant"})
         self.partition_by = ["p"] if chance.random() < 0.5 else []
         rows = new_rows(chance, self.fresh(12), self.model.columns, "first")
-        pv.delta.write(
-            self.table, arrow_columns(rows, self.model.columns), properties=self.properties,
-            partition_by=self.partition_by,
-        )  # fmt: skip
+        options = {"properties": self.properties, "partition_by": self.partition_by}
+        pv.write(self.table, arrow_columns(rows, self.model.columns), format="delta", **options)
         self.model.do({"op": "append", "rows": rows})
         self.model.commit()
         self.ids: dict[int, tuple[int, int]] = {}
@@ -85,7 +83,7 @@ class History:
         before, version = dict(self.model.columns), len(self.model.versions) - 1
         made = self.model.do(op)
         reported = perform(op, self.table, before)
-        now = pv.delta.snapshot(self.table).version
+        now = pv.open(self.table).snapshot.version
         if op["op"] in ("optimize", "vacuum", "checkpoint"):
             # Whether there is anything to do, they know.
             for _ in range(version, now):
@@ -168,7 +166,7 @@ class History:
     def rows(self, columns: dict[str, str] | None = None, **options: Any) -> list[dict[str, Any]]:
         """What the table holds."""
         columns = self.model.columns if columns is None else columns
-        found = pv.delta.read_table(self.table, **options)
+        found = pv.open(self.table, **options).to_arrow()
         assert found.column_names == list(columns), (found.column_names, list(columns))
         return rows_of(found, [name for name, kind in columns.items() if kind == "variant"])
 
@@ -191,7 +189,7 @@ class History:
 
     def compare_ids(self, version: int) -> None:
         """Row ids differ, a row keeps its id, and an unchanged row its commit version."""
-        current = pv.delta.snapshot(self.table)
+        current = pv.open(self.table).snapshot
         found: dict[int, tuple[int, int]] = {}
         for file in iter_adds(current.files):
             rows = tracked_rows(current, file)
@@ -210,7 +208,7 @@ class History:
 
     def compare_changes(self, version: int, op: Operation) -> None:
         """Compare the changes of a version with the model; change types are compared if the table has change data."""
-        found = pv.delta.changes(self.table, since=version, until=version)
+        found = pv.open(self.table).changes(since=version, until=version)
         variants = [name for name, kind in self.model.columns.items() if kind == "variant"]
         counts: Counter[str] = Counter()
         for row in rows_of(found, variants):

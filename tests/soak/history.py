@@ -75,10 +75,8 @@ def soak(table: str, options: dict[str, Any], seconds: float, seed: int, *, writ
     log = WriterLog(new_rows(source, list(range(12)), COLUMNS, "first"))
     properties = {name: True for name, share in _PROPERTIES.items() if source.random() < share}
     partition_by = ["p"] if source.random() < 0.5 else []
-    pv.delta.write(
-        table, arrow_columns(log.first, COLUMNS), properties=properties | {"delta.checkpointInterval": 10},
-        partition_by=partition_by, storage_options=options,
-    )  # fmt: skip
+    definition = {"properties": properties | {"delta.checkpointInterval": 10}, "partition_by": partition_by}
+    pv.write(table, arrow_columns(log.first, COLUMNS), format="delta", storage_options=options, **definition)
     stop = time.monotonic() + seconds
     running: list[tuple[subprocess.Popen[str], float]] = []
     number = 0
@@ -123,7 +121,7 @@ def check(table: str, options: dict[str, Any], log: WriterLog) -> int:
     model = Model(dict(COLUMNS))
     made_in: dict[str, int] = {}
     storage = open_storage(table, options)
-    newest = pv.delta.snapshot(table, storage_options=options).version
+    newest = pv.open(table, storage_options=options).snapshot.version
     for version in range(newest + 1):
         actions = [json.loads(line) for line in storage.read(commit_path(version)).splitlines()]
         operation = _operation(version, actions, log)
@@ -133,7 +131,7 @@ def check(table: str, options: dict[str, Any], log: WriterLog) -> int:
             made_in[tag] = version
         model.do(operation)
         model.commit()
-        found = pv.delta.read_table(table, version=version, storage_options=options)
+        found = pv.open(table, version=version, storage_options=options).to_arrow()
         rows = Counter(repr(plain(row)) for row in rows_of(found, ["v"]))
         wanted = Counter(repr(plain(row)) for row in model.rows.values())
         assert rows == wanted, (

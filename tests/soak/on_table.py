@@ -97,52 +97,52 @@ def perform(op: Operation, table: str, columns: dict[str, str], **storage: Any) 
     **storage
         ``storage_options``.
     """
-    kind, delta = op["op"], pv.delta
+    kind, opened = op["op"], pv.open(table, format="delta", **storage)
     columns = columns | op.get("new", {})
     if kind in ("append", "overwrite"):
         rows = arrow_columns(op["rows"], columns)
         options = {"schema_mode": "merge"} if op.get("new") else {}
         options |= {"file_bytes": op["file_bytes"]} if "file_bytes" in op else {}
-        do = delta.append if kind == "append" else delta.overwrite
-        return do(table, rows, txn=(op["tag"], 1), **options, **storage).version
+        do = opened.append if kind == "append" else opened.overwrite
+        return do(rows, batch=(op["tag"], 1), **options).version
     if kind == "replace_where":
-        return delta.replace_where(table, arrow_columns(op["rows"], columns), _tagged(op), **storage).version
+        return opened.overwrite(arrow_columns(op["rows"], columns), where=_tagged(op)).version
     if kind == "replace_partitions":
-        return delta.replace_partitions(table, arrow_columns(op["rows"], columns), **storage).version
+        return opened.overwrite(arrow_columns(op["rows"], columns), partitions=True).version
     if kind == "delete":
-        return delta.delete(table, _tagged(op), **storage).version
+        return opened.delete(_tagged(op)).version
     if kind == "update":
-        return delta.update(table, _sql_set(op["set"]), _tagged(op), **storage).version
+        return opened.update(_sql_set(op["set"]), _tagged(op)).version
     if kind == "merge":
         return _merge(op, table, columns, storage)
     if kind == "optimize":
-        delta.optimize(table, reshred=op.get("reshred", False), **storage)
+        opened.optimize(reshred=op.get("reshred", False))
     elif kind == "restore":
-        return delta.restore(table, version=op["version"], **storage).version
+        return opened.restore(version=op["version"]).version
     elif kind == "vacuum":
         now = {"retention": timedelta(0), "force": True} if op.get("now") else {}
-        delta.vacuum(table, **now, **storage)
+        opened.vacuum(**now)
     elif kind == "checkpoint":
-        delta.checkpoint(table, **storage)
+        opened.checkpoint()
     elif kind == "properties":
-        return delta.set_properties(table, op["values"], **storage).version
+        return opened.set_properties(op["values"]).version
     elif kind == "add":
         f = {"name": op["name"], "type": {"bigint": "long", "int": "integer"}.get(op["type"], op["type"])}
-        return delta.add_columns(table, json.dumps({"type": "struct", "fields": [f]}), **storage).version
+        return opened.add_columns(json.dumps({"type": "struct", "fields": [f]})).version
     elif kind == "rename":
-        return delta.rename_column(table, op["name"], op["to"], **storage).version
+        return opened.rename_column(op["name"], op["to"]).version
     elif kind == "drop":
-        return delta.drop_column(table, op["name"], **storage).version
+        return opened.drop_column(op["name"]).version
     else:
         assert kind == "widen", kind
-        return delta.widen_column(table, op["name"], "long", **storage).version
+        return opened.widen_column(op["name"], "long").version
     return None
 
 
 def _merge(op: Operation, table: str, columns: dict[str, str], storage: dict[str, Any]) -> int:
     source = arrow_columns(op["rows"], {name: columns[name] for name in op["columns"]})
     on = " AND ".join(f"{sql_name(f'target.{left}')} = {sql_name(f'source.{right}')}" for left, right in op["on"])
-    merge = pv.delta.merge(table, source, f"{on} AND '{op['tag']}' <> ''", **storage)
+    merge = pv.open(table, **storage).merge(source, f"{on} AND '{op['tag']}' <> ''")
     for clause in op["clauses"]:
         where = None if clause["where"] is None else sql_condition(clause["where"])
         name = f"when_{clause['when']}_{clause['action']}"

@@ -31,12 +31,12 @@ def _tell(**what: Any) -> None:
 def _next(chance: random.Random, table: str, tag: str, fresh: list[int], storage: dict[str, Any]) -> dict[str, Any]:
     kind = chance.choices(list(OPERATIONS), list(OPERATIONS.values()))[0]
     if kind == "restore":
-        return {"op": kind, "version": chance.randrange(pv.delta.snapshot(table, **storage).version + 1)}
+        return {"op": kind, "version": chance.randrange(pv.open(table, **storage).snapshot.version + 1)}
     if kind == "properties":
         return {"op": kind, "values": {"delta.dataSkippingNumIndexedCols": chance.randrange(1, 9)}}
     if kind in ("optimize", "vacuum", "checkpoint"):
         return {"op": kind, "reshred": chance.random() < 0.5}
-    keys = pv.delta.read_table(table, columns=["k"], **storage)["k"].to_pylist()
+    keys = pv.open(table, **storage).to_arrow(columns=["k"])["k"].to_pylist()
     return choose(chance, kind, COLUMNS, keys, fresh, tag)
 
 

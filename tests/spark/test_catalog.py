@@ -14,7 +14,7 @@ import parquet_variant as pv
 def _write(directory: Path, day: int, *numbers: int) -> None:
     (directory / f"day={day}").mkdir(parents=True, exist_ok=True)
     rows = {"id": list(numbers), "v": pv.from_python([{"n": number} for number in numbers])}
-    pv.parquet.write(directory / f"day={day}" / f"{numbers[0]}.parquet", rows, schema="n bigint")
+    pv.write(directory / f"day={day}" / f"{numbers[0]}.parquet", rows, schema="n bigint")
 
 
 def test_plain_sql_reads_a_registered_directory_with_partitions(spark: Any, tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_plain_sql_reads_a_registered_directory_with_partitions(spark: Any, tmp_
             pv.spark.register_table(spark, "registered.events", tmp_path / "it's")
         assert pv.spark.register_table(spark, "registered.events", tmp_path / "it's", replace=True).count() == 4
         spark.sql("DROP TABLE registered.events")
-        assert len(pv.parquet.read(tmp_path / "it's")) == 4
+        assert len(pv.open(tmp_path / "it's").read()) == 4
         spark.sql("CREATE TABLE registered.own (i INT) USING parquet")
         with pytest.raises(pv.VariantError, match="the catalog owns the files of"):
             pv.spark.register_table(spark, "registered.own", tmp_path / "it's", replace=True)
@@ -42,8 +42,8 @@ def test_plain_sql_reads_a_registered_directory_with_partitions(spark: Any, tmp_
 
 
 def test_tables_that_the_session_cannot_register_are_refused_at_once(spark: Any, tmp_path: Path) -> None:
-    pv.delta.write(tmp_path / "delta", {"v": pv.parse_json(["1"])})
-    pv.iceberg.write(tmp_path / "iceberg", {"v": pv.parse_json(["1"])})
+    pv.write(tmp_path / "delta", {"v": pv.parse_json(["1"])}, format="delta")
+    pv.write(tmp_path / "iceberg", {"v": pv.parse_json(["1"])}, format="iceberg")
     for name, path, message in (
         ("d", "delta", "this session has no delta-spark: start Spark with --packages io.delta:delta-spark"),
         ("i", "iceberg", "not an Iceberg catalog of this session: start Spark with --packages org.apache.iceberg"),
@@ -63,7 +63,7 @@ def test_tables_that_the_session_cannot_register_are_refused_at_once(spark: Any,
 def test_catalog_tables_of_the_data_source_read_the_files_that_exist_now(spark: Any, tmp_path: Path) -> None:
     spark.dataSource.register(pv.spark.VariantDataSource)
     _write(tmp_path / "files", 1, 1, 2)
-    pv.delta.write(tmp_path / "delta", {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
+    pv.write(tmp_path / "delta", {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])}, format="delta")
     spark.sql("CREATE DATABASE ours")
     try:
         spark.sql(f"CREATE TABLE ours.files USING variant LOCATION '{tmp_path / 'files'}'")
@@ -73,7 +73,7 @@ def test_catalog_tables_of_the_data_source_read_the_files_that_exist_now(spark: 
         assert spark.sql("SELECT id, day FROM ours.files WHERE id > 1").collect() == [(2, 1)]
         assert spark.table("ours.delta").collect() == [(2,)]
         _write(tmp_path / "files", 2, 3)
-        pv.delta.append(tmp_path / "delta", {"v": pv.parse_json(['{"n": 3}'])})
+        pv.open(tmp_path / "delta").append({"v": pv.parse_json(['{"n": 3}'])})
         assert spark.sql("SELECT id, variant_get(v, '$.n', 'int') FROM ours.files WHERE day = 2").collect() == [(3, 3)]
         assert spark.table("ours.delta").count() == 2
         assert spark.sql("SELECT count(*) FROM ours.delta WITH (where 'n > 2')").collect() == [(1,)]
@@ -93,19 +93,19 @@ def test_catalog_tables_of_the_data_source_read_the_files_that_exist_now(spark: 
                 spark.sql(statement).collect()
             assert "Traceback" not in str(raised.value)
         spark.sql("DROP TABLE ours.files")
-        assert len(pv.parquet.read(tmp_path / "files")) == 3
+        assert len(pv.open(tmp_path / "files").read()) == 3
     finally:
         spark.sql("DROP DATABASE ours CASCADE")
 
 
 def test_a_view_over_the_data_source_shows_new_rows_after_a_refresh(spark: Any, tmp_path: Path) -> None:
     spark.dataSource.register(pv.spark.VariantDataSource)
-    pv.delta.write(tmp_path / "t", {"id": [1, 2], "v": pv.parse_json(["1", "2"])})
+    pv.write(tmp_path / "t", {"id": [1, 2], "v": pv.parse_json(["1", "2"])}, format="delta")
     spark.sql(f"CREATE TEMPORARY VIEW ours USING variant OPTIONS (path '{tmp_path / 't'}')")
     spark.sql("CREATE TEMPORARY VIEW above AS SELECT id FROM ours WHERE id > 1")
     try:
         assert spark.table("above").count() == 1
-        pv.delta.append(tmp_path / "t", {"id": [3], "v": pv.parse_json(["3"])})
+        pv.open(tmp_path / "t").append({"id": [3], "v": pv.parse_json(["3"])})
         spark.sql("REFRESH TABLE ours")
         assert spark.table("ours").count() == 2  # Spark plans the read of a Python data source once
         pv.spark.refresh_view(spark, "above")

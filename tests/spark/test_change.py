@@ -21,50 +21,48 @@ def test_rows_change_in_jobs(spark: Any, tmp_path: Path, vectors: bool) -> None:
     table = tmp_path / "t"
     for start in (0, 10, 20):
         properties = {"delta.enableDeletionVectors": vectors}
-        pv.delta.write(table, columns(start, start + 10), mode="append", properties=properties)
-    assert pv.spark.delete(spark, table, "v:n::int between 8 and 11").rows_deleted == 4
-    assert pv.spark.update(spark, table, {"v:x": "k"}, "k = 25").rows_updated == 1
-    merged = pv.spark.merge(spark, table, columns(29, 31), "target.k = source.k")
+        pv.write(table, columns(start, start + 10), format="delta", mode="append", properties=properties)
+    assert pv.open(table, engine=spark).delete("v:n::int between 8 and 11").rows_deleted == 4
+    assert pv.open(table, engine=spark).update({"v:x": "k"}, "k = 25").rows_updated == 1
+    merged = pv.open(table, engine=spark).merge(columns(29, 31), "target.k = source.k")
     result = merged.when_matched_delete().when_not_matched_insert_all().execute()
     assert (result.rows_deleted, result.rows_inserted, result.files_opened) == (1, 1, 1)
-    rows = pv.delta.read_table(table)
+    rows = pv.open(table).to_arrow()
     assert sorted(rows["k"].to_pylist()) == [n for n in range(31) if n not in (8, 9, 10, 11, 29)]
-    assert {"n": 25, "x": 25} in pv.delta.read(table).to_pylist()
+    assert {"n": 25, "x": 25} in pv.open(table).read().to_pylist()
 
 
 def test_a_merge_takes_the_variants_of_a_dataframe(spark: Any, tmp_path: Path) -> None:
-    pv.delta.write(tmp_path, columns(0, 3))
+    pv.write(tmp_path, columns(0, 3), format="delta")
     source = spark.sql('SELECT parse_json(\'{"n": 1, "x": [2]}\') AS v')
-    merge = pv.spark.merge(spark, tmp_path, source, "target.v:n::int = source.v:n::int")
+    merge = pv.open(tmp_path, engine=spark).merge(source, "target.v:n::int = source.v:n::int")
     assert merge.when_matched_update({"v:y": "source.v:x", "k": "source.v:x[0]::int"}).execute().rows_updated == 1
-    assert {"n": 1, "y": [2]} in pv.delta.read(tmp_path).to_pylist()
-    assert sorted(pv.delta.read_table(tmp_path)["k"].to_pylist()) == [0, 2, 2]
+    assert {"n": 1, "y": [2]} in pv.open(tmp_path).read().to_pylist()
+    assert sorted(pv.open(tmp_path).to_arrow()["k"].to_pylist()) == [0, 2, 2]
 
 
 def test_a_repeated_batch_changes_a_table_once(spark: Any, tmp_path: Path) -> None:
-    pv.delta.write(tmp_path, columns(0, 10))
+    pv.write(tmp_path, columns(0, 10), format="delta")
     for repeated in (False, True):
         batch = {"txnAppId": "job", "txnVersion": 7}
-        merge = pv.spark.merge(spark, tmp_path, columns(20, 22), "target.k = source.k", **batch)
+        merge = pv.open(tmp_path, engine=spark).merge(columns(20, 22), "target.k = source.k", **batch)
         result = merge.when_matched_delete().when_not_matched_insert_all().execute()
         assert (result.committed, result.rows_inserted) == ((False, 0) if repeated else (True, 2))
-        deleted = pv.spark.delete(spark, tmp_path, "k < 3", txnAppId="job", txnVersion=8)
+        deleted = pv.open(tmp_path, engine=spark).delete("k < 3", batch=("job", 8))
         assert (deleted.committed, deleted.rows_deleted) == ((False, 0) if repeated else (True, 3))
         # A change without rows is recorded, too, because later rows must not be changed by a repetition.
-        updated = pv.spark.update(spark, tmp_path, {"k": "k + 1"}, "k > 100", txn=("job", 9))
+        updated = pv.open(tmp_path, engine=spark).update({"k": "k + 1"}, "k > 100", batch=("job", 9))
         assert (updated.committed, updated.rows_updated) == (not repeated, 0)
-    assert sorted(pv.delta.read_table(tmp_path)["k"].to_pylist()) == [*range(3, 10), 20, 21]
-    assert pv.delta.snapshot(tmp_path).version == 3
+    assert sorted(pv.open(tmp_path).to_arrow()["k"].to_pylist()) == [*range(3, 10), 20, 21]
+    assert pv.open(tmp_path).snapshot.version == 3
 
 
 def test_options_of_changes_are_checked_before_a_job_runs(spark: Any, tmp_path: Path) -> None:
-    pv.delta.write(tmp_path, columns(0, 3))
+    pv.write(tmp_path, columns(0, 3), format="delta")
     with pytest.raises(pv.VariantError, match="nope"):
-        pv.spark.delete(spark, tmp_path, "k = 1", nope=3)
-    with pytest.raises(pv.VariantError, match="set txnVersion, too"):
-        pv.spark.update(spark, tmp_path, {"k": "1"}, "k = 1", txnAppId="a")
+        pv.open(tmp_path, engine=spark).delete("k = 1", nope=3)
     with pytest.raises(pv.VariantError, match="invalid filter at '% 2 = 0'"):
-        pv.spark.read(spark, tmp_path, {"i": "k"}, where="i % 2 = 0")
+        pv.open(tmp_path, engine=spark).scan({"i": "k"}, where="i % 2 = 0").to_spark()
     with pytest.raises(Exception, match="invalid filter at '% 2 = 0'"):
         spark.read.format("variant").option("where", "k % 2 = 0").load(str(tmp_path))
-    assert pv.delta.snapshot(tmp_path).version == 0
+    assert pv.open(tmp_path).snapshot.version == 0

@@ -20,23 +20,24 @@ with worker_environment():
     builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.driver.memory", "1g").getOrCreate()
 found, steps = {}, []
-result = pv.spark.ingest(spark, source, root / "out", split_bytes=500_000, progress=lambda *step: steps.append(step))
+result = pv.ingest(source, root / "out", engine=spark, split_bytes=500_000, progress=lambda *step: steps.append(step))
 found["ingest"], found["progress"] = result.rows, steps[-1] == ("write", 3, 3) and steps[0][1] == 0
-found["delta"] = pv.spark.ingest(spark, source, root / "table", format="delta").rows
+found["delta"] = pv.ingest(source, root / "table", engine=spark, format="delta").rows
 (root / "bad.ndjson").write_text('{"a": 1}\\n{"a": \\n')
 try:
-    pv.spark.ingest(spark, root / "bad.ndjson", root / "none", schema="a int")
+    pv.ingest(root / "bad.ndjson", root / "none", engine=spark, schema="a int")
 except pv.JsonError as error:
     found["error"] = [error.reason, str(error.file).endswith("bad.ndjson"), (root / "none").exists()]
-found["optimize"] = pv.spark.optimize(spark, root / "out").files_added
-found["rewrite"] = len(pv.spark.rewrite(spark, root / "out", root / "copy", layout="unshredded"))
-found["read"] = pv.spark.read(spark, root / "copy", {"m": ("$.properties.mag", "double")}).where("m > 6").count()
-frame = pv.spark.read(spark, root / "table")
-found["profile"] = pv.spark.profile(frame).rows
-pv.spark.write(frame, root / "written")
-found["write"] = len(pv.parquet.read(root / "written"))
+found["optimize"] = pv.open(root / "out", engine=spark).optimize().files_added
+found["rewrite"] = len(pv.open(root / "out", engine=spark).rewrite(root / "copy", layout="unshredded"))
+copy = pv.open(root / "copy", engine=spark)
+found["read"] = copy.scan({"m": ("$.properties.mag", "double")}).to_spark().where("m > 6").count()
+frame = pv.open(root / "table", engine=spark).scan().to_spark()
+found["profile"] = pv.open(frame).profile().rows
+pv.write(root / "written", frame)
+found["write"] = len(pv.open(root / "written").read())
 try:
-    pv.spark.read(spark, root / "out", {"m": ("$.properties.mag", "double")}, engine="jvm")
+    pv.open(root / "out", engine=spark).scan({"m": ("$.properties.mag", "double")}).to_spark(reader="jvm")
 except pv.VariantError as error:
     found["jvm"] = error.reason
 print(json.dumps(found), flush=True)

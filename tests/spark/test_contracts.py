@@ -17,14 +17,14 @@ def test_an_ingest_and_a_dataframe_have_the_violations_of_the_local_check(spark,
     source = tmp_path / "a.ndjson"
     source.write_text("\n".join(['{"id": 1, "tag": "a"}'] * 50 + ['{"id": -1}', '{"tag": 5}']))
     with pytest.raises(pv.ContractError, match="2 of 52 rows break the contract"):
-        pv.spark.ingest(spark, str(source), tmp_path / "out", contract=_CONTRACT)
+        pv.ingest(str(source), tmp_path / "out", engine=spark, contract=_CONTRACT)
     assert not (tmp_path / "out").exists()
-    result = pv.spark.ingest(
-        spark, str(source), tmp_path / "out", contract=_CONTRACT, on_violation="quarantine", split_bytes=300
+    result = pv.ingest(
+        str(source), tmp_path / "out", engine=spark, contract=_CONTRACT, on_violation="quarantine", split_bytes=300
     )
     assert (result.rows, result.bad_records, result.contract.bad_rows) == (50, 2, 2)
     df = spark.read.text(str(source)).selectExpr("parse_json(value) AS v")
-    report = pv.spark.check(df, _CONTRACT)
+    report = pv.open(df).check(_CONTRACT)
     local = pv.check(source, _CONTRACT)
     assert [(v.path, v.rule, v.count, v.share) for v in report.violations] == [
         (v.path, v.rule, v.count, v.share) for v in local.violations
@@ -51,8 +51,8 @@ def test_a_stream_is_checked_quarantined_and_evolved_batch_by_batch(spark, tmp_p
     assert (drift.report.rows, drift.report.bad_rows) == (3, 2)
     assert [path.shorthand for path in drift.added] == ["$.user", "$.user.name"]
     assert pv.Contract.load(file).rules("$.user.name") == pv.PathRules(types=("string",))
-    assert sorted(row["id"] for row in pv.delta.read(table).to_pylist()) == [1, 2, 3]
-    bad = pv.delta.read_table(events.quarantine).to_pydict()["_violation"]
+    assert sorted(row["id"] for row in pv.open(table).read().to_pylist()) == [1, 2, 3]
+    bad = pv.open(events.quarantine).to_arrow().to_pydict()["_violation"]
     assert sorted(bad) == ["$.id min: expected at least 0, found -4", "$.id required: expected present"]
     assert [metric["bad_rows"] for metric in events.metrics] == [0, 2]
     assert events.metrics[1]["added"] == ["$.user", "$.user.name"]
@@ -62,8 +62,8 @@ def test_a_stream_is_checked_quarantined_and_evolved_batch_by_batch(spark, tmp_p
     failing = pv.spark.StreamContract(_CONTRACT, tmp_path / "strict", stream="s")
     failing(again, 0)
     failing(again, 0)
-    assert len(pv.delta.read(tmp_path / "strict")) == 1
+    assert len(pv.open(tmp_path / "strict").read()) == 1
     bad_rows = again.selectExpr('parse_json(\'{"id": "x"}\') AS v')
     with pytest.raises(pv.ContractError, match=r"\$\.id type: expected integer"):
         failing(bad_rows, 1)
-    assert len(pv.delta.read(tmp_path / "strict")) == 1
+    assert len(pv.open(tmp_path / "strict").read()) == 1

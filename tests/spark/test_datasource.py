@@ -19,6 +19,7 @@ from parquet_variant.spark.datasource.batch_reader import BatchReader
 from parquet_variant.spark.datasource.batch_writer import BatchWriter, TaskFiles
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 from parquet_variant.spark.frames import choose_column
+from parquet_variant.spark.task_errors import from_spark_errors
 
 
 def _exact(text: str | None) -> object:
@@ -43,7 +44,7 @@ def events(source, tmp_path_factory):
         """SELECT id, concat('{"n": ', id, ', "s": ', IF(id % 100 = 7, '[1]', concat('"s', id, '"')), '}') AS v
         FROM range(0, 1000, 1, 2)"""
     )
-    pv.spark.write(frame, dest, column="v", schema="n bigint, s string", rowGroupBytes=4_000)
+    pv.write(dest, frame, column="v", schema="n bigint, s string", rowGroupBytes=4_000)
     return dest
 
 
@@ -56,7 +57,7 @@ def test_a_json_column_is_shredded_and_the_others_pass_through(source, tmp_path)
     )
     writer = frame.write.format("variant").mode("append").option("column", "doc").option("schema", "a decimal(9,2)")
     writer.save(str(tmp_path / "t"))
-    array = pv.parquet.read(tmp_path / "t", "doc")
+    array = pv.open(tmp_path / "t").read("doc")
     assert array.schema == pv.ShreddingSchema.from_ddl("a decimal(9,2)")
     assert array.to_pylist() == [{"a": Decimal("1.50")}, None, {"a": "n"}]
     back = (
@@ -96,8 +97,8 @@ def test_variants_anywhere_come_back_to_spark(source, tmp_path):
 def test_without_a_schema_one_is_inferred(source, tmp_path, usgs_sample):
     frame = source.read.text(str(usgs_sample))
     frame.write.format("variant").mode("append").save(str(tmp_path / "file"))
-    pv.spark.write(frame, tmp_path / "job")
-    schemas = [pv.parquet.read(tmp_path / name, "value").schema for name in ("file", "job")]
+    pv.write(tmp_path / "job", frame)
+    schemas = [pv.open(tmp_path / name).read("value").schema for name in ("file", "job")]
     assert schemas[0] == schemas[1] == pv.spark.infer_schema(frame)
     assert schemas[0].get(["properties", "mag"]) is not None
 
@@ -117,14 +118,14 @@ def test_modes_mean_what_spark_users_expect(source, tmp_path):
     one, two = (source.sql(f"SELECT '{n}' AS v") for n in (1, 2))
 
     def values():
-        return sorted(pv.parquet.read(dest).to_pylist())
+        return sorted(pv.open(dest).read().to_pylist())
 
-    pv.spark.write(one, dest, schema="variant")
+    pv.write(dest, one, schema="variant")
     with pytest.raises(VariantFileError, match="already exists"):
-        pv.spark.write(two, dest, schema="variant")
-    pv.spark.write(two, dest, schema="variant", mode="ignore")
+        pv.write(dest, two, schema="variant")
+    pv.write(dest, two, schema="variant", mode="ignore")
     assert values() == [1]
-    pv.spark.write(two, dest, schema="variant", mode="append")
+    pv.write(dest, two, schema="variant", mode="append")
     assert values() == [1, 2]
     two.write.format("variant").mode("append").option("schema", "variant").save(dest)
     assert values() == [1, 2, 2]
@@ -135,10 +136,10 @@ def test_modes_mean_what_spark_users_expect(source, tmp_path):
 def test_threads_write_and_two_of_them_make_one_table(source, tmp_path):
     frame, dest = source.sql("SELECT '{\"a\": 1}' AS v"), tmp_path / "t"
     with ThreadPoolExecutor(2) as threads:
-        write = partial(pv.spark.write, frame, dest, schema="a int", format="delta", mode="append")
+        write = partial(pv.write, dest, frame, schema="a int", format="delta", mode="append")
         for done in [threads.submit(write) for _ in range(2)]:
             done.result()
-    assert pv.delta.read(dest).to_pylist() == [{"a": 1}] * 2
+    assert pv.open(dest).read().to_pylist() == [{"a": 1}] * 2
 
 
 def test_a_thread_finds_the_data_source_once_it_is_registered_there(source, tmp_path):
@@ -150,16 +151,16 @@ def test_a_thread_finds_the_data_source_once_it_is_registered_there(source, tmp_
 
     with ThreadPoolExecutor(1) as threads:
         threads.submit(write).result()
-    assert pv.parquet.read(dest).to_pylist() == [1]
+    assert pv.open(dest).read().to_pylist() == [1]
 
 
 def test_a_row_that_is_no_json_fails_the_write_and_leaves_the_table_as_it_was(source, tmp_path):
     dest = tmp_path / "t"
-    pv.spark.write(source.sql("SELECT '1' AS v"), dest, schema="variant")
+    pv.write(dest, source.sql("SELECT '1' AS v"), schema="variant")
     before = sorted(str(path) for path in dest.rglob("*"))
     bad = source.sql("SELECT IF(id = 3, '{', '2') AS v FROM range(0, 5, 1, 1)")
     with pytest.raises(JsonError, match="column v, row 3 of partition 0"):
-        pv.spark.write(bad, dest, schema="variant", mode="overwrite")
+        pv.write(dest, bad, schema="variant", mode="overwrite")
     assert sorted(str(path) for path in dest.rglob("*")) == before
 
 
@@ -192,12 +193,12 @@ def test_repeated_and_failed_attempts_leave_no_duplicate(tmp_path):
     assert first.files != second.files
     assert _visible(tmp_path / "t") == []
     writer.commit([second, None])
-    assert pv.parquet.read(tmp_path / "t").to_pylist() == [{"a": 1}, {"a": 2}]
+    assert pv.open(tmp_path / "t").read().to_pylist() == [{"a": 1}, {"a": 2}]
     assert not (tmp_path / "t" / "_temporary").exists()
     third = BatchWriter(WriteOptions.of({"path": str(tmp_path / "t"), "schema": "a int"}), schema, True)
     staged = third.write(_batches(["3"]))
     third.abort([staged, None])
-    assert pv.parquet.read(tmp_path / "t").to_pylist() == [{"a": 1}, {"a": 2}]
+    assert pv.open(tmp_path / "t").read().to_pylist() == [{"a": 1}, {"a": 2}]
     assert isinstance(staged, TaskFiles)
     assert not (tmp_path / "t" / "_temporary").exists()
 
@@ -223,7 +224,7 @@ def test_typed_paths_by_option_by_schema_and_by_call_are_the_same(source, events
         .option("paths", json.dumps({"n": "$.n", "s": "$.s"}))
         .load(str(events))
     )
-    by_call = pv.spark.read(source, events, {"n": ("$.n", "bigint"), "s": ("$.s", "string")})
+    by_call = pv.open(events, engine=source).scan({"n": ("$.n", "bigint"), "s": ("$.s", "string")}).to_spark()
     native = source.read.parquet(str(events)).selectExpr(
         "try_variant_get(v, '$.n', 'bigint') AS n", "try_variant_get(v, '$.s', 'string') AS s"
     )
@@ -248,7 +249,11 @@ def test_paths_variants_and_ordinary_columns_mix(source, events):
 def test_a_frame_may_be_filtered_in_many_ways_at_once(source, events, pushdown):
     source.conf.set("spark.sql.python.filterPushdown.enabled", pushdown)
     try:
-        frame = pv.spark.read(source, events, {"n": ("$.n", "bigint"), "s": ("$.s", "string")}, engine="python")
+        frame = (
+            pv.open(events, engine=source)
+            .scan({"n": ("$.n", "bigint"), "s": ("$.s", "string")})
+            .to_spark(reader="python")
+        )
         assert frame.where("n > 900").count() == 99
         assert frame.count() == 1000
         assert frame.where("n > 900").union(frame.where("n < 50")).count() == 149
@@ -272,7 +277,7 @@ def typed(source, tmp_path_factory):
         )) AS v FROM range(0, 200, 1, 1)"""
     )
     schema = "d double, f float, m decimal(20,5), b boolean, t timestamp, n timestamp_ntz, a date, s string, x binary"
-    pv.spark.write(frame, dest, schema=schema, rowGroupBytes=3_000)
+    pv.write(dest, frame, schema=schema, rowGroupBytes=3_000)
     return dest
 
 
@@ -297,11 +302,13 @@ def test_no_type_loses_a_row_to_a_filter(source, typed, where):
     )
     expected = sorted(map(str, native.where(where).collect()))
     for engine in ("auto", "python"):
-        frame = pv.spark.read(source, typed, columns, engine=engine)
+        frame = pv.open(typed, engine=source).scan(columns).to_spark(reader=engine)
         assert sorted(map(str, frame.where(where).collect())) == expected, engine
     ours = where.replace("double('NaN')", "'NaN'")
     if "<=>" not in where and "NaN" not in where and where != "b" and "NOT b" not in where and "Z'" not in where:
-        filtered = pv.spark.read(source, typed, columns, where=ours.replace("timestamp_ntz '", "timestamp '"))
+        filtered = (
+            pv.open(typed, engine=source).scan(columns, where=ours.replace("timestamp_ntz '", "timestamp '")).to_spark()
+        )
         assert sorted(map(str, filtered.collect())) == expected
 
 
@@ -321,7 +328,7 @@ def test_where_skips_row_groups_and_filters_rows(source, events):
     assert len(left) == 1
     rows = [row for part in left for batch in skipping.read(part) for row in batch.column("n").to_pylist()]
     assert rows == list(range(991, 1000))
-    frame = pv.spark.read(source, events, {"n": ("$.n", "bigint")}, where="n > 990 OR n = 5")
+    frame = pv.open(events, engine=source).scan({"n": ("$.n", "bigint")}, where="n > 990 OR n = 5").to_spark()
     assert frame.count() == 10
     assert frame.where("n < 100").count() == 1
 
@@ -330,7 +337,7 @@ def test_where_skips_row_groups_and_filters_rows(source, events):
 @pytest.mark.parametrize(("files", "most"), [(20, 20), (100, 50)])
 def test_many_small_files_share_tasks(tmp_path, options, files, most):
     for number in range(files):
-        pv.parquet.write(tmp_path / f"{number:03d}.parquet", pv.from_python([{"n": number}]), schema="n int")
+        pv.write(tmp_path / f"{number:03d}.parquet", pv.from_python([{"n": number}]), schema="n int")
     schema = StructType().add("n", "long") if options else StructType().add("v", VariantType())
     reader = BatchReader(ReadOptions.of({"path": str(tmp_path), **options}), schema)
     partitions = reader.partitions()
@@ -343,15 +350,15 @@ def test_many_small_files_share_tasks(tmp_path, options, files, most):
 
 def test_nothing_matches_and_nothing_is_read(source, events):
     assert _reader(events, "n long", paths='{"n": "$.n"}', where="n > 5000").partitions() == []
-    assert pv.spark.read(source, events, {"n": ("$.n", "bigint")}, where="n > 5000").count() == 0
+    assert pv.open(events, engine=source).scan({"n": ("$.n", "bigint")}, where="n > 5000").to_spark().count() == 0
 
 
 def test_where_without_columns_filters_whole_rows(source, tmp_path):
     rows = {"id": [1, 2, 3], "v": pv.parse_json(['{"n": 1}', '{"n": 2}', '{"n": 3}']), "w": pv.parse_json(["1"] * 3)}
-    pv.parquet.write(tmp_path / "files" / "day=1" / "a.parquet", rows)
-    pv.delta.write(tmp_path / "table", rows)
+    pv.write(tmp_path / "files" / "day=1" / "a.parquet", rows)
+    pv.write(tmp_path / "table", rows, format="delta")
     for name, where in (("files", "day = 1 and id > 1 and $.n:int < 3"), ("table", "id > 1 and $.n:int < 3")):
-        frame = pv.spark.read(source, tmp_path / name, where=where, column="v")
+        frame = pv.open(tmp_path / name, engine=source).scan(where=where, column="v").to_spark()
         assert frame.columns == ["id", "v", "w", "day"][: 4 if name == "files" else 3]
         assert [(row.id, row.v.toPython()) for row in frame.collect()] == [(2, {"n": 2})]
     assert _reader(tmp_path / "files", "id long, v variant", where="id > 3").partitions() == []
@@ -366,8 +373,16 @@ def test_files_of_different_schemas_answer_together(source, tmp_path):
     dest = str(tmp_path / "t")
     for schema in ("a bigint", "a string", "variant"):
         frame = source.sql("""SELECT '{"a": 1}' AS v UNION ALL SELECT '{"a": "one"}'""")
-        pv.spark.write(frame, dest, schema=schema, mode="append")
-    values = pv.spark.read(source, dest, {"a": ("$.a", "string")}).groupBy("a").count().orderBy("a").collect()
+        pv.write(dest, frame, schema=schema, mode="append")
+    values = (
+        pv.open(dest, engine=source)
+        .scan({"a": ("$.a", "string")})
+        .to_spark()
+        .groupBy("a")
+        .count()
+        .orderBy("a")
+        .collect()
+    )
     assert [(row.a, row["count"]) for row in values] == [("1", 3), ("one", 3)]
     assert source.read.format("variant").load(dest).count() == 6
 
@@ -382,8 +397,8 @@ def test_what_cannot_be_read_is_one_error(source, events, tmp_path):
     ]
     for path, columns, error, message in cases:
         with pytest.raises(error, match=message):
-            frame = pv.spark.read(source, path, columns)
-            with pv.spark.task_errors.from_spark_errors():
+            frame = pv.open(path, engine=source).scan(columns).to_spark()
+            with from_spark_errors():
                 frame.collect()
 
 
@@ -410,7 +425,7 @@ def test_a_stream_is_written_once_also_when_a_batch_is_repeated(source, tmp_path
         query.awaitTermination()
 
     def values():
-        return sorted(row["a"] for row in pv.parquet.read(dest).to_pylist())
+        return sorted(row["a"] for row in pv.open(dest).read().to_pylist())
 
     feed("0.txt", '{"a": 0}', '{"a": 1}')
     feed("1.txt", '{"a": 2}')
@@ -443,8 +458,8 @@ def test_the_type_may_follow_the_path(source, events):
 def test_relative_paths_are_the_drivers(source, tmp_path, monkeypatch):
     (tmp_path / "a.ndjson").write_text('{"a": 1}\n{"a": 2}\n')
     monkeypatch.chdir(tmp_path)
-    result = pv.spark.ingest(source, "a.ndjson", "table")
+    result = pv.ingest("a.ndjson", "table", engine=source)
     assert (result.rows, result.dest) == (2, str(tmp_path / "table"))
-    assert pv.spark.read(source, "table", {"a": ("$.a", "int")}, engine="python").count() == 2
-    pv.spark.write(pv.spark.read(source, "table"), "copy", schema="a int", sortBy=["$.a"])
-    assert pv.parquet.read(tmp_path / "copy").to_pylist() == [{"a": 1}, {"a": 2}]
+    assert pv.open("table", engine=source).scan({"a": ("$.a", "int")}).to_spark(reader="python").count() == 2
+    pv.write("copy", pv.open("table", engine=source).scan().to_spark(), schema="a int", sortBy=["$.a"])
+    assert pv.open(tmp_path / "copy").read().to_pylist() == [{"a": 1}, {"a": 2}]

@@ -25,7 +25,7 @@ def _data_files(table):
 
 
 def _live_files(table):
-    return set(pv.delta.snapshot(table).files["path"].to_pylist())
+    return set(pv.open(table).snapshot.files["path"].to_pylist())
 
 
 @pytest.fixture(scope="module")
@@ -37,26 +37,26 @@ def source(spark):
 def test_ingest_makes_and_grows_a_table_in_one_commit_each(source, tmp_path, usgs_sample):
     table = tmp_path / "t"
     lines = usgs_sample.read_text().splitlines()
-    result = pv.spark.ingest(source, usgs_sample, table, format="delta", split_bytes=400_000)
+    result = pv.ingest(usgs_sample, table, engine=source, format="delta", split_bytes=400_000)
     assert (result.rows, len(result.files)) == (len(lines), 4)
-    back = pv.to_json(pv.delta.read(table)).to_pylist()
+    back = pv.to_json(pv.open(table).read()).to_pylist()
     assert [_exact(text) for text in back] == [_exact(line) for line in lines]
     with pytest.raises(TableError, match="already"):
-        pv.spark.ingest(source, usgs_sample, table, format="delta")
-    assert pv.spark.ingest(source, usgs_sample, table, format="delta", mode="ignore").rows == 0
-    pv.spark.ingest(source, usgs_sample, table, format="delta", mode="append")
-    assert pv.delta.snapshot(table).version == 1
-    assert len(pv.delta.read(table)) == 2 * len(lines)
+        pv.ingest(usgs_sample, table, engine=source, format="delta")
+    assert pv.ingest(usgs_sample, table, engine=source, format="delta", mode="ignore").rows == 0
+    pv.ingest(usgs_sample, table, engine=source, format="delta", mode="append")
+    assert pv.open(table).snapshot.version == 1
+    assert len(pv.open(table).read()) == 2 * len(lines)
 
 
 def test_a_failed_ingest_leaves_no_table_and_quarantine_counts(source, tmp_path):
     (tmp_path / "bad.json").write_text('{"a": 1}\n{\n')
     with pytest.raises(JsonError, match="line 2"):
-        pv.spark.ingest(source, tmp_path / "bad.json", tmp_path / "t", format="delta", schema="a int")
+        pv.ingest(tmp_path / "bad.json", tmp_path / "t", engine=source, format="delta", schema="a int")
     assert not (tmp_path / "t").exists()
-    result = pv.spark.ingest(source, tmp_path / "bad.json", tmp_path / "t", format="delta", on_error="quarantine")
+    result = pv.ingest(tmp_path / "bad.json", tmp_path / "t", engine=source, format="delta", on_error="quarantine")
     assert (result.rows, result.bad_records) == (1, 1)
-    assert pv.delta.read(tmp_path / "t").to_pylist() == [{"a": 1}]
+    assert pv.open(tmp_path / "t").read().to_pylist() == [{"a": 1}]
 
 
 def test_frames_go_in_and_come_out(source, tmp_path):
@@ -67,7 +67,7 @@ def test_frames_go_in_and_come_out(source, tmp_path):
     )
     writer = frame.write.format("variant").option("format", "delta").option("column", "v").option("partitionBy", "part")
     writer.mode("append").save(table)
-    current = pv.delta.snapshot(table)
+    current = pv.open(table).snapshot
     assert current.partition_columns == ("part",)
     ours = source.read.format("variant").load(table)
     assert ours.schema.simpleString() == ("struct<id:bigint,part:string,v:variant,ts:timestamp,s:struct<x:variant>>")
@@ -84,12 +84,12 @@ def test_frames_go_in_and_come_out(source, tmp_path):
 def test_modes_and_versions(source, tmp_path):
     table = tmp_path / "t"
     one, two = (source.sql(f"SELECT '{{\"a\": {n}}}' AS v") for n in (1, 2))
-    pv.spark.write(one, table, schema="a int", format="delta")
+    pv.write(table, one, schema="a int", format="delta")
     with pytest.raises(TableError, match="already"):
-        pv.spark.write(two, table, schema="a int", format="delta")
-    pv.spark.write(two, table, schema="a int", format="delta", mode="append")
-    pv.spark.write(two, table, schema="a int", format="delta", mode="overwrite")
-    newest = pv.delta.snapshot(table).version
+        pv.write(table, two, schema="a int", format="delta")
+    pv.write(table, two, schema="a int", format="delta", mode="append")
+    pv.write(table, two, schema="a int", format="delta", mode="overwrite")
+    newest = pv.open(table).snapshot.version
 
     def values(**options):
         frame = source.read.format("variant").options(**options).load(str(table))
@@ -105,7 +105,7 @@ def test_modes_and_versions(source, tmp_path):
     [("versionAsOf", "0", True), ("timestampAsOf", "x", True), ("startingVersion", "0", False)],
 )
 def test_options_of_streams_and_of_batches_are_distinguished(tmp_path, option, value, streams):
-    pv.delta.write(tmp_path / "t", {"v": pv.from_python([1])})
+    pv.write(tmp_path / "t", {"v": pv.from_python([1])}, format="delta")
     source = VariantDataSource({"path": str(tmp_path / "t"), option: value})
     with pytest.raises(VariantError, match=option):
         (source.streamReader if streams else source.reader)(StructType().add("v", VariantType()))
@@ -115,23 +115,23 @@ def test_a_filter_opens_only_the_files_that_may_match(source, tmp_path):
     table = tmp_path / "t"
     for start in (0, 100, 200):
         frame = source.sql(f"SELECT concat('{{\"n\": ', id + {start}, '}}') AS v FROM range(100)")
-        pv.spark.write(frame, table, schema="n bigint", format="delta", mode="append")
+        pv.write(table, frame, schema="n bigint", format="delta", mode="append")
     options = {"path": str(table), "columns": '{"n": "$.n"}', "partitionBytes": "1"}
     schema = StructType().add("n", "long")
     assert len(DeltaReader(ReadOptions.of(options), schema).partitions()) == 3
     assert len(DeltaReader(ReadOptions.of({**options, "where": "n > 250"}), schema).partitions()) == 1
-    frame = pv.spark.read(source, table, {"n": ("$.n", "bigint")}, where="n > 250")
+    frame = pv.open(table, engine=source).scan({"n": ("$.n", "bigint")}, where="n > 250").to_spark()
     assert sorted(row.n for row in frame.collect()) == list(range(251, 300))
 
 
 def test_a_failed_write_leaves_the_version_and_no_files(source, tmp_path):
     table = tmp_path / "t"
-    pv.spark.write(source.sql("SELECT '1' AS v"), table, schema="variant", format="delta")
-    before = (pv.delta.snapshot(table).version, _data_files(table))
+    pv.write(table, source.sql("SELECT '1' AS v"), schema="variant", format="delta")
+    before = (pv.open(table).snapshot.version, _data_files(table))
     bad = source.sql("SELECT IF(id = 3, '{', '2') AS v FROM range(0, 5, 1, 1)")
     with pytest.raises(JsonError, match="row 3"):
-        pv.spark.write(bad, table, schema="variant", format="delta", mode="append")
-    assert (pv.delta.snapshot(table).version, _data_files(table)) == before
+        pv.write(table, bad, schema="variant", format="delta", mode="append")
+    assert (pv.open(table).snapshot.version, _data_files(table)) == before
 
 
 def _batch(*texts):
@@ -147,7 +147,7 @@ def test_attempts_that_no_message_names_are_not_in_the_table(tmp_path):
     lost, kept = failed.write(_batch('{"a": 1}')), writer.write(_batch('{"a": 1}'))
     writer.commit([kept, None])
     assert _live_files(tmp_path / "t") == {kept.files[0].path}
-    assert pv.delta.read(tmp_path / "t").to_pylist() == [{"a": 1}]
+    assert pv.open(tmp_path / "t").read().to_pylist() == [{"a": 1}]
     assert _data_files(tmp_path / "t") > _live_files(tmp_path / "t")
     failed.abort([lost, None])
     assert _data_files(tmp_path / "t") == _live_files(tmp_path / "t")
@@ -159,9 +159,9 @@ def test_a_repeated_stream_batch_is_committed_once_and_its_files_go(tmp_path):
     for number, text in ((0, '{"a": 0}'), (1, '{"a": 1}'), (1, '{"a": 1}')):
         writer = DeltaStreamWriter(WriteOptions.of(given), schema, False)
         writer.commit([writer.write(_batch(text))], number)
-    assert sorted(row["a"] for row in pv.delta.read(tmp_path / "t").to_pylist()) == [0, 1]
+    assert sorted(row["a"] for row in pv.open(tmp_path / "t").read().to_pylist()) == [0, 1]
     assert _data_files(tmp_path / "t") == _live_files(tmp_path / "t")
-    assert pv.delta.snapshot(tmp_path / "t").txns["app"].version == 1
+    assert pv.open(tmp_path / "t").snapshot.txns["app"].version == 1
 
 
 def test_a_killed_query_goes_on_exactly_once(source, tmp_path):
@@ -192,7 +192,7 @@ def test_a_killed_query_goes_on_exactly_once(source, tmp_path):
         path.unlink()
     feed("2.txt", 3)
     run()
-    assert sorted(row["a"] for row in pv.delta.read(table).to_pylist()) == [0, 1, 2, 3]
+    assert sorted(row["a"] for row in pv.open(table).read().to_pylist()) == [0, 1, 2, 3]
     assert _data_files(table) == _live_files(table)
 
 
@@ -201,7 +201,7 @@ def test_a_table_streams_what_is_there_and_then_what_is_appended(source, tmp_pat
 
     def append(*numbers):
         frame = source.createDataFrame([(f'{{"a": {number}}}', number) for number in numbers], "v string, id int")
-        pv.spark.write(frame, table, column="v", schema="a int", format="delta", mode="append")
+        pv.write(table, frame, column="v", schema="a int", format="delta", mode="append")
 
     def run(**options):
         stream = source.readStream.format("variant").options(**options).load(table)
@@ -210,8 +210,8 @@ def test_a_table_streams_what_is_there_and_then_what_is_appended(source, tmp_pat
         query.awaitTermination()
 
     def values():
-        rows = pv.delta.read_table(copy)
-        return sorted(zip(rows["id"].to_pylist(), [row["a"] for row in pv.delta.read(copy).to_pylist()], strict=True))
+        rows = pv.open(copy).to_arrow()
+        return sorted(zip(rows["id"].to_pylist(), [row["a"] for row in pv.open(copy).read().to_pylist()], strict=True))
 
     append(1, 2)
     append(3)
@@ -219,10 +219,10 @@ def test_a_table_streams_what_is_there_and_then_what_is_appended(source, tmp_pat
     assert values() == [(1, 1), (2, 2), (3, 3)]
     append(4)
     append(5)
-    pv.delta.optimize(table)
+    pv.open(table).optimize()
     run()
     assert values() == [(n, n) for n in (1, 2, 3, 4, 5)]
-    pv.spark.write(source.sql("SELECT '1' AS v, 1 AS id"), table, column="v", format="delta", mode="overwrite")
+    pv.write(table, source.sql("SELECT '1' AS v, 1 AS id"), column="v", format="delta", mode="overwrite")
     with pytest.raises(Exception, match="removes rows"):
         run()
 

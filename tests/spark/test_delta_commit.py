@@ -21,7 +21,7 @@ _SCHEMA = StructType([StructField("id", LongType()), StructField("v", VariantTyp
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    pv.delta.create(tmp_path / "t", _SCHEMA.json())
+    pv.create(tmp_path / "t", _SCHEMA.json())
     return tmp_path / "t"
 
 
@@ -35,14 +35,14 @@ def _batch(*ids: int):
 
 
 def _ids(table: Path) -> list[int]:
-    return sorted(pv.delta.read_table(table)["id"].to_pylist())
+    return sorted(pv.open(table).to_arrow()["id"].to_pylist())
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {
-    "constraint": lambda table: pv.delta.set_properties(table, {"delta.constraints.few": "id < 10"}),
-    "shredding": lambda table: pv.delta.set_properties(table, {"delta.enableVariantShredding": False}),
-    "append-only": lambda table: pv.delta.set_properties(table, {"delta.appendOnly": True}),
-    "column": lambda table: pv.delta.add_columns(table, pa.schema([("more", pa.string())])),
+    "constraint": lambda table: pv.open(table).set_properties({"delta.constraints.few": "id < 10"}),
+    "shredding": lambda table: pv.open(table).set_properties({"delta.enableVariantShredding": False}),
+    "append-only": lambda table: pv.open(table).set_properties({"delta.appendOnly": True}),
+    "column": lambda table: pv.open(table).add_columns(pa.schema([("more", pa.string())])),
 }
 
 
@@ -63,7 +63,7 @@ def test_a_change_of_the_table_while_files_are_written_is_a_conflict(table: Path
 def test_other_commits_are_no_conflict(table: Path) -> None:
     writer = DeltaBatchWriter(_options(table), _SCHEMA, False)
     messages = [writer.write(iter([_batch(1)]))]
-    pv.delta.append(table, {"id": [2], "v": pv.from_python([{"a": 2}])})
+    pv.open(table).append({"id": [2], "v": pv.from_python([{"a": 2}])})
     writer.commit(messages)
     assert _ids(table) == [1, 2]
 

@@ -24,10 +24,10 @@ _ALL = ReadAllAvailable()
 def _append(table: Path, *files: list[int]) -> None:
     """Append the files in one version."""
     if not (table / "_delta_log").exists():
-        pv.delta.create(table, StructType().add("v", VariantType()).json())
-    plan = pv.delta.plan(table)
+        pv.create(table, StructType().add("v", VariantType()).json())
+    plan = pv.open(table).plan()
     adds = [add for values in files for add in plan.write({"v": pv.from_python([{"n": n} for n in values])})]
-    pv.delta.commit_files(table, adds)
+    pv.open(table).commit_files(adds)
 
 
 def _reader(table: Path, **options: Any) -> DeltaStreamReader:
@@ -70,7 +70,7 @@ def test_every_row_comes_once_within_the_limit(table: Path, most: int | None) ->
     assert max(map(len, batches)) <= (most or 5)
     assert end == {"version": 2}
     _append(table, [6], [7], [8])
-    pv.delta.set_properties(table, {"delta.logRetentionDuration": "interval 60 days"})
+    pv.open(table).set_properties({"delta.logRetentionDuration": "interval 60 days"})
     _append(table, [9])
     more, end = _run(table, end, **options)
     assert [n for batch in more for n in batch] == [6, 7, 8, 9]
@@ -91,7 +91,7 @@ def test_rows_that_are_appended_while_the_first_version_is_read_come_once(table:
 
 
 def test_a_batch_is_limited_by_bytes_and_has_at_least_one_file(table: Path) -> None:
-    size = max(pv.delta.snapshot(table).files["size"].to_pylist())
+    size = max(pv.open(table).snapshot.files["size"].to_pylist())
     for limit, files in ((1, 1), (size, 1), (2 * size, 2), (100 * size, 5)):
         batches, _ = _run(table, maxBytesPerTrigger=str(limit))
         assert sorted([n for batch in batches for n in batch]) == [1, 2, 3, 4, 5]
@@ -127,7 +127,7 @@ def test_offsets_of_earlier_checkpoints_are_read(table: Path) -> None:
 
 
 def test_a_version_that_removes_rows_ends_the_stream(table: Path) -> None:
-    pv.delta.delete(table, "v:n::int = 1")
+    pv.open(table).delete("v:n::int = 1")
     reader = _reader(table)
     with pytest.raises(pv.DeltaError, match="startingVersion=4"):
         reader.partitions({"version": 2}, reader.latestOffset({"version": 2}, _ALL))

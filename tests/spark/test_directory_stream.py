@@ -27,7 +27,7 @@ def _commit(dest: Path, *values: int) -> None:
 
 def _staged(staging, values) -> StagedFile:
     file = StagedFile(staging.attempt(0), staging.file_name(0))
-    pv.parquet.write(file.path, pv.from_python([{"n": value} for value in values]))
+    pv.write(file.path, pv.from_python([{"n": value} for value in values]))
     return file
 
 
@@ -106,7 +106,7 @@ def test_spark_4_1_asks_only_for_the_newest_offset(reader, tmp_path):
     second = reader.latestOffset()
     assert _batch(reader, reader.initialOffset(), first) == [1, 2]
     assert _batch(reader, first, second) == [3]
-    pv.parquet.optimize(tmp_path / "in")
+    pv.open(tmp_path / "in").optimize()
     with pytest.raises(VariantFileError, match="compacted"):
         reader.partitions(second, reader.latestOffset())
 
@@ -130,7 +130,7 @@ def test_rows_that_were_seen_do_not_come_again_from_compacted_files(reader, tmp_
     first = reader.latestOffset(reader.initialOffset(), _ALL)
     for value in (3, 4):
         _commit(tmp_path / "in", value)
-    pv.parquet.optimize(tmp_path / "in")
+    pv.open(tmp_path / "in").optimize()
     with pytest.raises(VariantFileError, match="compacted") as raised:
         reader.latestOffset(first, _ALL)
     assert raised.value.reason == "not-append"
@@ -157,7 +157,7 @@ def test_a_stream_of_a_directory_is_exactly_once_over_restarts(spark, tmp_path):
         query = stream.writeStream.format("variant").option("checkpointLocation", str(tmp_path / "checkpoint"))
         query = query.trigger(availableNow=True).start(str(tmp_path / "out"))
         query.awaitTermination()
-        found = pv.parquet.scan(tmp_path / "out", {"n": ("$.n", "int"), "day": "day"}).to_table()
+        found = pv.open(tmp_path / "out").scan({"n": ("$.n", "int"), "day": "day"}).to_arrow()
         return sorted(zip(found["n"].to_pylist(), found["day"].to_pylist(), strict=True))
 
     assert run() == [(1, 1), (2, 2)]

@@ -44,9 +44,8 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def _rows(place: Path, form: str) -> list[int]:
     if form == "vortex":
-        return [row["n"] for file in place.glob("*.vortex") for row in pv.vortex.read(file).to_pylist()]
-    read = pv.delta.read if form == "delta" else pv.parquet.read
-    return [row["n"] for row in read(place).to_pylist()]
+        return [row["n"] for file in place.glob("*.vortex") for row in pv.open(file).read().to_pylist()]
+    return [row["n"] for row in pv.open(place).read().to_pylist()]
 
 
 @pytest.mark.slow
@@ -66,12 +65,12 @@ def test_the_old_rows_stay(
     if form == "vortex":
         pytest.importorskip("vortex", reason="vortex-data is not installed")
     dest, (one, many) = disk / f"{form}-{kind}", lines
-    pv.spark.ingest(spark, one, dest, format=form, column="value")
+    pv.ingest(one, dest, engine=spark, format=form, column="value")
     before = sorted(disk.rglob("*"))
     sources = {"files": many, "frame": spark.read.text(str(many))}[kind]
     options: dict[str, Any] = {"json_column": "value"} if kind == "frame" else {"column": "value"}
     with pytest.raises(pv.VariantError, match="No space left on device") as raised:
-        pv.spark.ingest(spark, sources, dest, format=form, mode=mode, split_bytes=1 << 20, **options)
+        pv.ingest(sources, dest, engine=spark, format=form, mode=mode, split_bytes=1 << 20, **options)
     assert raised.value.reason == "cannot-write"
     assert str(dest) in str(raised.value)
     assert sorted(disk.rglob("*")) == before
@@ -85,10 +84,10 @@ def test_the_old_rows_stay(
 def test_a_frame_that_is_written_reports_the_same(spark: Any, disk: Path, lines: tuple[Path, Path], form: Any) -> None:
     one, many = (spark.read.text(str(line)) for line in lines)
     dest = disk / f"{form}-written"
-    pv.spark.write(one, dest, format=form, schema="n int")
+    pv.write(dest, one, format=form, schema="n int")
     before = sorted(disk.rglob("*"))
     with pytest.raises(pv.VariantError, match="No space left on device") as raised:
-        pv.spark.write(many.repartition(4), dest, format=form, schema="n int", mode="append")
+        pv.write(dest, many.repartition(4), format=form, schema="n int", mode="append")
     assert raised.value.reason == "cannot-write"
     with pytest.raises(Exception, match=r"No space left on device.*\[cannot-write\]"):
         many.repartition(4).write.format("variant").option("format", form).mode("append").save(str(dest))
@@ -104,7 +103,7 @@ def test_a_job_that_is_interrupted_on_a_full_disk_leaves_nothing(
 ) -> None:
     one, many = lines
     dest = disk / f"{form}-interrupted"
-    pv.spark.ingest(spark, one, dest, format=form)
+    pv.ingest(one, dest, engine=spark, format=form)
     before = sorted(disk.rglob("*"))
     ballast = disk / "ballast"
     interrupted = False
@@ -123,7 +122,7 @@ def test_a_job_that_is_interrupted_on_a_full_disk_leaves_nothing(
 
     try:
         with pytest.raises((KeyboardInterrupt, pv.VariantError)):
-            pv.spark.ingest(spark, many, dest, format=form, mode="append", split_bytes=1 << 20, progress=interrupt)
+            pv.ingest(many, dest, engine=spark, format=form, mode="append", split_bytes=1 << 20, progress=interrupt)
     finally:
         ballast.unlink(missing_ok=True)
     assert interrupted
@@ -131,4 +130,4 @@ def test_a_job_that_is_interrupted_on_a_full_disk_leaves_nothing(
     time.sleep(1)
     assert sorted(disk.rglob("*")) == before
     assert _rows(dest, form) == [1]
-    assert pv.spark.ingest(spark, one, dest, format=form, mode="append").rows == 1
+    assert pv.ingest(one, dest, engine=spark, format=form, mode="append").rows == 1

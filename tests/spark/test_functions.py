@@ -58,8 +58,8 @@ def test_casts_use_the_time_zone_of_the_session(spark, tmp_path):
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
         pv.spark.register_functions(spark, "tokyo_")
-        pv.spark.write(spark.sql("""SELECT '"2024-01-01 12:00:00"' AS v"""), tmp_path / "t", schema="variant")
-        frame = pv.spark.read(spark, tmp_path / "t", {"at": ("$", "timestamp")})
+        pv.write(tmp_path / "t", spark.sql("""SELECT '"2024-01-01 12:00:00"' AS v"""), schema="variant")
+        frame = pv.open(tmp_path / "t", engine=spark).scan({"at": ("$", "timestamp")}).to_spark()
         native = spark.read.parquet(str(tmp_path / "t"))
         ours = native.selectExpr("tokyo_variant_get_timestamp(v, '$') AS at")
         theirs = native.selectExpr("variant_get(v, '$', 'timestamp') AS at")

@@ -31,7 +31,7 @@ def source(spark: Any) -> Any:
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/warehouse"}
-    pv.iceberg.create_namespace("db", catalog=catalog)
+    pv.create_namespace("db", catalog=catalog)
     return catalog
 
 
@@ -44,48 +44,48 @@ def data_files(directory: Path) -> set[str]:
 
 
 def live_files(table: Any, **options: Any) -> set[str]:
-    current = pv.iceberg.snapshot(table, **options)
+    current = pv.open(table, **options).snapshot
     return {entry.file.path.removeprefix("file://") for _, entry in current.live_entries(deletes=False)}
 
 
 def numbers(table: Any, **options: Any) -> list[int]:
-    return sorted(row["n"] for row in pv.iceberg.read(table, **options).to_pylist())
+    return sorted(row["n"] for row in pv.open(table, **options).read().to_pylist())
 
 
 def test_operations_take_tables_of_catalogs(source: Any, tmp_path: Path, catalog: Catalog) -> None:
     lines = tmp_path / "events.ndjson"
     lines.write_text("".join(json.dumps({"n": n, "kind": f"k{n % 2}"}) + "\n" for n in range(20)))
     options: dict[str, Any] = {"format": "iceberg", "catalog": catalog, "partition_by": "kind=$.kind:string"}
-    assert pv.spark.ingest(source, lines, "db.events", split_bytes=200, **options).rows == 20
+    assert pv.ingest(lines, "db.events", engine=source, split_bytes=200, **options).rows == 20
     with pytest.raises(IcebergError, match="already exists"):
-        pv.spark.ingest(source, lines, "db.events", **options)
-    assert len(pv.iceberg.history("db.events", catalog=catalog)) == 1
-    first = pv.iceberg.snapshot("db.events", catalog=catalog).snapshot_id
-    assert pv.spark.delete(source, "db.events", "v:n::int < 5", catalog=catalog).rows_deleted == 5
-    assert pv.spark.update(source, "db.events", {"v:n": "-1"}, "v:n::int = 5", catalog=catalog).rows_updated == 1
+        pv.ingest(lines, "db.events", engine=source, **options)
+    assert len(pv.open("db.events", catalog=catalog).history()) == 1
+    first = pv.open("db.events", catalog=catalog).snapshot.snapshot_id
+    assert pv.open("db.events", catalog=catalog, engine=source).delete("v:n::int < 5").rows_deleted == 5
+    assert pv.open("db.events", catalog=catalog, engine=source).update({"v:n": "-1"}, "v:n::int = 5").rows_updated == 1
     news = source.sql("""SELECT parse_json('{"n": 100, "kind": "k0"}') AS v, 'k0' AS kind""")
-    merge = pv.spark.merge(source, "db.events", news, "target.v:n::int = source.v:n::int", catalog=catalog)
+    merge = pv.open("db.events", catalog=catalog, engine=source).merge(news, "target.v:n::int = source.v:n::int")
     assert merge.when_not_matched_insert_all().execute().rows_inserted == 1
-    assert pv.spark.optimize(source, "db.events", catalog=catalog).files_added == 2
+    assert pv.open("db.events", catalog=catalog, engine=source).optimize().files_added == 2
     assert numbers("db.events", catalog=catalog) == [-1, *range(6, 20), 100]
     for _ in range(2):
-        result = pv.spark.delete(source, "db.events", "v:n::int = 100", catalog=catalog, txnAppId="job", txnVersion=7)
+        result = pv.open("db.events", catalog=catalog, engine=source).delete("v:n::int = 100", batch=("job", 7))
     assert (result.rows_deleted, result.committed) == (0, False)
     with pytest.raises(VariantError, match="nope"):
-        pv.spark.delete(source, "db.events", "v:n::int = 1", catalog=catalog, nope=3)
-    pv.iceberg.tag("db.events", "old", snapshot_id=first, catalog=catalog)
+        pv.open("db.events", catalog=catalog, engine=source).delete("v:n::int = 1", nope=3)
+    pv.open("db.events", catalog=catalog).tag("old", version=first)
     paths = {"n": ("$.n", "int"), "kind": "kind"}
-    typed = pv.spark.read(source, "db.events", paths, "n > 17 AND kind = 'k1'", catalog=catalog)
+    typed = pv.open("db.events", catalog=catalog, engine=source).scan(paths, "n > 17 AND kind = 'k1'").to_spark()
     assert [tuple(row) for row in typed.collect()] == [(19, "k1")]
-    for version in ({"snapshot_id": first}, {"tag": "old"}, {"version": first}):
-        assert pv.spark.read(source, "db.events", catalog=catalog, **version).count() == 20
-    assert pv.spark.read(source, "db.events", catalog=catalog, branch="main").count() == 15
+    for version in ({"tag": "old"}, {"version": first}):
+        assert pv.open("db.events", catalog=catalog, **version, engine=source).scan().to_spark().count() == 20
+    assert pv.open("db.events", catalog=catalog, branch="main", engine=source).scan().to_spark().count() == 15
     with pytest.raises(VariantError, match="snapshotId also names"):
-        pv.spark.read(source, "db.events", catalog=catalog, snapshot_id=first, tag="old")
-    current = pv.iceberg.snapshot("db.events", catalog=catalog)
+        pv.open("db.events", catalog=catalog, version=first, tag="old", engine=source).scan().to_spark()
+    current = pv.open("db.events", catalog=catalog).snapshot
     query = "SELECT kind, count(*) AS c, sum(v:n::int) AS s FROM t GROUP BY kind ORDER BY kind"
     expected = pv.sql(query, t=current).to_pylist()
-    assert [row.asDict() for row in pv.spark.sql(source, query, t=current).collect()] == expected
+    assert [row.asDict() for row in pv.sql(query, engine=source, t=current).collect()] == expected
 
 
 def test_frames_are_written_and_read(source: Any, tmp_path: Path, catalog: Catalog) -> None:
@@ -96,7 +96,7 @@ def test_frames_are_written_and_read(source: Any, tmp_path: Path, catalog: Catal
     named = options_of(catalog)
     writer = frame.write.format("variant").options(**named).option("column", "v")
     writer.option("partitionBy", "part, bucket(2, id)").mode("append").save("db.events")
-    spec = pv.iceberg.snapshot("db.events", catalog=catalog).metadata.spec
+    spec = pv.open("db.events", catalog=catalog).snapshot.metadata.spec
     assert [field.name for field in spec.fields] == ["part", "id_bucket"]
     ours = source.read.format("variant").options(**named).load("db.events")
     assert ours.schema.simpleString() == ("struct<id:bigint,part:string,v:variant,ts:timestamp,s:struct<x:variant>>")
@@ -108,14 +108,14 @@ def test_frames_are_written_and_read(source: Any, tmp_path: Path, catalog: Catal
     # modes, and tables without a catalog
     table = tmp_path / "t"
     one, two = (source.sql(f"SELECT '{{\"n\": {n}}}' AS v") for n in (1, 2))
-    pv.spark.write(one, table, schema="n int", format="iceberg")
+    pv.write(table, one, schema="n int", format="iceberg")
     with pytest.raises(IcebergError, match="already exists"):
-        pv.spark.write(two, table, schema="n int", format="iceberg")
-    pv.spark.write(two, table, schema="n int", format="iceberg", mode="append")
+        pv.write(table, two, schema="n int", format="iceberg")
+    pv.write(table, two, schema="n int", format="iceberg", mode="append")
     assert numbers(table) == [1, 2]
     for _ in range(2):
         mode = {"mode": "append", "txnAppId": "job", "txnVersion": 1}
-        pv.spark.write(two, table, schema="n int", format="iceberg", **mode)
+        pv.write(table, two, schema="n int", format="iceberg", **mode)
     assert numbers(table) == [1, 2, 2]
     two.write.format("variant").mode("overwrite").save(str(table))  # the path shows the format
     assert numbers(table) == [2]
@@ -123,7 +123,7 @@ def test_frames_are_written_and_read(source: Any, tmp_path: Path, catalog: Catal
     bad = source.sql("SELECT IF(id = 3, '{', '2') AS v FROM range(0, 5, 1, 1)")
     before = data_files(table)
     with pytest.raises(JsonError, match="row 3"):
-        pv.spark.write(bad, table, schema="variant", format="iceberg", mode="append")
+        pv.write(table, bad, schema="variant", format="iceberg", mode="append")
     assert data_files(table) == before
 
 
@@ -131,7 +131,7 @@ def test_a_filter_opens_only_files_that_may_match_and_options_are_checked(tmp_pa
     table = tmp_path / "t"
     for start in (0, 100, 200):
         rows = {"v": pv.parse_json([f'{{"n": {start + n}}}' for n in range(100)])}
-        (pv.iceberg.append if start else pv.iceberg.write)(table, rows)
+        pv.write(table, rows, format="iceberg", mode="append")
     options = {"path": str(table), "columns": '{"n": "$.n"}', "partitionBytes": "1"}
     schema = StructType().add("n", "long")
     assert len(IcebergReader(ReadOptions.of(options), schema).partitions()) == 3
@@ -192,7 +192,7 @@ def test_a_repeated_stream_batch_is_committed_once_and_its_files_are_removed(tmp
     late, replaying = writer(), writer()
     messages = [late.write(_batch('{"n": 2}')), replaying.write(_batch('{"n": 2}'))]
     late.commit([messages[0]], 2)
-    pv.iceberg.delete("db.events", "v:n::int = 0", catalog=catalog)
+    pv.open("db.events", catalog=catalog).delete("v:n::int = 0")
     replaying.commit([messages[1]], 2)
     assert numbers("db.events", catalog=catalog) == [1, 2]
     written = [file.path.removeprefix("file://") for message in messages for file in message.files]
@@ -225,26 +225,26 @@ def test_a_stream_reads_every_appended_row_once(tmp_path: Path) -> None:
             start = end
         return batches, start
 
-    pv.iceberg.write(table, rows(1))
-    pv.iceberg.append(table, rows(2))
-    pv.iceberg.delete(table, "v:n::int = 2")
+    pv.write(table, rows(1), format="iceberg")
+    pv.open(table).append(rows(2))
+    pv.open(table).delete("v:n::int = 2")
     batches, end = run()
     assert (batches, end) == ([[1]], {"version": 3})
-    second = pv.iceberg.append(table, rows(3)).snapshot_id
-    pv.iceberg.append(table, rows(4))
-    pv.iceberg.optimize(table)
-    pv.iceberg.append(table, rows(5))
+    second = pv.open(table).append(rows(3)).snapshot_id
+    pv.open(table).append(rows(4))
+    pv.open(table).optimize()
+    pv.open(table).append(rows(5))
     assert run(end)[0] == [[3, 4, 5]]
     batches, newest = run(end, maxFilesPerTrigger="1")
     assert batches == [[3], [4], [5]]
     assert run(startingVersion=str(second), maxFilesPerTrigger="2")[0] == [[3, 4], [5]]
-    pv.iceberg.update(table, {"v:n": "30"}, "v:n::int = 3")
-    pv.iceberg.append(table, rows(6))
+    pv.open(table).update({"v:n": "30"}, "v:n::int = 3")
+    pv.open(table).append(rows(6))
     with pytest.raises(IcebergError, match="skipChangeCommits"):
         run(newest)
     assert run(newest, skipChangeCommits="true")[0] == [[6]]
-    pv.iceberg.rollback(table, snapshot_id=second)
-    pv.iceberg.append(table, rows(7))
+    pv.open(table).restore(version=second)
+    pv.open(table).append(rows(7))
     with pytest.raises(IcebergError, match="rolled back"):
         run(newest)
 
@@ -259,13 +259,13 @@ def test_a_killed_query_continues_exactly_once(source: Any, tmp_path: Path, cata
         query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start("db.copy")
         query.awaitTermination()
 
-    pv.iceberg.write(table, {"v": pv.from_python([{"n": 0}])})
-    pv.iceberg.append(table, {"v": pv.from_python([{"n": 1}])})
+    pv.write(table, {"v": pv.from_python([{"n": 0}])}, format="iceberg")
+    pv.open(table).append({"v": pv.from_python([{"n": 1}])})
     run()
     last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
     for path in (checkpoint / "commits").glob(f"*{last}*"):
         path.unlink()
-    pv.iceberg.append(table, {"v": pv.from_python([{"n": 2}])})
+    pv.open(table).append({"v": pv.from_python([{"n": 2}])})
     run()
     assert numbers("db.copy", catalog=catalog) == [0, 1, 2]
     assert data_files(tmp_path / "warehouse") == live_files("db.copy", catalog=catalog)

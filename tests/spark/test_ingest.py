@@ -23,7 +23,7 @@ def _exact(text: str) -> object:
 
 
 def _rows(dest: Path, column: str = "v") -> list[object]:
-    return [_exact(text) for text in pv.to_json(pv.parquet.read(dest, column)).to_pylist()]
+    return [_exact(text) for text in pv.to_json(pv.open(dest).read(column)).to_pylist()]
 
 
 def _files(directory: Path) -> set[str]:
@@ -32,7 +32,7 @@ def _files(directory: Path) -> set[str]:
 
 def test_the_sample_comes_back_and_is_the_same_as_in_process(spark, tmp_path, usgs_sample):
     reported = []
-    result = pv.spark.ingest(spark, usgs_sample, tmp_path / "spark", progress=lambda *step: reported.append(step))
+    result = pv.ingest(usgs_sample, tmp_path / "spark", engine=spark, progress=lambda *step: reported.append(step))
     local = pv.ingest(usgs_sample, tmp_path / "local")
     assert (result.rows, result.bytes_read, result.schema) == (local.rows, local.bytes_read, local.schema)
     assert _rows(tmp_path / "spark") == [_exact(line) for line in usgs_sample.read_text().splitlines()]
@@ -41,8 +41,8 @@ def test_the_sample_comes_back_and_is_the_same_as_in_process(spark, tmp_path, us
 
 
 def test_the_schema_does_not_depend_on_the_number_of_tasks(spark, tmp_path, usgs_sample):
-    one = pv.spark.ingest(spark, usgs_sample, tmp_path / "one")
-    many = pv.spark.ingest(spark, usgs_sample, tmp_path / "many", split_bytes=200_000)
+    one = pv.ingest(usgs_sample, tmp_path / "one", engine=spark)
+    many = pv.ingest(usgs_sample, tmp_path / "many", engine=spark, split_bytes=200_000)
     assert len(many.files) == 7
     assert one.schema == many.schema
     assert _rows(tmp_path / "one") == _rows(tmp_path / "many")
@@ -58,7 +58,7 @@ def test_all_kinds_of_sources_go_into_one_table(spark, tmp_path):
     with pa.CompressedOutputStream(str(source / "c.zst"), "zstd") as stream:
         stream.write(b"".join(lines[20:30]))
     (source / "d.json").write_text(json.dumps(rows[30:], indent=1))
-    result = pv.spark.ingest(spark, str(source / "*"), tmp_path / "out", compression="snappy", column="doc")
+    result = pv.ingest(str(source / "*"), tmp_path / "out", engine=spark, compression="snappy", column="doc")
     assert result.rows == 40
     assert _rows(tmp_path / "out", "doc") == [_exact(line.decode()) for line in lines]
 
@@ -70,7 +70,7 @@ BAD = b'{"a": 1}\n\n{"a": \n{"a": "\xff"}\n{"a": 2} x\n{"a": 3}\n'
 def test_the_first_bad_line_is_named_whatever_the_splits(spark, tmp_path, split_bytes):
     (tmp_path / "bad.json").write_bytes(BAD)
     with pytest.raises(JsonError, match=r"line \d: ") as raised:
-        pv.spark.ingest(spark, tmp_path / "bad.json", tmp_path / "out", schema="a bigint", split_bytes=split_bytes)
+        pv.ingest(tmp_path / "bad.json", tmp_path / "out", engine=spark, schema="a bigint", split_bytes=split_bytes)
     assert raised.value.file == str(tmp_path / "bad.json")
     line = int(raised.value.message.split(":")[0].removeprefix("line "))
     assert line in (3, 4, 5)
@@ -81,8 +81,8 @@ def test_the_first_bad_line_is_named_whatever_the_splits(spark, tmp_path, split_
 @pytest.mark.parametrize("split_bytes", [None, 12])
 def test_bad_lines_are_quarantined_with_exact_line_numbers(spark, tmp_path, split_bytes):
     (tmp_path / "bad.json").write_bytes(BAD)
-    result = pv.spark.ingest(
-        spark, tmp_path / "bad.json", tmp_path / "out", on_error="quarantine", split_bytes=split_bytes
+    result = pv.ingest(
+        tmp_path / "bad.json", tmp_path / "out", engine=spark, on_error="quarantine", split_bytes=split_bytes
     )
     assert (result.rows, result.bad_records) == (2, 3)
     assert _rows(tmp_path / "out") == [{"a": 1}, {"a": 3}]
@@ -104,18 +104,18 @@ def test_bad_lines_are_quarantined_with_exact_line_numbers(spark, tmp_path, spli
 def test_bad_rows_of_a_frame_are_reported_by_its_partitions(spark, tmp_path):
     frame = spark.range(0, 8, 1, 2).selectExpr("id", "if(id IN (1, 6), '{bad', concat('[', id, ']')) AS j")
     with pytest.raises(JsonError, match="row 2: unexpected 'bad'") as raised:
-        pv.spark.ingest(spark, frame, tmp_path / "out", json_column="j")
+        pv.ingest(frame, tmp_path / "out", engine=spark, json_column="j")
     assert raised.value.file == "partition 0 of the DataFrame"
-    result = pv.spark.ingest(spark, frame, tmp_path / "out", json_column="j", on_error="quarantine")
+    result = pv.ingest(frame, tmp_path / "out", engine=spark, json_column="j", on_error="quarantine")
     records = [
         json.loads(line) for file in Path(result.bad_records_path).iterdir() for line in file.read_text().splitlines()
     ]
     reported = sorted((record["file"], record["line"], record["columns"]["id"]) for record in records)
     assert reported == [("partition 0 of the DataFrame", 2, 1), ("partition 1 of the DataFrame", 3, 6)]
     with pytest.raises(VariantError, match="column id is bigint, not strings"):
-        pv.spark.ingest(spark, frame, tmp_path / "other", json_column="id")
+        pv.ingest(frame, tmp_path / "other", engine=spark, json_column="id")
     with pytest.raises(VariantError, match="no JSON value in the rows"):
-        pv.spark.ingest(spark, frame.where("id > 8"), tmp_path / "other", json_column="j")
+        pv.ingest(frame.where("id > 8"), tmp_path / "other", engine=spark, json_column="j")
     assert _files(tmp_path) == {f"out/{name}" for name in _files(tmp_path / "out")}
 
 
@@ -123,24 +123,24 @@ def test_what_cannot_be_read_or_written_is_refused_before_any_job(spark, tmp_pat
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "a.json").write_text("1\n")
     with pytest.raises(VariantFileError, match="does not exist"):
-        pv.spark.ingest(spark, tmp_path / "nothing.json", tmp_path / "out")
+        pv.ingest(tmp_path / "nothing.json", tmp_path / "out", engine=spark)
     with pytest.raises(VariantFileError, match="no JSON value"):
-        pv.spark.ingest(spark, tmp_path / "empty.json", tmp_path / "out")
+        pv.ingest(tmp_path / "empty.json", tmp_path / "out", engine=spark)
     with pytest.raises(VariantError, match="sample is 0"):
-        pv.spark.ingest(spark, tmp_path / "a.json", tmp_path / "out", sample=0)
+        pv.ingest(tmp_path / "a.json", tmp_path / "out", engine=spark, sample=0)
     assert _files(tmp_path) == {"empty.json", "a.json"}
-    pv.spark.ingest(spark, tmp_path / "a.json", tmp_path / "out")
+    pv.ingest(tmp_path / "a.json", tmp_path / "out", engine=spark)
     before = _files(tmp_path)
     with pytest.raises(VariantFileError, match="already exists"):
-        pv.spark.ingest(spark, tmp_path / "a.json", tmp_path / "out")
-    assert pv.spark.ingest(spark, tmp_path / "a.json", tmp_path / "out", mode="ignore").rows == 0
+        pv.ingest(tmp_path / "a.json", tmp_path / "out", engine=spark)
+    assert pv.ingest(tmp_path / "a.json", tmp_path / "out", engine=spark, mode="ignore").rows == 0
     assert _files(tmp_path) == before
-    assert pv.spark.ingest(spark, tmp_path / "a.json", tmp_path / "out", mode="append").rows == 1
+    assert pv.ingest(tmp_path / "a.json", tmp_path / "out", engine=spark, mode="append").rows == 1
     assert _rows(tmp_path / "out") == [1, 1]
 
 
 def test_a_sample_reads_less_and_loses_nothing(spark, tmp_path, usgs_sample):
-    result = pv.spark.ingest(spark, usgs_sample, tmp_path / "out", sample=0.1)
+    result = pv.ingest(usgs_sample, tmp_path / "out", engine=spark, sample=0.1)
     assert result.rows == 1707
     assert "mag" in result.schema.to_ddl()
 
@@ -151,8 +151,8 @@ def test_a_sample_reads_less_and_loses_nothing(spark, tmp_path, usgs_sample):
 )
 def test_the_shared_data_goes_in_and_comes_out_equal(spark, tmp_path, variant_test_data, name):
     source = variant_test_data / "data" / name
-    result = pv.spark.ingest(spark, source, tmp_path / "out")
-    back = pv.to_json(pv.parquet.read(tmp_path / "out", "v"))
+    result = pv.ingest(source, tmp_path / "out", engine=spark)
+    back = pv.to_json(pv.open(tmp_path / "out").read("v"))
     count = 0
     for chunk in open_chunks(InputFile(str(source))):
         texts = split_lines(chunk).text

@@ -22,7 +22,7 @@ def table(tmp_path):
     place = tmp_path / "table"
     for day in (1, 2):
         (place / f"day={day}").mkdir(parents=True)
-        pv.parquet.write(place / f"day={day}" / "a.parquet", pv.from_python([{"n": day}, {"n": day * 10}]))
+        pv.write(place / f"day={day}" / "a.parquet", pv.from_python([{"n": day}, {"n": day * 10}]))
     return place
 
 
@@ -76,8 +76,8 @@ def test_a_write_whose_rows_are_wrong_leaves_nothing_and_says_it_once(spark, rea
 
 
 def test_files_of_different_columns_are_merged_if_so_asked(spark, reader, tmp_path):
-    pv.parquet.write(tmp_path / "a.parquet", {"v": pv.from_python([1]), "x": pa.array([5])})
-    pv.parquet.write(tmp_path / "b.parquet", {"v": pv.from_python([2]), "y": pa.array(["t"])})
+    pv.write(tmp_path / "a.parquet", {"v": pv.from_python([1]), "x": pa.array([5])})
+    pv.write(tmp_path / "b.parquet", {"v": pv.from_python([2]), "y": pa.array(["t"])})
     with pytest.raises(Exception, match="no column x: choose from v, y, or set mergeSchema to true"):
         reader.load(str(tmp_path)).collect()
     merged = reader.option("mergeSchema", "true").load(str(tmp_path))
@@ -93,7 +93,7 @@ def test_recursive_lookup_has_no_partition_columns(reader, table):
 
 
 def test_sql_over_a_directory_by_its_path(spark, table):
-    found = pv.spark.sql(spark, "SELECT day, v:n::int AS n FROM t WHERE v:n::int > 1 ORDER BY n", t=str(table))
+    found = pv.sql("SELECT day, v:n::int AS n FROM t WHERE v:n::int > 1 ORDER BY n", engine=spark, t=str(table))
     assert [tuple(row) for row in found.collect()] == [(2, 2), (1, 10), (2, 20)]
 
 
@@ -132,9 +132,9 @@ def rows():
 
 
 def test_sql_over_several_variants_is_as_in_process(spark, rows, tmp_path):
-    pv.parquet.write(tmp_path / "t" / "part.parquet", rows, variants=["s.v"])
+    pv.write(tmp_path / "t" / "part.parquet", rows, variants=["s.v"])
     del rows["s"]
-    pv.delta.write(tmp_path / "d", rows)
+    pv.write(tmp_path / "d", rows, format="delta")
     for query in (
         "SELECT id, a:n::bigint AS n, b:m[0]::double AS m FROM t ORDER BY id",
         "SELECT s.v:m[1]::double AS m, s.k AS k, a['a b']::string AS x, b:m::string AS y FROM t ORDER BY k",
@@ -143,19 +143,19 @@ def test_sql_over_several_variants_is_as_in_process(spark, rows, tmp_path):
     ):
         expected = pv.sql(query, t=tmp_path / "t").to_pylist()
         for table in ("t",) if "s." in query else ("t", "d"):
-            found = pv.spark.sql(spark, query, t=tmp_path / table).collect()
+            found = pv.sql(query, engine=spark, t=tmp_path / table).collect()
             assert [row.asDict() for row in found] == expected, (query, table)
     with pytest.raises(pv.VariantError, match=r"does not support the path \$\['a\\'b'\]"):
-        pv.spark.sql(spark, """SELECT a["a'b"]::int, b:m::string FROM t""", t=tmp_path / "t")
+        pv.sql("""SELECT a["a'b"]::int, b:m::string FROM t""", engine=spark, t=tmp_path / "t")
 
 
 def test_a_variant_inside_of_another_type_is_refused_by_name(spark, tmp_path):
-    pv.parquet.write(tmp_path / "t.parquet", pv.parse_json(['{"id": 1, "items": [{"n": 1}, 3]}']))
+    pv.write(tmp_path / "t.parquet", pv.parse_json(['{"id": 1, "items": [{"n": 1}, 3]}']))
     query = "SELECT e:n::int FROM t LATERAL VIEW explode(v:items::array<variant>) x AS e"
     with pytest.raises(
         pv.VariantError, match=r"cannot cast .*\['items'\] to array<variant>.*variant_explode"
     ) as raised:
-        pv.spark.sql(spark, query, t=tmp_path / "t.parquet").collect()
+        pv.sql(query, engine=spark, t=tmp_path / "t.parquet").collect()
     assert raised.value.reason == "unsupported-type"
     query = "SELECT value:n::int AS n FROM t, LATERAL variant_explode(v:items)"
-    assert [row.n for row in pv.spark.sql(spark, query, t=tmp_path / "t.parquet").collect()] == [1, None]
+    assert [row.n for row in pv.sql(query, engine=spark, t=tmp_path / "t.parquet").collect()] == [1, None]

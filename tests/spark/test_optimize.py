@@ -23,12 +23,12 @@ def folder(tmp_path: Path) -> Path:
         more = {"extra": 7} if number >= 2 else {}
         rows = [json.dumps({"id": n, "kind": f"k{n % 3}"} | more) for n in range(200)]
         columns = {"n": pa.array(range(200)), "v": pv.parse_json(rows)}
-        pv.parquet.write(tmp_path / "in" / f"day={number % 2}" / f"f{number}.parquet", columns, schema=OLD)
+        pv.write(tmp_path / "in" / f"day={number % 2}" / f"f{number}.parquet", columns, schema=OLD)
     return tmp_path / "in"
 
 
 def _rows(folder: Path) -> list[str | None]:
-    return sorted(pv.to_json(pv.parquet.read(folder)).to_pylist())
+    return sorted(pv.to_json(pv.open(folder).read()).to_pylist())
 
 
 def _files(folder: Path) -> list[str]:
@@ -40,22 +40,22 @@ def test_the_result_is_that_of_the_local_engine(spark, folder, options):
     before, here = _rows(folder), folder.with_name("here")
     shutil.copytree(folder, here)
     expected = []
-    found = pv.spark.optimize(spark, folder, progress=lambda *step: expected.append(step), **options)
-    local = pv.parquet.optimize(here, **options)
+    found = pv.open(folder, engine=spark).optimize(progress=lambda *step: expected.append(step), **options)
+    local = pv.open(here).optimize(**options)
     assert (found.files_removed, found.files_added, found.schema) == (6, 2, local.schema)
     assert (local.files_removed, local.files_added) == (6, 2)
     assert str(found.drift) == str(local.drift)
     assert _rows(folder) == before == _rows(here)
     schemas = {pv.ShreddingSchema.from_parquet(str(file)) for file in folder.rglob("*.parquet")}
     assert schemas == {found.schema}
-    assert pv.parquet.read_table(folder).column("n").to_pylist() == pv.parquet.read_table(here).column("n").to_pylist()
+    assert pv.open(folder).to_arrow().column("n").to_pylist() == pv.open(here).to_arrow().column("n").to_pylist()
     assert expected
-    assert pv.spark.optimize(spark, folder, **options).files_removed == 0
+    assert pv.open(folder, engine=spark).optimize(**options).files_removed == 0
 
 
 def test_a_dry_run_only_judges(spark, folder):
     before = _files(folder)
-    found = pv.spark.optimize(spark, folder, dry_run=True)
+    found = pv.open(folder, engine=spark).optimize(dry_run=True)
     assert found.drift.pays
     assert {(drift.change, str(drift.path)) for drift in found.drift.drifts} == {
         ("hot", "$['extra']"),
@@ -69,7 +69,7 @@ def test_a_broken_file_leaves_the_directory_as_it_was(spark, folder):
     (good.with_name("broken.parquet")).write_bytes(good.read_bytes()[:-40] + b"PAR1" * 10)
     before = _files(folder)
     with pytest.raises(VariantFileError, match=r"broken\.parquet"):
-        pv.spark.optimize(spark, folder)
+        pv.open(folder, engine=spark).optimize()
     assert _files(folder) == before
 
 
@@ -81,7 +81,7 @@ class TestDeltaTables:
             rows = [json.dumps({"id": n, "kind": f"k{n % 3}"} | more) for n in range(200)]
             columns = {"p": pa.array(["a", "b"] * 100), "n": pa.array(range(200)), "v": pv.parse_json(rows)}
             place = tmp_path / "table"
-            pv.delta.write(place, columns, mode="append", partition_by=["p"], schema=OLD)
+            pv.write(place, columns, format="delta", mode="append", partition_by=["p"], schema=OLD)
         return place
 
     @pytest.mark.parametrize("options", [{}, {"reshred": True}, {"schema": "id bigint"}], ids=str)
@@ -89,9 +89,9 @@ class TestDeltaTables:
         here = table.with_name("here")
         shutil.copytree(table, here)
         before = _table_rows(table)
-        version = pv.delta.snapshot(table).version
-        found = pv.spark.optimize(spark, table, **options)
-        local = pv.delta.optimize(here, **options)
+        version = pv.open(table).snapshot.version
+        found = pv.open(table, engine=spark).optimize(**options)
+        local = pv.open(here).optimize(**options)
         assert (found.version, found.files_removed, found.files_added) == (version + 1, 12, 2)
         assert (local.version, local.files_removed, local.files_added) == (version + 1, 12, 2)
         assert str(found.drift) == str(local.drift)
@@ -102,8 +102,8 @@ class TestDeltaTables:
         assert '"dataChange":true' not in text
 
     def test_another_commit_meanwhile_is_a_conflict_or_no_matter(self, spark, table):
-        current = pv.delta.snapshot(table)
-        pv.delta.append(table, {"p": ["c"], "n": [1], "v": pv.parse_json(["1"])})
+        current = pv.open(table).snapshot
+        pv.open(table).append({"p": ["c"], "n": [1], "v": pv.parse_json(["1"])})
         assert optimize(current, engine=SparkEngine(spark, None)).files_added == 2
         assert len(_table_rows(table)) == 1201
         with pytest.raises(TableError) as caught:
@@ -111,19 +111,19 @@ class TestDeltaTables:
         assert caught.value.reason == "conflict"
 
     def test_a_missing_data_file_fails_without_a_commit(self, spark, table):
-        before = pv.delta.snapshot(table).version
+        before = pv.open(table).snapshot.version
         next(table.rglob("*.parquet")).unlink()
         with pytest.raises(TableError, match="is missing"):
-            pv.spark.optimize(spark, table)
-        assert pv.delta.snapshot(table).version == before
+            pv.open(table, engine=spark).optimize()
+        assert pv.open(table).snapshot.version == before
 
 
 def _table_rows(table: Path, **options: int) -> list[tuple[object, ...]]:
-    found = pv.delta.read_table(table, **options)
+    found = pv.open(table, **options).to_arrow()
     variants = pv.to_json(pv.VariantArray.from_arrow(found.column("v"))).to_pylist()
     return sorted(zip(found["p"].to_pylist(), found["n"].to_pylist(), variants, strict=True))
 
 
 def _table_schemas(table: Path) -> set[pv.ShreddingSchema]:
-    paths = pv.delta.snapshot(table).files["path"].to_pylist()
+    paths = pv.open(table).snapshot.files["path"].to_pylist()
     return {pv.ShreddingSchema.from_parquet(str(table / path)) for path in paths}

@@ -59,7 +59,7 @@ def test_a_partition_column_without_values_is_reported_by_the_commit(tmp_path, f
 def test_a_read_by_paths_takes_partition_columns_along(frame, spark, tmp_path):
     dest = str(tmp_path / "out")
     frame.write.format("variant").mode("append").option("column", "text").option("partitionBy", "day").save(dest)
-    found = pv.spark.read(spark, dest, {"n": ("$.n", "int")}, engine="python").schema
+    found = pv.open(dest, engine=spark).scan({"n": ("$.n", "int")}).to_spark(reader="python").schema
     assert found.simpleString() == "struct<n:int>"
     typed = spark.read.format("variant").option("columns", '{"n": ["$.n", "int"]}').option("where", "n > 3")
     assert typed.schema("n int, day date").load(dest).where("day = DATE'2026-01-02'").count() == 4
@@ -67,7 +67,7 @@ def test_a_read_by_paths_takes_partition_columns_along(frame, spark, tmp_path):
 
 def test_an_ingest_on_spark_partitions(spark, tmp_path, usgs_sample):
     dest = tmp_path / "out"
-    result = pv.spark.ingest(spark, usgs_sample, dest, partition_by=["kind=$.properties.type"])
+    result = pv.ingest(usgs_sample, dest, engine=spark, partition_by=["kind=$.properties.type"])
     assert result.rows == 1707
     assert len(list(dest.glob("kind=*"))) == 3
     counts = {
@@ -97,7 +97,7 @@ def test_an_append_without_partition_columns_uses_those_of_the_directory(spark, 
     for other, options in [(frame.select("v"), {}), (frame.selectExpr("id", "1 AS k", "v"), {"partitionBy": "k"})]:
         with pytest.raises(Exception, match="is partitioned by id"):
             other.write.format("variant").mode("append").options(**options).save(dest)
-    assert sorted(row.id for row in pv.spark.read(spark, dest).collect()) == [0, 0, 1, 1, 2, 2]
+    assert sorted(row.id for row in pv.open(dest, engine=spark).scan().to_spark().collect()) == [0, 0, 1, 1, 2, 2]
 
 
 def test_an_overwrite_of_some_partitions_is_refused(frame, spark, tmp_path):
@@ -105,6 +105,6 @@ def test_an_overwrite_of_some_partitions_is_refused(frame, spark, tmp_path):
     spark.conf.set(name, "dynamic")
     try:
         with pytest.raises(pv.VariantError, match="replaces all partitions"):
-            pv.spark.write(frame, tmp_path / "out", column="text", schema="n int", mode="overwrite", partitionBy="day")
+            pv.write(tmp_path / "out", frame, column="text", schema="n int", mode="overwrite", partitionBy="day")
     finally:
         spark.conf.unset(name)

@@ -20,7 +20,7 @@ def _texts() -> list[str | None]:
 @pytest.mark.parametrize("partitions", [1, 3, 40])
 def test_any_partition_of_json_gives_the_profile_of_the_process(spark, partitions):
     frame = spark.createDataFrame([(text,) for text in _texts()], "j string").repartition(partitions)
-    found = pv.spark.profile(frame)
+    found = pv.open(frame).profile()
     assert found == Profile.of_array(pv.parse_json(_texts()))
     assert pv.spark.infer_schema(frame, "j") == infer(found).schema
 
@@ -28,7 +28,7 @@ def test_any_partition_of_json_gives_the_profile_of_the_process(spark, partition
 def test_a_variant_column_gives_it_too(spark):
     frame = spark.createDataFrame([(text, 1) for text in _texts()], "j string, n int")
     variants = frame.repartition(3).selectExpr("n", "parse_json(j) AS v", "n AS m")
-    found, expected = pv.spark.profile(variants, "v"), Profile.of_array(pv.parse_json(_texts()))
+    found, expected = pv.open(variants, column="v").profile(), Profile.of_array(pv.parse_json(_texts()))
     assert (found.rows, found.null_rows, found.values) == (503, 1, expected.values)
     assert [(str(path.path), path.count, path.rows, path.int_range) for path in found] == [
         (str(path.path), path.count, path.rows, path.int_range) for path in expected
@@ -38,7 +38,7 @@ def test_a_variant_column_gives_it_too(spark):
 
 def test_no_rows_are_an_empty_profile(spark):
     empty = spark.createDataFrame([], "j string")
-    assert pv.spark.profile(empty) == Profile()
+    assert pv.open(empty).profile() == Profile()
     with pytest.raises(VariantError, match="has no rows"):
         pv.spark.infer_schema(empty)
 
@@ -46,6 +46,6 @@ def test_no_rows_are_an_empty_profile(spark):
 def test_a_bad_row_and_a_missing_column_are_errors(spark):
     frame = spark.createDataFrame([("{}",), ('{"a": ',)], "j string")
     with pytest.raises(JsonError):
-        pv.spark.profile(frame)
+        pv.open(frame).profile()
     with pytest.raises(VariantError, match="absent"):
-        pv.spark.profile(frame, "absent")
+        pv.open(frame, column="absent").profile()

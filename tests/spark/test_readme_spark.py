@@ -20,9 +20,9 @@ def test_the_snippet_runs(spark, tmp_path, usgs_sample):
     shutil.copy(usgs_sample, tmp_path / "raw" / "quakes.ndjson")
     names: dict = {}
     exec(code.replace("s3://lake", str(tmp_path)), names)
-    magnitudes = [row["properties"]["mag"] for row in pv.parquet.read(tmp_path / "events").to_pylist()]
+    magnitudes = [row["properties"]["mag"] for row in pv.open(tmp_path / "events").read().to_pylist()]
     assert names["df"].count() == sum(magnitude is not None and magnitude > 5 for magnitude in magnitudes)
-    assert len(pv.parquet.read(tmp_path / "copy")) == 1707
+    assert len(pv.open(tmp_path / "copy").read()) == 1707
 
 
 def test_the_stream_of_the_guide_runs(spark, tmp_path, monkeypatch):
@@ -63,7 +63,7 @@ def test_the_recipes_run(spark, tmp_path):
         spark.sql("DROP VIEW IF EXISTS history_view")
         spark.sql("DROP TABLE IF EXISTS silver_events")
     assert sorted((row.kind, row.n) for row in names["counts"]) == [("k0", 34), ("k1", 33), ("k2", 33)]
-    assert len(pv.delta.read(tmp_path / "latest")) == 3
+    assert len(pv.open(tmp_path / "latest").read()) == 3
     assert (names["regions"], names["before"], names["after"]) == (1, 100, 105)
 
 
@@ -77,7 +77,7 @@ def test_the_stream_with_a_contract_of_the_guide_runs(spark, tmp_path):
     names: dict = {"spark": spark}
     exec(code.replace(".start()", ".trigger(availableNow=True).start()"), names)
     names["query"].awaitTermination()
-    assert pv.delta.read(tmp_path / "events").to_pylist() == [{"id": 1}]
+    assert pv.open(tmp_path / "events").read().to_pylist() == [{"id": 1}]
     assert "$.id" in (tmp_path / "contract.yaml").read_text()
 
 
@@ -86,10 +86,10 @@ def test_the_blocks_about_iceberg_run(spark, tmp_path, usgs_sample):
     code = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
     names: dict = {}
     with rest_catalog(tmp_path / "warehouse") as (uri, _):
-        pv.iceberg.create_namespace("db", catalog={"type": "rest", "uri": uri})
+        pv.create_namespace("db", catalog={"type": "rest", "uri": uri})
         code = code.replace("http://127.0.0.1:8181", uri).replace('"checkpoint"', f'"{tmp_path / "checkpoint"}"')
         exec(code.replace('"quakes.ndjson"', repr(str(usgs_sample))), names)
-        rows = [len(pv.iceberg.read(f"db.{name}", catalog=names["catalog"])) for name in ("quakes", "copy", "streamed")]
+        rows = [len(pv.open(f"db.{name}", catalog=names["catalog"]).read()) for name in ("quakes", "copy", "streamed")]
         assert 0 < rows[0] < 1707
         assert rows == rows[:1] * 3
         assert sum(row.n for row in names["counts"].collect()) == rows[0]

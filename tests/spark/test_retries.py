@@ -42,7 +42,7 @@ report = {}
 for form in ("parquet", "delta"):
     (root / "frame").unlink(missing_ok=True)
     frame.write.format("variant").mode("append").option("format", form).option("schema", "n int").save(str(root / form))
-    read = pv.parquet.read if form == "parquet" else pv.delta.read
+    read = (lambda path: pv.open(path).read()) if form == "parquet" else (lambda path: pv.open(path).read())
     report[form] = sorted(row["n"] for row in read(root / form).to_pylist()) == list(range(100))
     report[form + " failed"] = (root / "frame").exists()
 
@@ -89,7 +89,7 @@ def kill(step, done, tasks):
 
 spark = pv.spark.local_session(memory="512m", cores=1)
 frame = spark.sql("SELECT id, concat('{\\"n\\": ', id, '}') AS j FROM range(10)")
-pv.spark.ingest(spark, frame, sys.argv[1], json_column="j", progress=kill)
+pv.ingest(frame, sys.argv[1], engine=spark, json_column="j", progress=kill)
 """
 
 
@@ -99,11 +99,11 @@ def test_rows_of_a_frame_whose_driver_was_killed_are_swept_by_the_next_ingest(sp
     assert subprocess.run(program, capture_output=True, timeout=300, check=False).returncode == -signal.SIGKILL
     assert [path.suffix for path in tmp_path.rglob("*.parquet")] == [".parquet"]
     frame = spark.sql("SELECT id, concat('{\"n\": ', id, '}') AS j FROM range(10)")
-    assert pv.spark.ingest(spark, frame, tmp_path / "out", json_column="j", mode="append").rows == 10
+    assert pv.ingest(frame, tmp_path / "out", engine=spark, json_column="j", mode="append").rows == 10
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert "_temporary" not in {path.name for path in (tmp_path / "out").iterdir()}
     with pytest.raises(pv.VariantError, match=r"no column w: its columns are id, j$"):
-        pv.spark.ingest(spark, frame, tmp_path / "no", json_column="w")
+        pv.ingest(frame, tmp_path / "no", engine=spark, json_column="w")
     with pytest.raises(pv.VariantError):
-        pv.spark.ingest(spark, frame.selectExpr("id", "'{' AS j"), tmp_path / "out", json_column="j", mode="append")
+        pv.ingest(frame.selectExpr("id", "'{' AS j"), tmp_path / "out", engine=spark, json_column="j", mode="append")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

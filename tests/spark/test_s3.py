@@ -18,21 +18,21 @@ import parquet_variant as pv
 source, lake = sys.argv[1:]
 spark = pv.spark.local_session(cores=1, memory="512m")
 spark.dataSource.register(pv.spark.VariantDataSource)
-found = {"ingest": pv.spark.ingest(spark, source, lake + "/in", split_bytes=500_000).rows}
-found["files"] = len(list(pv.parquet.read(lake + "/in")))
+found = {"ingest": pv.ingest(source, lake + "/in", engine=spark, split_bytes=500_000).rows}
+found["files"] = len(list(pv.open(lake + "/in").read()))
 mag = {"mag": ("$.properties.mag", "double")}
-found["read"] = pv.spark.read(spark, lake + "/in", mag).where("mag > 6").count()
+found["read"] = pv.open(lake + "/in", engine=spark).scan(mag).to_spark().where("mag > 6").count()
 whole = spark.read.format("variant").load(lake + "/in")
 found["whole"] = whole.count()
-found["optimize"] = pv.spark.optimize(spark, lake + "/in").files_added
+found["optimize"] = pv.open(lake + "/in", engine=spark).optimize().files_added
 whole = spark.read.format("variant").load(lake + "/in")  # the old frame has the old files, as in Spark
 whole.write.format("variant").mode("append").save(lake + "/in")
-found["appended"] = pv.spark.sql(spark, "SELECT count(*) AS n FROM t", t=lake + "/in").collect()[0].n
-found["table"] = pv.spark.ingest(spark, source, lake + "/table", format="delta").rows
+found["appended"] = pv.sql("SELECT count(*) AS n FROM t", engine=spark, t=lake + "/in").collect()[0].n
+found["table"] = pv.ingest(source, lake + "/table", engine=spark, format="delta").rows
 whole.write.format("variant").option("format", "delta").mode("append").save(lake + "/table")
-found["both"] = pv.spark.read(spark, lake + "/table", mag, "mag > 6").count()
+found["both"] = pv.open(lake + "/table", engine=spark).scan(mag, "mag > 6").to_spark().count()
 try:
-    pv.spark.read(spark, lake + "/nowhere").count()
+    pv.open(lake + "/nowhere", engine=spark).scan().to_spark().count()
 except Exception as error:
     found["error"] = "nowhere does not exist" in str(error) and "Traceback" not in str(error)
 print(json.dumps(found), flush=True)

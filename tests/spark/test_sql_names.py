@@ -61,10 +61,10 @@ def test_variants_inside_other_types_are_those_of_spark(spark: Any) -> None:
 
 
 def test_functions_of_spark_take_variants_in_pv_spark_sql(spark: Any, tmp_path: Any) -> None:
-    pv.parquet.write(tmp_path / "t.parquet", pv.parse_json(['{"a": {"b": 1}, "c": null}', '{"a": [1, "x"]}']))
+    pv.write(tmp_path / "t.parquet", pv.parse_json(['{"a": {"b": 1}, "c": null}', '{"a": [1, "x"]}']))
     query = """SELECT to_json(v:a) AS a, to_json(array(v:a, v:c)) AS l, to_json(named_struct('x', v)) AS s,
                is_variant_null(v:c) AS n, schema_of_variant(v:a) AS k FROM t ORDER BY a"""
-    assert [tuple(row) for row in pv.spark.sql(spark, query, t=tmp_path / "t.parquet").collect()] == [
+    assert [tuple(row) for row in pv.sql(query, engine=spark, t=tmp_path / "t.parquet").collect()] == [
         ('[1,"x"]', '[[1,"x"],null]', '{"x":{"a":[1,"x"]}}', False, "ARRAY<VARIANT>"),
         ('{"b":1}', '[{"b":1},null]', '{"x":{"a":{"b":1},"c":null}}', True, "OBJECT<b: BIGINT>"),
     ]

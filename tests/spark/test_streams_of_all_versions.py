@@ -19,16 +19,16 @@ def test_every_row_is_read_once_over_restarts(spark: Any, tmp_path: Path, kind: 
     def add(number: int) -> None:
         rows = {"v": pv.from_python([{"n": number}])}
         if kind == "delta":
-            pv.delta.write(source, rows, mode="append")
+            pv.write(source, rows, format="delta", mode="append")
         else:
             source.mkdir(exist_ok=True)
-            pv.parquet.write(source / f"{number}.parquet", rows)
+            pv.write(source / f"{number}.parquet", rows)
 
     def run() -> list[int]:
         stream = spark.readStream.format("variant").load(str(source))
         query = stream.writeStream.format("variant").option("checkpointLocation", str(tmp_path / "checkpoint"))
         query.trigger(availableNow=True).start(str(target)).awaitTermination()
-        return sorted(row["n"] for row in pv.parquet.read(target).to_pylist())
+        return sorted(row["n"] for row in pv.open(target).read().to_pylist())
 
     add(1)
     add(2)
@@ -40,7 +40,7 @@ def test_every_row_is_read_once_over_restarts(spark: Any, tmp_path: Path, kind: 
 
 @pytest.mark.skipif(SUPPORTS_LIMITS, reason="this Spark limits micro-batches")
 def test_limits_are_refused_where_spark_has_none(spark: Any, tmp_path: Path) -> None:
-    pv.delta.write(tmp_path / "t", {"v": pv.parse_json(["1"])})
+    pv.write(tmp_path / "t", {"v": pv.parse_json(["1"])}, format="delta")
     stream = spark.readStream.format("variant").option("maxFilesPerTrigger", 1).load(str(tmp_path / "t"))
     query = stream.writeStream.format("memory").queryName("limited").option("checkpointLocation", str(tmp_path / "c"))
     with pytest.raises(Exception, match="maxFilesPerTrigger requires Spark"):

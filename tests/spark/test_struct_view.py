@@ -6,6 +6,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
+from parquet_variant.spark.struct_view import plan_read
 
 _COLUMNS = {
     "n": ("$.n", "bigint"),
@@ -19,7 +20,7 @@ _COLUMNS = {
 
 def _write(spark, dest, rows, schema, **options):
     frame = spark.createDataFrame([(row,) for row in rows], "v string")
-    pv.spark.write(frame, dest, schema=schema, mode="append", **options)
+    pv.write(dest, frame, schema=schema, mode="append", **options)
 
 
 _SCHEMA = "n int, m decimal(9,2), `a.b ``x` string, o struct<k: boolean, K: int>"
@@ -37,35 +38,37 @@ def test_plain_files_are_read_by_the_jvm_and_others_are_not(spark, tmp_path):
     _write(spark, mixed, _ROWS, _SCHEMA)
     _write(spark, mixed, ['{"n": "seven", "m": "x", "o": 5}', '{"n": 7, "o": {"k": "no"}}'], _SCHEMA)
     _write(spark, mixed, _ROWS[:5], "variant")
-    plan = pv.spark.plan_read(plain, _COLUMNS)
+    plan = plan_read(plain, _COLUMNS)
     assert not plan.python, str(plan)
     assert sum(map(len, plan.jvm.values())) == 1
-    plan = pv.spark.plan_read(mixed, _COLUMNS)
+    plan = plan_read(mixed, _COLUMNS)
     assert (sum(map(len, plan.jvm.values())), len(plan.python)) == (1, 2)
     assert "may have values in a residual" in str(plan)
     for table in (plain, mixed):
-        auto, python = (pv.spark.read(spark, table, _COLUMNS, engine=engine) for engine in ("auto", "python"))
+        auto, python = (
+            pv.open(table, engine=spark).scan(_COLUMNS).to_spark(reader=engine) for engine in ("auto", "python")
+        )
         assert auto.schema.simpleString() == python.schema.simpleString()
         assert _sorted(auto) == _sorted(python)
         for where in ("n > 40", "wide = 7 OR deep", "s IS NULL", "m < 3 AND upper >= 2", "NOT deep"):
             assert _sorted(auto.where(where)) == _sorted(python.where(where)), where
     with pytest.raises(VariantError, match="the JVM cannot read"):
-        pv.spark.read(spark, mixed, _COLUMNS, engine="jvm")
+        pv.open(mixed, engine=spark).scan(_COLUMNS).to_spark(reader="jvm")
 
 
 def test_elements_of_typed_arrays_are_not_read_as_fields(spark, tmp_path):
     rows = [f'{{"c": [{n}.5, {{"k": {n}}}], "l": [{n}]}}' for n in range(5)]
     _write(spark, tmp_path / "t", [*rows, '{"c": []}', "[7]"], "l array<int>, c array<double>")
     columns = {"first": ("$.l[0]", "int"), "k": ("$.c[1].k", "int"), "none": ("$.l[9]", "int"), "root": ("$[0]", "int")}
-    assert "first is in an array" in str(pv.spark.plan_read(tmp_path / "t", {"first": columns["first"]}))
-    found = pv.spark.read(spark, tmp_path / "t", columns).collect()
-    expected = pv.parquet.scan(tmp_path / "t", columns).to_table().to_pylist()
+    assert "first is in an array" in str(plan_read(tmp_path / "t", {"first": columns["first"]}))
+    found = pv.open(tmp_path / "t", engine=spark).scan(columns).to_spark().collect()
+    expected = pv.open(tmp_path / "t").scan(columns).to_arrow().to_pylist()
     assert sorted(map(str, (row.asDict() for row in found))) == sorted(map(str, expected))
 
 
 def test_the_session_of_the_user_stays_as_it_is(spark, tmp_path):
     _write(spark, tmp_path / "t", _ROWS, _SCHEMA)
-    frame = pv.spark.read(spark, tmp_path / "t", _COLUMNS, engine="jvm")
+    frame = pv.open(tmp_path / "t", engine=spark).scan(_COLUMNS).to_spark(reader="jvm")
     native = spark.read.parquet(str(tmp_path / "t"))
     assert native.schema.simpleString() == "struct<v:variant>"
     frame.createOrReplaceTempView("pv_view")
@@ -90,11 +93,12 @@ def test_only_casts_that_are_the_same_everywhere_are_left_to_the_jvm(spark, tmp_
         frame = spark.sql("SELECT to_variant_object(named_struct('a', float(7.5))) AS v")
     else:
         frame = spark.createDataFrame([(text,)], "v string")
-    pv.spark.write(frame, tmp_path / "t", schema=f"a {schema}")
+    pv.write(tmp_path / "t", frame, schema=f"a {schema}")
     columns = {"a": ("$.a", wanted)}
-    assert bool(pv.spark.plan_read(tmp_path / "t", columns).jvm) is plain
+    assert bool(plan_read(tmp_path / "t", columns).jvm) is plain
     auto, python = (
-        pv.spark.read(spark, tmp_path / "t", columns, engine=engine).collect() for engine in ("auto", "python")
+        pv.open(tmp_path / "t", engine=spark).scan(columns).to_spark(reader=engine).collect()
+        for engine in ("auto", "python")
     )
     assert auto == python
     assert auto[0].a is not None
@@ -102,7 +106,7 @@ def test_only_casts_that_are_the_same_everywhere_are_left_to_the_jvm(spark, tmp_
 
 def test_filters_reach_the_row_groups(spark, tmp_path):
     _write(spark, tmp_path / "t", _ROWS, _SCHEMA)
-    frame = pv.spark.read(spark, tmp_path / "t", _COLUMNS, engine="jvm").where("n > 48")
+    frame = pv.open(tmp_path / "t", engine=spark).scan(_COLUMNS).to_spark(reader="jvm").where("n > 48")
     plan = frame._jdf.queryExecution().executedPlan().toString()
     assert "PushedFilters: [IsNotNull(v.typed_value.n.typed_value), GreaterThan(v.typed_value.n.typed_value,48)" in plan
     assert [row.n for row in frame.collect()] == [49]

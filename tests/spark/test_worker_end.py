@@ -35,7 +35,7 @@ for seconds in (0.0, 0.2, 0.5):  # cancelled before and after its workers have b
     time.sleep(seconds)
     spark.sparkContext.cancelAllJobs()
     counting.join()
-print(pv.spark.ingest(spark, sys.argv[2], sys.argv[3]).rows)
+print(pv.ingest(sys.argv[2], sys.argv[3], engine=spark).rows)
 spark.stop()
 """
 
@@ -44,7 +44,7 @@ spark.stop()
 @pytest.mark.spark
 def test_queries_that_stop_reading_print_nothing(tmp_path, usgs_sample):
     rows = pv.parse_json([f'{{"n": {number}, "s": "{"x" * 200}{number}"}}' for number in range(20_000)])
-    pv.parquet.write(tmp_path / "many" / "a.parquet", rows, row_group_bytes=1 << 20)
+    pv.write(tmp_path / "many" / "a.parquet", rows, row_group_bytes=1 << 20)
     arguments = [str(tmp_path / "many"), str(usgs_sample), str(tmp_path / "out")]
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, *arguments], capture_output=True, text=True, timeout=600, check=False

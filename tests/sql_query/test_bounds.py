@@ -26,7 +26,7 @@ _BOUNDS = "min(v:n::{0}) AS low, max(v:n::{0}) AS high"
 def _written(folder: Path, names: list[str], **options: object) -> str:
     for number, name in enumerate(names):
         values = pv.parse_json(_ROWS[name])
-        pv.parquet.write(folder / f"{number}.parquet", {"v": values}, schema=_SCHEMA, **options)
+        pv.write(folder / f"{number}.parquet", {"v": values}, schema=_SCHEMA, **options)
     return str(folder)
 
 
@@ -63,7 +63,7 @@ def test_bounds_come_from_footers_that_prove_them(tmp_path: Path, names: list[st
 
 
 def test_a_cast_that_fails_for_a_bound_is_no_proof(tmp_path: Path) -> None:
-    pv.parquet.write(tmp_path / "a.parquet", {"v": pv.parse_json(['{"n": 300}', '{"n": 4}'])}, schema="n bigint")
+    pv.write(tmp_path / "a.parquet", {"v": pv.parse_json(['{"n": 300}', '{"n": 4}'])}, schema="n bigint")
     found, expected = _both(_BOUNDS.format("tinyint"), str(tmp_path))
     assert found == expected == [{"low": 4, "high": 4}]
     assert _rows_given(_BOUNDS.format("tinyint"), str(tmp_path)) == 2
@@ -113,7 +113,7 @@ def test_ordinary_columns_dates_partitions_and_row_groups(tmp_path: Path) -> Non
     for part in (3, 4):
         folder = tmp_path / f"p={part}"
         folder.mkdir()
-        pv.parquet.write(folder / "a.parquet", table, schema="n bigint", row_group_bytes=1 << 14)
+        pv.write(folder / "a.parquet", table, schema="n bigint", row_group_bytes=1 << 14)
     what = "min(day) AS a, max(at) AS b, max(v:n::bigint) AS c, min(p) AS d"
     found, expected = _both(what, str(tmp_path))
     assert found == expected

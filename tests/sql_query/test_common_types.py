@@ -97,15 +97,15 @@ def test_elements_of_arrays_are_typed(tmp_path: Path) -> None:
 
 def test_a_renamed_column_is_not_read_by_its_old_name(tmp_path: Path) -> None:
     rows = {"v": pv.parse_json(['{"a": 1}']), "w": pv.parse_json(['{"a": "x"}'])}
-    pv.iceberg.write(tmp_path / "t", rows)
-    pv.iceberg.rename_column(tmp_path / "t", "v", "old")
-    pv.iceberg.rename_column(tmp_path / "t", "w", "v")
+    pv.write(tmp_path / "t", rows, format="iceberg")
+    pv.open(tmp_path / "t").rename_column("v", "old")
+    pv.open(tmp_path / "t").rename_column("w", "v")
     row = pv.sql("SELECT v:a FROM t", t=tmp_path / "t").to_pylist()[0]
     assert row["a"].strip('"') == "x"
 
 
 def test_only_the_typed_column_is_read(tmp_path: Path) -> None:
-    pv.parquet.write(tmp_path / "e.parquet", pv.parse_json(['{"kind": "a"}'] * 3), schema="kind string")
+    pv.write(tmp_path / "e.parquet", pv.parse_json(['{"kind": "a"}'] * 3), schema="kind string")
     from parquet_variant.sql_query.sql import columns_text, plan_sql
 
     planned = plan_sql(

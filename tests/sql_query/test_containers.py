@@ -37,7 +37,7 @@ _FUNCTIONS = {
 def test_containers_in_memory_and_in_files(tmp_path: Any) -> None:
     rows = pv.parse_json([json.dumps(row) for row in _ROWS])
     schema = "a array<struct<n: bigint, s: string>>, b array<bigint>, c array<bigint>, k string"
-    pv.parquet.write(tmp_path / "rows.parquet", rows, schema=schema)
+    pv.write(tmp_path / "rows.parquet", rows, schema=schema)
     query = "SELECT " + ", ".join(f"{text} AS c{number}" for number, text in enumerate(_FUNCTIONS)) + " FROM t"
     for source in (rows, tmp_path / "rows.parquet"):
         for errors in ("null", "raise"):

@@ -69,7 +69,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, pa.
             variants = pv.parse_json([as_variant(row, rng) for row in rows])
             plain = {key: plain_array([row[key] for row in rows], kind) for key, kind in TYPES.items()}
             options = {} if schema is None else {"schema": schema}
-            pv.parquet.write(folder / f"{number}.parquet", {"k": plain["k"], "v": variants}, **options)
+            pv.write(folder / f"{number}.parquet", {"k": plain["k"], "v": variants}, **options)
             parts.append(pa.table(plain))
         found[name] = (str(folder), pa.concat_tables(parts))
     return found

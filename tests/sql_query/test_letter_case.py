@@ -24,9 +24,9 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         return values
     path = tmp_path_factory.mktemp("case") / {"delta": "t", "vortex": "t.vortex"}.get(request.param, "t.parquet")
     if request.param in ("delta", "vortex"):
-        {"delta": pv.delta.write, "vortex": pv.vortex.write}[request.param](path, values)
+        pv.write(path, values, format=request.param)
     else:
-        pv.parquet.write(path, values, **({"schema": "infer"} if request.param == "shredded" else {}))
+        pv.write(path, values, **({"schema": "infer"} if request.param == "shredded" else {}))
     return path
 
 
@@ -85,6 +85,6 @@ def test_tables() -> None:
 
 def test_conditions_of_changes(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    pv.delta.write(path, {"k": pa.array([1, 2]), "v": pv.parse_json(list(ROWS))})
-    pv.delta.delete(path, "v:a::int + v:A::int = 21")
+    pv.write(path, {"k": pa.array([1, 2]), "v": pv.parse_json(list(ROWS))}, format="delta")
+    pv.open(path).delete("v:a::int + v:A::int = 21")
     assert pv.sql("SELECT k FROM t", t=path).to_pylist() == [{"k": 2}]

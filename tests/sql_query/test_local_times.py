@@ -36,7 +36,7 @@ def test_local_times_are_the_same_instants_in_every_surface(tmp_path, zone, fuzz
     instants = [_instant(local, zone) for local in locals_]
     moments = sorted({instant + dt.timedelta(hours=hours) for instant in instants for hours in (-1, 0, 1)})
     values = pv.VariantArray.from_pylist([{"t": moment} for moment in moments])
-    pv.parquet.write(tmp_path / "t.parquet", {"v": values}, schema="infer")
+    pv.write(tmp_path / "t.parquet", {"v": values}, schema="infer")
     rows = pa.table({"z": pa.array(moments, pa.timestamp("us", "UTC"))})
     sources = [(values, "v:t::timestamp"), (tmp_path / "t.parquet", "v:t::timestamp"), (rows, "z")]
     for local, instant in zip(locals_, instants, strict=True):
@@ -81,10 +81,10 @@ def test_a_column_of_instants_and_one_of_local_times_compare_by_instant():
 
 def test_updates_and_deletes_take_the_earlier_instant(tmp_path):
     instants = [dt.datetime(2024, 11, 3, hour, tzinfo=dt.UTC) for hour in (5, 6)]
-    pv.delta.write(tmp_path / "t", pa.table({"k": [1, 2], "z": instants}))
+    pv.write(tmp_path / "t", pa.table({"k": [1, 2], "z": instants}), format="delta")
     zone = "America/New_York"
-    pv.delta.delete(tmp_path / "t", "z = TIMESTAMP '2024-11-03 01:00:00'", zone=zone)
+    pv.open(tmp_path / "t").delete("z = TIMESTAMP '2024-11-03 01:00:00'", zone=zone)
     assert pv.sql("SELECT k FROM t", t=tmp_path / "t").to_pylist() == [{"k": 2}]
     for local in ("TIMESTAMP_NTZ '2024-11-03 01:00:00'", "TIMESTAMP '2024-11-03 01:00:00'"):
-        pv.delta.update(tmp_path / "t", {"z": local}, zone=zone)
-        assert pv.delta.read_table(tmp_path / "t")["z"].to_pylist() == [instants[0]]
+        pv.open(tmp_path / "t").update({"z": local}, zone=zone)
+        assert pv.open(tmp_path / "t").to_arrow()["z"].to_pylist() == [instants[0]]

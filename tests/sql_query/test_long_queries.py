@@ -22,7 +22,7 @@ def test_long_lists_and_chains_are_answered(tmp_path, layout):
     source = ROWS
     if layout == "shredded":
         source = tmp_path / "t.parquet"
-        pv.parquet.write(source, {"v": ROWS}, schema="infer")
+        pv.write(source, {"v": ROWS}, schema="infer")
     numbers = ", ".join(map(str, range(5, 5005)))
     texts = ", ".join(f"'x{number}'" for number in range(5, 5005))
     conditions = {

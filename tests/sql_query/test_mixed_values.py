@@ -106,7 +106,7 @@ def test_values_are_compared_within_the_type_of_the_other_operand(tmp_path, layo
     source = MIXED
     if layout != "memory":
         source = tmp_path / "t.parquet"
-        pv.parquet.write(source, {"v": MIXED}, schema="q bigint" if layout == "shredded" else None)
+        pv.write(source, {"v": MIXED}, schema="q bigint" if layout == "shredded" else None)
     result = pv.sql(f"SELECT v:q FROM t WHERE {condition}", t=source)
     texts = [str(value) for value in result.to_arrow()["q"].to_pylist()]
     assert [text if text == "x" else json.loads(text) for text in texts] == found

@@ -114,7 +114,7 @@ def dotted(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     if request.param == "arrow":
         return table
     path = tmp_path / "t"
-    pv.parquet.write(path / "a.parquet", table) if request.param == "parquet" else pv.delta.write(path, table)
+    pv.write(path / "a.parquet", table) if request.param == "parquet" else pv.write(path, table, format="delta")
     return path
 
 
@@ -154,16 +154,16 @@ def test_conditions_of_changes_resolve_names_alike(tmp_path: Path) -> None:
         "a": pa.array([{"b": 20}, {"b": 10}, {"b": 1}]),
         "v": pv.parse_json(["1"] * 3),
     }
-    pv.delta.write(tmp_path, table)
-    assert pv.delta.update(tmp_path, {'"a.b"': "99"}, "a.b = 10").rows_updated == 1
-    assert pv.delta.delete(tmp_path, "a.b = 20").rows_deleted == 1
+    pv.write(tmp_path, table, format="delta")
+    assert pv.open(tmp_path).update({'"a.b"': "99"}, "a.b = 10").rows_updated == 1
+    assert pv.open(tmp_path).delete("a.b = 20").rows_deleted == 1
     assert pv.sql('SELECT "a.b" FROM t ORDER BY 1', t=tmp_path).to_arrow()["a.b"].to_pylist() == [20, 99]
     source = pa.table({"a.b": [1, 10], "a": pa.array([{"b": 0}, {"b": 0}])})
-    merge = pv.delta.merge(tmp_path, source, 'target.a.b = source."a.b"')
+    merge = pv.open(tmp_path).merge(source, 'target.a.b = source."a.b"')
     merged = merge.when_matched_delete().execute()
     assert merged.rows_deleted == 2
     with pytest.raises(VariantError, match="cannot set"):
-        pv.delta.update(tmp_path, {"a.b": "5"})
+        pv.open(tmp_path).update({"a.b": "5"})
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_stored_in_every_format(tmp_path: Path, kind: str) -> None:
     table: Any = _stored()
     if kind != "arrow":
         path = tmp_path / {"parquet": "t.parquet", "delta": "t", "vortex": "t.vortex"}[kind]
-        {"parquet": pv.parquet.write, "delta": pv.delta.write, "vortex": pv.vortex.write}[kind](path, table)
+        pv.write(path, table, format=kind)
         table = path
     for query, rows in [
         ("SELECT * FROM t WHERE id = 1", [(1, {"a": 1, "k": '{"n":1}'}, FIRST_LIST, [("x", '{"n":3}')])]),

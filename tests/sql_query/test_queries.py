@@ -223,7 +223,7 @@ def test_variants_in_structs_and_several_of_them(tmp_path: Path) -> None:
         [pa.array([7, 8]), inner.storage], fields=[pa.field("n", pa.int64()), tagged(inner, "w")]
     )
     table = pa.table([struct, outer.storage], schema=pa.schema([pa.field("s", struct.type), tagged(outer, "v")]))
-    pv.parquet.write(tmp_path / "a.parquet", table, schema={"v": "b string", "s.w": "a int"})
+    pv.write(tmp_path / "a.parquet", table, schema={"v": "b string", "s.w": "a int"})
     rows = pv.sql("SELECT s.w:a::int AS a, v:b::string AS b, s.n FROM t WHERE s.w:a::int > 1", t=str(tmp_path))
     assert rows.to_pylist() == [{"a": 2, "b": "y", "n": 8}]
     assert pv.sql("SELECT * FROM t LIMIT 1", t=str(tmp_path)).to_pylist() == [
@@ -234,7 +234,7 @@ def test_variants_in_structs_and_several_of_them(tmp_path: Path) -> None:
 def test_a_star_has_the_order_of_the_file(tmp_path: Path) -> None:
     values = pv.parse_json(['{"x": 1}'])
     fields = [pa.field("b", pa.int64()), tagged(values, "v"), pa.field("a", pa.string())]
-    pv.parquet.write(tmp_path / "t.parquet", pa.table([[1], values.storage, ["z"]], schema=pa.schema(fields)))
+    pv.write(tmp_path / "t.parquet", pa.table([[1], values.storage, ["z"]], schema=pa.schema(fields)))
     for text in ("SELECT * FROM t", "SELECT *, v:x::int AS x FROM t"):
         found = pv.sql(text, t=tmp_path / "t.parquet")
         assert found.column_names[:3] == ["b", "v", "a"]
@@ -243,7 +243,7 @@ def test_a_star_has_the_order_of_the_file(tmp_path: Path) -> None:
 
 def test_hive_partitions_are_columns(tmp_path: Path) -> None:
     for year in (2023, 2024):
-        pv.parquet.write(tmp_path / f"year={year}" / "a.parquet", pv.parse_json([f'{{"a": {year}}}']), schema="infer")
+        pv.write(tmp_path / f"year={year}" / "a.parquet", pv.parse_json([f'{{"a": {year}}}']), schema="infer")
     found = pv.sql("SELECT year, v:a::int FROM t WHERE year > 2023", t=str(tmp_path))
     assert [tuple(row.values()) for row in found.to_pylist()] == [(2024, 2024)]
 

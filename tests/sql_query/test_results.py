@@ -50,9 +50,9 @@ def test_a_notebook_shows_a_table() -> None:
 def test_paths_that_no_row_has_are_corrected(layout: str, query: str, hints: list[str], tmp_path: Path) -> None:
     table = {"arrow": EVENTS, "delta": tmp_path / "t"}.get(layout, tmp_path / "a.parquet")
     if layout == "delta":
-        pv.delta.write(table, EVENTS)
+        pv.write(table, EVENTS, format="delta")
     elif layout != "arrow":
-        pv.parquet.write(table, EVENTS, **({"schema": "infer"} if layout == "shredded" else {}))
+        pv.write(table, EVENTS, **({"schema": "infer"} if layout == "shredded" else {}))
     warnings = pv.sql(query, t=table).warnings
     assert len(warnings) == len(hints)
     assert all(hint in warning for hint, warning in zip(sorted(hints), sorted(warnings), strict=True))
@@ -83,7 +83,7 @@ def test_a_long_result_becomes_row_groups_of_a_parquet_file(tmp_path: Path) -> N
     assert set(written.read()["n"].to_pylist()) == set(range(1_200_000))
     for condition, rows in (("true", 3), ("false", 0)):
         pv.sql(f"COPY (SELECT v FROM t WHERE {condition}) TO '{tmp_path}/{rows}.parquet'", t=EVENTS)
-        assert len(pv.parquet.read(tmp_path / f"{rows}.parquet")) == rows
+        assert len(pv.open(tmp_path / f"{rows}.parquet").read()) == rows
 
 
 def test_bytes_floats_and_intervals_in_files(tmp_path: Path) -> None:

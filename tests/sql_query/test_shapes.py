@@ -408,13 +408,13 @@ def bound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
         cut = len(every) // 3
         for number, schema in enumerate([WHOLE, None, "s STRING, i DOUBLE"]):
             part = every[number * cut : (number + 1) * cut if number < 2 else None]
-            pv.parquet.write(folder / f"{number}.parquet", arrow(part, number, schema), row_group_bytes=100_000)
+            pv.write(folder / f"{number}.parquet", arrow(part, number, schema), row_group_bytes=100_000)
         found["parquet"][name] = str(folder)
         table = arrow(every, seed, WHOLE)
         found["arrow"][name] = table
-        pv.delta.write(str(base / "delta" / name), table)
+        pv.write(str(base / "delta" / name), table, format="delta")
         found["delta"][name] = str(base / "delta" / name)
-        pv.vortex.write(base / f"{name}.vortex", table)
+        pv.write(base / f"{name}.vortex", table)
         found["vortex"][name] = str(base / f"{name}.vortex")
         found["plain"][name] = plain(every)
     return found

@@ -37,7 +37,7 @@ def test_json_that_is_broken_is_reported_as_json(tmp_path, name, in_directory):
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.decimal256(60), pa.list_(pa.float16())])
 def test_a_type_that_duckdb_has_not_is_reported(tmp_path, kind):
-    pv.parquet.write(tmp_path / "t", {"c": pa.nulls(1, kind), "v": pv.parse_json(["1"])})
+    pv.write(tmp_path / "t", {"c": pa.nulls(1, kind), "v": pv.parse_json(["1"])})
     with pytest.raises(pv.VariantError, match="DuckDB has no type for c "):
         pv.sql("SELECT c FROM t", t=str(tmp_path / "t"))
     assert pv.sql("SELECT v::int AS n FROM t", t=str(tmp_path / "t")).to_pylist() == [{"n": 1}]
@@ -49,7 +49,7 @@ def test_values_that_are_no_objects_are_rows(tmp_path):
 
 
 def test_a_parquet_file_under_the_name_of_json_is_read(tmp_path):
-    pv.parquet.write(tmp_path / "a.json", pv.parse_json(['{"a": 1}']))
+    pv.write(tmp_path / "a.json", pv.parse_json(['{"a": 1}']))
     assert pv.sql("SELECT v:a::int AS a FROM t", t=str(tmp_path / "a.json")).to_arrow()["a"].to_pylist() == [1]
 
 
@@ -96,16 +96,16 @@ def test_in_arrow_data_the_extension_decides():
 
 
 def test_in_parquet_files_the_annotation_decides(tmp_path):
-    pv.parquet.write(tmp_path / "a.parquet", both())
+    pv.write(tmp_path / "a.parquet", both())
     assert_only_v(str(tmp_path / "a.parquet"))
 
 
 def test_in_vortex_files_the_notes_decide(tmp_path):
     pytest.importorskip("vortex")
-    pv.vortex.write(tmp_path / "a.vortex", both())
+    pv.write(tmp_path / "a.vortex", both())
     assert_only_v(str(tmp_path / "a.vortex"))
-    assert pv.vortex.read(tmp_path / "a.vortex").to_pylist() == [{"a": 1}]
-    assert pv.vortex.read_table(tmp_path / "a.vortex")["s"].to_pylist() == PLAIN.to_pylist()
+    assert pv.open(tmp_path / "a.vortex").read().to_pylist() == [{"a": 1}]
+    assert pv.open(tmp_path / "a.vortex").to_arrow()["s"].to_pylist() == PLAIN.to_pylist()
 
 
 def test_where_no_column_says_it_is_one_the_shape_decides():
@@ -146,7 +146,7 @@ TWO_VARIANTS = "SELECT v:a::int AS a, w:a::int AS b FROM t"
 def test_scans_of_one_query_see_one_version_of_a_file(tmp_path, query, changed):
     for name in ("t", "new"):
         array = pv.parse_json([f'{{"a": {len(name)}}}'])
-        pv.parquet.write(tmp_path / f"{name}.parquet", {"v": array, "w": array}, schema="a int")
+        pv.write(tmp_path / f"{name}.parquet", {"v": array, "w": array}, schema="a int")
     parts = plan_sql(query, {"t": str(tmp_path / "t.parquet")}).batches()
     next(parts)
     if changed:

@@ -27,9 +27,7 @@ TEXTS = [
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    pv.parquet.write(
-        tmp_path / "data" / "a.parquet", {"day": pa.array([1, 2]), "v": pv.parse_json(TEXTS)}, schema="infer"
-    )
+    pv.write(tmp_path / "data" / "a.parquet", {"day": pa.array([1, 2]), "v": pv.parse_json(TEXTS)}, schema="infer")
     return tmp_path / "data"
 
 
@@ -51,7 +49,7 @@ def test_columns_may_be_chosen(files: Path) -> None:
 
 def test_a_key_cannot_leave_its_text(tmp_path: Path) -> None:
     key = "x'] AS y, 1 FROM z; --`\"\\"
-    pv.parquet.write(tmp_path / "a.parquet", {"v": pv.parse_json([json.dumps({key: 7})])}, schema="infer")
+    pv.write(tmp_path / "a.parquet", {"v": pv.parse_json([json.dumps({key: 7})])}, schema="infer")
     with duckdb.connect() as connection:
         connection.execute(pv.sql_view(tmp_path / "a.parquet"))
         assert connection.sql("SELECT * FROM events").fetchall() == [(7,)]
@@ -59,13 +57,13 @@ def test_a_key_cannot_leave_its_text(tmp_path: Path) -> None:
 
 def test_letter_case(tmp_path: Path) -> None:
     values = pv.parse_json(['{"a": 1, "o": {"A": 3}}', '{"A": 2}'])
-    pv.parquet.write(tmp_path / "a.parquet", {"v": values}, schema="a int, o struct<A: int>")
+    pv.write(tmp_path / "a.parquet", {"v": values}, schema="a int, o struct<A: int>")
     with duckdb.connect() as connection:
         connection.execute(pv.sql_view(tmp_path / "a.parquet"))
         assert connection.sql("SELECT a, o_A FROM events").fetchall() == [(1, 3), (None, None)]
     with pytest.raises(VariantError, match="two view columns"):
         pv.sql_view(tmp_path / "a.parquet", {"a": "$.a:int", "A": "$.A:int"})
-    pv.parquet.write(tmp_path / "b.parquet", {"v": values}, schema="a int, A int, a_2 int")
+    pv.write(tmp_path / "b.parquet", {"v": values}, schema="a int, A int, a_2 int")
     names = [
         line.split(" AS ")[1].strip(",`")
         for line in pv.sql_view(tmp_path / "b.parquet", engine="spark").split("\n")[1:-1]
@@ -105,8 +103,8 @@ def test_what_makes_no_view(files: Path, make: Callable[[Path], str], wrong: str
 
 def test_an_empty_key_has_a_name_that_engines_accept(tmp_path: Path) -> None:
     values = pv.parse_json([json.dumps({"": 1, "a": {"": 2}, "_": 3})] * 3)
-    pv.parquet.write(tmp_path / "shredded.parquet", {"v": values}, schema="infer")
-    pv.parquet.write(tmp_path / "plain.parquet", {"v": values})
+    pv.write(tmp_path / "shredded.parquet", {"v": values}, schema="infer")
+    pv.write(tmp_path / "plain.parquet", {"v": values})
     with pytest.raises(VariantError, match=r"DuckDB 2\.0 cannot read"):
         pv.sql_view(tmp_path / "shredded.parquet")
     statement = pv.sql_view(tmp_path / "shredded.parquet", engine="spark")
@@ -122,7 +120,7 @@ def test_paths_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytest
     text = json.dumps({"Id": 1, "id": 2, "o": {"X": 5, "x": 6}, "other": {"x": 1, "ID": 2}, "a\nB": 1, "a\nb": 1})
     schema = "Id bigint, o struct<X: bigint>, other struct<x: bigint>, `a\nB` bigint"
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, {"v": pv.parse_json([text] * 3)}, schema=schema)
+    pv.write(path, {"v": pv.parse_json([text] * 3)}, schema=schema)
     statement = pv.sql_view(path)
     comments = [line for line in statement.splitlines() if line.startswith("--")]
     assert len(comments) == 3

@@ -39,9 +39,9 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     if request.param == "arrow":
         return columns
     if request.param == "delta":
-        pv.delta.write(tmp_path / "t", columns)
+        pv.write(tmp_path / "t", columns, format="delta")
         return tmp_path / "t"
-    pv.parquet.write(tmp_path / "a.parquet", columns, **({"schema": "infer"} if request.param == "shredded" else {}))
+    pv.write(tmp_path / "a.parquet", columns, **({"schema": "infer"} if request.param == "shredded" else {}))
     return tmp_path / "a.parquet"
 
 
@@ -97,17 +97,15 @@ def _object(tree: Any) -> Any:
 
 
 def test_files_with_different_schemas_are_one_view(tmp_path: Path) -> None:
-    pv.parquet.write(tmp_path / "a.parquet", {"v": pv.parse_json(['{"a": 1, "b": "x"}'])}, schema="a int, b string")
-    pv.parquet.write(
-        tmp_path / "b.parquet", {"v": pv.parse_json(['{"a": 5000000000, "c": 2}'])}, schema="a bigint, c int"
-    )
+    pv.write(tmp_path / "a.parquet", {"v": pv.parse_json(['{"a": 1, "b": "x"}'])}, schema="a int, b string")
+    pv.write(tmp_path / "b.parquet", {"v": pv.parse_json(['{"a": 5000000000, "c": 2}'])}, schema="a bigint, c int")
     rows = pv.sql("SELECT a, b, c FROM typed(t) ORDER BY a", t=tmp_path).to_pylist()
     assert rows == [{"a": 1, "b": "x", "c": None}, {"a": 5_000_000_000, "b": None, "c": 2}]
 
 
 def test_a_view_for_duckdb_has_the_same_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    pv.parquet.write(path, {"v": pv.parse_json([json.dumps(row) for row in ROWS])}, schema="infer")
+    pv.write(path, {"v": pv.parse_json([json.dumps(row) for row in ROWS])}, schema="infer")
     with duckdb.connect() as connection:
         connection.execute(pv.sql_view(path))
         assert connection.sql("SELECT * FROM events").columns == pv.typed(path).column_names
@@ -148,7 +146,7 @@ def _stored(values, layout, folder):
     if layout == "json":
         path.write_text("\n".join(pv.to_json(values).to_pylist()))
     else:
-        pv.parquet.write(path, {"v": values}, schema="a bigint" if layout == "shredded" else None)
+        pv.write(path, {"v": values}, schema="a bigint" if layout == "shredded" else None)
     return path
 
 

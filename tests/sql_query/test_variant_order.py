@@ -111,9 +111,9 @@ def _table(rows: list[Any], layout: str, path: Path) -> Any:
     if layout == "arrow":
         return values
     if layout == "delta":
-        pv.delta.write(path / "t", {"v": values})
+        pv.write(path / "t", {"v": values}, format="delta")
         return path / "t"
-    pv.parquet.write(path / "a.parquet", {"v": values}, **({"schema": "infer"} if layout == "shredded" else {}))
+    pv.write(path / "a.parquet", {"v": values}, **({"schema": "infer"} if layout == "shredded" else {}))
     return path / "a.parquet"
 
 
@@ -228,7 +228,7 @@ TRUE_OF_NUMBERS = [
 def test_numbers_of_two_types_compare_by_value(layout: str, row: str, tmp_path: Path) -> None:
     values = pv.parse_json(NUMBERS + ([row] if row else []))
     schema = {"schema": "infer"} if layout == "shredded" else {}
-    pv.parquet.write(tmp_path / "a.parquet", {"v": values}, **schema)
+    pv.write(tmp_path / "a.parquet", {"v": values}, **schema)
     table = values if layout == "arrow" else tmp_path / "a.parquet"
     for condition in TRUE_OF_NUMBERS:
         rows = pv.sql(f"SELECT {condition} AS answer FROM t", t=table).to_arrow()["answer"].to_pylist()
@@ -292,11 +292,11 @@ def test_a_path_with_one_type_has_that_type(tmp_path: Path) -> None:
 
 def test_one_value_of_another_type_makes_it_a_variant(tmp_path: Path) -> None:
     values = pv.parse_json([json.dumps(row) for row in [*TYPED, {"k": 7}]])
-    pv.parquet.write(tmp_path / "b" / "a.parquet", {"v": values}, schema="k string, n bigint")
+    pv.write(tmp_path / "b" / "a.parquet", {"v": values}, schema="k string, n bigint")
     assert pv.sql("SELECT v:k FROM t LIMIT 1", t=tmp_path / "b").to_pylist() == [{"k": '"k0"'}]
     other = pv.parse_json(['{"k": 1}'])
-    pv.parquet.write(tmp_path / "c" / "a.parquet", {"v": pv.parse_json(['{"k": "x"}'])}, schema="k string")
-    pv.parquet.write(tmp_path / "c" / "b.parquet", {"v": other}, schema="k bigint")
+    pv.write(tmp_path / "c" / "a.parquet", {"v": pv.parse_json(['{"k": "x"}'])}, schema="k string")
+    pv.write(tmp_path / "c" / "b.parquet", {"v": other}, schema="k bigint")
     assert sorted(pv.sql("SELECT v:k FROM t", t=tmp_path / "c").to_arrow()["k"].to_pylist()) == ['"x"', "1"]
 
 

@@ -50,8 +50,8 @@ def test_one_meaning(path: str, type_name: Any, expected: list[Any], schema: str
     frame = pl.DataFrame({"v": array.to_polars("v")})
     series = frame.select(pl.col("v").variant.get(path, type_name, errors="null"))["v"]
     assert series.to_list() == expected
-    pv.parquet.write(tmp_path / "a.parquet", array)
-    scanned = pv.parquet.scan(tmp_path / "a.parquet", {"x": (path, type_name)}).to_table()["x"]
+    pv.write(tmp_path / "a.parquet", array)
+    scanned = pv.open(tmp_path / "a.parquet").scan({"x": (path, type_name)}).to_arrow()["x"]
     assert scanned.to_pylist() == expected
     assert scanned.type == result.type or isinstance(type_name, pa.DataType)
     if isinstance(type_name, str) and type_name.startswith("array"):
@@ -81,6 +81,6 @@ def test_strict_elements_take_the_type_of_the_result() -> None:
 
 
 def test_conditions_of_dml_mean_the_same(tmp_path: Any) -> None:
-    pv.delta.write(tmp_path / "t", {"v": pv.parse_json(DOCUMENTS)})
-    pv.delta.delete(tmp_path / "t", "len(v:t[*].l::array<array<string>>) = 2")
-    assert len(pv.delta.read(tmp_path / "t")) == 5
+    pv.write(tmp_path / "t", {"v": pv.parse_json(DOCUMENTS)}, format="delta")
+    pv.open(tmp_path / "t").delete("len(v:t[*].l::array<array<string>>) = 2")
+    assert len(pv.open(tmp_path / "t").read()) == 5

@@ -59,14 +59,12 @@ def test_structs_and_lists_as_requested_types(tmp_path):
     asked = [("$.a", "struct<x: bigint, y: string>"), ("$.l", "array<bigint>"), ("$", "struct<a: struct<x: string>>")]
     for layout in ("variant", "struct"):
         file = tmp_path / f"{layout}.vortex"
-        pv.vortex.write(file, array, schema=schema, layout=layout)
+        pv.write(file, array, format="vortex", schema=schema, layout=layout)
         for (path, kind), cast in itertools.product(asked, (False, True)):
             expected = pv.get_variant_element(array, path, kind, cast=cast)
-            encoded = pv.vortex.read(file)
+            encoded = pv.open(file).read()
             assert pv.get_variant_element(encoded, path, kind, cast=cast).equals(expected)
-            assert (
-                pv.vortex.scan(file, {"o": (path, kind)}, cast=cast).to_table()["o"].combine_chunks().equals(expected)
-            )
+            assert pv.open(file).scan({"o": (path, kind)}, cast=cast).to_arrow()["o"].combine_chunks().equals(expected)
     vortex, expr = import_module("vortex"), import_module("vortex.expr")
     kind = vortex.DType.from_arrow(pa.struct([("x", pa.int64()), ("y", pa.string())]))
     whole = expr.pack({"o": expr.variant_get(expr.column("v"), ["a"], kind)})

@@ -23,8 +23,8 @@ import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
 whole = Path(sys.argv[1]).read_bytes()
 seed, count, target = int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-wanted = pv.to_json(pv.vortex.read(sys.argv[1])).to_pylist()
-ids = pv.vortex.scan(sys.argv[1], {"n": "$.n:bigint"}, "n >= 0").to_table()
+wanted = pv.to_json(pv.open(sys.argv[1]).read()).to_pylist()
+ids = pv.open(sys.argv[1]).scan({"n": "$.n:bigint"}, "n >= 0").to_arrow()
 chance = random.Random(seed)
 refused = 0
 for number in range(count):
@@ -44,10 +44,10 @@ for number in range(count):
     target.write_bytes(data)
     print(number, way, at, flush=True)
     for ask in (
-        lambda: pv.to_json(pv.vortex.read(target)).to_pylist() == wanted,
-        lambda: pv.vortex.scan(target, {"n": "$.n:bigint"}, "n >= 0").to_table().equals(ids),
-        lambda: sum(len(each) for each in pv.vortex.iter_tables(target)) == len(wanted),
-        lambda: pv.vortex.inspect(target).rows == len(wanted),
+        lambda: pv.to_json(pv.open(target).read()).to_pylist() == wanted,
+        lambda: pv.open(target).scan({"n": "$.n:bigint"}, "n >= 0").to_arrow().equals(ids),
+        lambda: sum(len(each) for each in pv.open(target).scan().batches()) == len(wanted),
+        lambda: pv.open(target).inspect().rows == len(wanted),
     ):
         try:
             assert ask(), "a wrong answer"
@@ -65,7 +65,7 @@ def test_damaged_files_end_in_an_error(layout: str, tmp_path: Path) -> None:
         f'{{"n": {number}, "s": "row {number}", "l": [{number}, "x"]}}' if number % 9 else None
         for number in range(9000)
     ]
-    pv.vortex.write(tmp_path / "a.vortex", pv.parse_json(rows), schema="n bigint, s string", layout=layout)
+    pv.write(tmp_path / "a.vortex", pv.parse_json(rows), schema="n bigint, s string", layout=layout)
     words = [sys.executable, "-c", CHILD, tmp_path / "a.vortex", "7", "120", tmp_path / "b.vortex"]
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.stdout[-200:], done.stderr[-2000:])
@@ -75,7 +75,7 @@ def test_damaged_files_end_in_an_error(layout: str, tmp_path: Path) -> None:
 def test_every_changed_block_is_found(tmp_path: Path) -> None:
     path = tmp_path / "a.vortex"
     rows = pv.parse_json([f'{{"n": {number}, "s": "{number * 7919:040x}"}}' for number in range(30_000)])
-    pv.vortex.write(path, rows, compact=False)
+    pv.write(path, rows, format="vortex", compact=False)
     whole = path.read_bytes()
     assert len(whole) > 4 * BLOCK_BYTES
     for at in range(100, len(whole) - 4000, BLOCK_BYTES):
@@ -83,7 +83,7 @@ def test_every_changed_block_is_found(tmp_path: Path) -> None:
         data[at] ^= 1
         path.write_bytes(data)
         with pytest.raises(VariantFileError) as refused:
-            pv.vortex.read(path)
+            pv.open(path).read()
         assert refused.value.reason == "damaged-file"
         assert refused.value.offset == at // BLOCK_BYTES * BLOCK_BYTES
 
@@ -92,15 +92,15 @@ def test_a_file_without_a_trailer_is_read(tmp_path: Path) -> None:
     vortex = pytest.importorskip("vortex")
     array = pv.parse_json(['{"a": 1}', None])
     vortex.io.write(pv.vortex.variant_table({"v": array}, plain=True), str(tmp_path / "a.vortex"))
-    assert pv.vortex.read(tmp_path / "a.vortex").equals(array)
-    assert pv.vortex.inspect(tmp_path / "a.vortex").checked == 0
+    assert pv.open(tmp_path / "a.vortex").read().equals(array)
+    assert pv.open(tmp_path / "a.vortex").inspect().checked == 0
 
 
 def test_other_readers_do_not_see_the_trailer(tmp_path: Path) -> None:
     vortex = pytest.importorskip("vortex")
     array = pv.parse_json(['{"a": 1}', None, "[2]"])
     for layout in ("variant", "struct"):
-        pv.vortex.write(tmp_path / f"{layout}.vortex", {"v": array, "id": [1, 2, 3]}, layout=layout)
+        pv.write(tmp_path / f"{layout}.vortex", {"v": array, "id": [1, 2, 3]}, layout=layout)
         table = vortex.open(str(tmp_path / f"{layout}.vortex")).to_arrow().read_all()
         assert table.column_names == ["v", "id"]
         assert table["id"].to_pylist() == [1, 2, 3]

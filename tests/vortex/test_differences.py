@@ -40,7 +40,7 @@ def differences() -> list[str]:
     for kind, values in _VALUES.items():
         array = pv.VariantArray.from_pylist([{"a": value} for value in values])
         with tempfile.TemporaryDirectory() as folder:
-            pv.vortex.write(f"{folder}/a.vortex", array, layout="variant")
+            pv.write(f"{folder}/a.vortex", array, layout="variant")
             file = vortex.open(f"{folder}/a.vortex")
             for name in _TYPES:
                 request = expr.pack({"x": expr.variant_get(expr.column("v"), ["a"], targets[name])})

@@ -24,19 +24,19 @@ def test_nullability_is_declared(layout, schema, rows, tmp_path):
     path = tmp_path / "a.vortex"
     for nullable in (False, True):
         array = pv.parse_json(rows)
-        pv.vortex.write(path, table(array, nullable=nullable), layout=layout, schema=schema, mode="overwrite")
+        pv.write(path, table(array, nullable=nullable), format="vortex", layout=layout, schema=schema, mode="overwrite")
         dtype = "variant?" if nullable else "variant"
         assert str(pv.vortex.dtype_of(path)) == dtype
-        assert pv.vortex.inspect(path).columns[0].dtype == dtype
-        read = pv.vortex.read_table(path)
+        assert pv.open(path).inspect().columns[0].dtype == dtype
+        read = pv.open(path).to_arrow()
         assert read.schema.field("v").nullable == nullable
         assert pv.vortex.dtype_of(read).nullable == nullable
         assert vortex.open(str(path)).to_arrow().schema.field("v").nullable == nullable
         # Written again from what was read.
         again = tmp_path / "b.vortex"
-        pv.vortex.write(again, read, mode="overwrite")
+        pv.write(again, read, format="vortex", mode="overwrite")
         assert str(pv.vortex.dtype_of(again)) == dtype
-        assert pv.vortex.read(again).to_pylist() == array.to_pylist()
+        assert pv.open(again).read().to_pylist() == array.to_pylist()
 
 
 def test_other_sources_of_a_dtype(tmp_path):
@@ -44,7 +44,7 @@ def test_other_sources_of_a_dtype(tmp_path):
     both = pv.vortex.variant_table({"v": array, "w": array})
     assert str(pv.vortex.dtype_of(array)) == str(pv.vortex.dtype_of(pv.shred_variant(array, "a bigint"))) == "variant?"
     fixed = both.cast(pa.schema([both.schema.field("v").with_nullable(False), both.schema.field("w")]))
-    pv.vortex.write(tmp_path / "a.vortex", fixed)
+    pv.write(tmp_path / "a.vortex", fixed)
     for source in (tmp_path / "a.vortex", fixed, fixed.schema):
         assert [pv.vortex.dtype_of(source, name).nullable for name in ("v", "w")] == [False, True]
         with pytest.raises(pv.VariantFileError, match="v, w"):
@@ -53,4 +53,4 @@ def test_other_sources_of_a_dtype(tmp_path):
     with pytest.raises(pv.SchemaError, match="not a Variant"):
         pv.vortex.dtype_of(pa.field("x", pa.int64()))
     with pytest.raises(pv.VariantFileError, match="null rows"):
-        pv.vortex.write(tmp_path / "b.vortex", table(pv.parse_json([None]), nullable=False))
+        pv.write(tmp_path / "b.vortex", table(pv.parse_json([None]), nullable=False))

@@ -92,7 +92,7 @@ def test_scalars_are_equal_over_all_encodings(data):
 
 
 def test_corpus_through_every_encoding(corpus_file):
-    array = pv.parquet.read(corpus_file)
+    array = pv.open(corpus_file).read()
     values = list(array)
     schema = array.schema if array.schema is not None else pv.ShreddingSchema.variant()
     every = in_every_encoding(array, schema)
@@ -135,7 +135,7 @@ def test_drafts_are_refused_by_every_operation(draft, tmp_path):
     operations = [
         lambda: pv.vortex.collect_statistics(array), lambda: pv.vortex.decompress_json(array),
         lambda: pv.vortex.matching_rows(array, "$.a", "bigint", "=", 1), lambda: pv.vortex.dtype_of(array),
-        lambda: pv.vortex.write(tmp_path / "a.vortex", array),
+        lambda: pv.write(tmp_path / "a.vortex", array),
     ]  # fmt: skip
     for operation in operations:
         with pytest.raises(SchemaError, match="draft layout") as refused:

@@ -37,11 +37,11 @@ def rows_of(table):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_come_in_order_whatever_the_threads(tmp_path, layout):
     rows = pv.parse_json([f'{{"n": {number}}}' for number in range(50_000)])
-    pv.vortex.write(tmp_path / "a.vortex", rows, layout=layout)
-    found = [pv.vortex.scan(tmp_path / "a.vortex", {"n": "$.n:int"}, "n > 9", threads=n).to_table() for n in (1, 3)]
+    pv.write(tmp_path / "a.vortex", rows, layout=layout)
+    found = [pv.open(tmp_path / "a.vortex").scan({"n": "$.n:int"}, "n > 9", threads=n).to_arrow() for n in (1, 3)]
     assert [table["n"].to_pylist() for table in found] == [list(range(10, 50_000))] * 2
     with pytest.raises(VariantError, match="threads is 0"):
-        pv.vortex.scan(tmp_path / "a.vortex", {"n": "$.n:int"}, threads=0)
+        pv.open(tmp_path / "a.vortex").scan({"n": "$.n:int"}, threads=0)
 
 
 # ---- lossless
@@ -62,8 +62,8 @@ def test_rows_and_elements_without_a_value_are_written_as_variant_null(tmp_path,
         None,
     ]
     lacking = pv.VariantArray(pa.array(rows, pa.struct([("metadata", pa.binary()), *residual, ("typed_value", typed)])))
-    pv.vortex.write(tmp_path / "a.vortex", lacking, layout=layout)
-    found = pv.vortex.read(tmp_path / "a.vortex")
+    pv.write(tmp_path / "a.vortex", lacking, layout=layout)
+    found = pv.open(tmp_path / "a.vortex").read()
     assert list(found) == list(lacking)
     assert [item and item.to_json() for item in found] == ["null", '{"l":[1,null,null]}', '{"a":3}', None]
     if layout == "struct":
@@ -75,11 +75,11 @@ def test_rows_and_elements_without_a_value_are_written_as_variant_null(tmp_path,
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_corpus_through_files(corpus_file, layout, tmp_path):
-    array = pv.parquet.read(corpus_file)
-    info = pv.vortex.write(tmp_path / "a.vortex", array, layout=layout)
+    array = pv.open(corpus_file).read()
+    info = pv.write(tmp_path / "a.vortex", array, layout=layout)
     assert info.fallbacks == {}
     assert info.layouts == {"v": "variant" if layout == "auto" else layout}
-    found = pv.vortex.read(tmp_path / "a.vortex")
+    found = pv.open(tmp_path / "a.vortex").read()
     assert list(found) == list(array)
     assert found.null_count == array.null_count
 
@@ -92,8 +92,8 @@ def test_any_values_under_any_schema(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("v") / "a.vortex"
     layout = data.draw(st.sampled_from(LAYOUTS))
     array = pv.VariantArray.from_variants(values)
-    pv.vortex.write(path, array, schema=schema, layout=layout, compact=data.draw(st.booleans()))
-    assert list(pv.vortex.read(path)) == values
+    pv.write(path, array, format="vortex", schema=schema, layout=layout, compact=data.draw(st.booleans()))
+    assert list(pv.open(path).read()) == values
 
 
 def test_every_type_has_a_typed_column(tmp_path):
@@ -104,17 +104,17 @@ def test_every_type_has_a_typed_column(tmp_path):
     for value, kind in zip(values, kinds, strict=True):
         array = pv.VariantArray.from_pylist([value, None, "other", {"a": value}])
         path = tmp_path / "a.vortex"
-        info = pv.vortex.write(path, array, schema=f"struct<a: {kind}>", layout="struct", mode="overwrite")
+        info = pv.write(path, array, format="vortex", schema=f"struct<a: {kind}>", layout="struct", mode="overwrite")
         assert info.layouts == {"v": "struct"}, info
-        found = pv.vortex.read(path)
+        found = pv.open(path).read()
         assert found.schema.to_ddl() == pv.ShreddingSchema.from_ddl(f"struct<a: {kind}>").to_ddl()
         assert found.equals(array), kind
         # Vortex's own type keeps the type of a value, whether the library can type it or not.
         fields = pv.VariantArray.from_pylist([{"a": value}, {"a": None}, None, {}])
         fields = fields if kind != "decimal(9,2)" else fields[:1]
-        info = pv.vortex.write(path, fields, schema=f"struct<a: {kind}>", mode="overwrite")
+        info = pv.write(path, fields, format="vortex", schema=f"struct<a: {kind}>", mode="overwrite")
         assert info.layouts == {"v": "variant"}, info
-        found = pv.vortex.read(path)
+        found = pv.open(path).read()
         assert found.equals(fields), kind
         assert found[0]["a"].type == fields[0]["a"].type
 
@@ -125,8 +125,8 @@ def test_whole_microseconds_in_nanoseconds_keep_their_type(tmp_path, layout, sch
     for kind in (pa.timestamp("ns"), pa.timestamp("ns", "UTC")):
         table = pa.table({"t": pa.array([1_000_000, 2_000_001, 3_000_000, 0], kind)})
         array = pv.cast_to_variant(pa.array(table.to_struct_array().combine_chunks()))
-        pv.vortex.write(tmp_path / "a.vortex", array, schema=schema, layout=layout, mode="overwrite")
-        found = pv.vortex.read(tmp_path / "a.vortex")
+        pv.write(tmp_path / "a.vortex", array, schema=schema, layout=layout, mode="overwrite")
+        found = pv.open(tmp_path / "a.vortex").read()
         assert [value["t"].type for value in found] == [value["t"].type for value in array]
         assert {str(value["t"].type) for value in array} <= {"timestamp_ntz_nanos", "timestamp_nanos"}
         assert found.equals(array)
@@ -140,17 +140,17 @@ def test_tables_keep_other_columns_and_several_variants(tmp_path):
         "f": pa.array([float("nan"), None, 1.5]),
     }  # fmt: skip
     for data in (columns, pv.vortex.variant_table(columns)):
-        info = pv.vortex.write(tmp_path / "t.vortex", data, mode="overwrite")
+        info = pv.write(tmp_path / "t.vortex", data, mode="overwrite")
         assert info.layouts == {"one": "variant", "two": "variant"}
-        table = pv.vortex.read_table(tmp_path / "t.vortex")
+        table = pv.open(tmp_path / "t.vortex").to_arrow()
         assert table.column_names == list(columns)
         assert table["id"].to_pylist() == [1, 2, None]
         assert table["name"].to_pylist() == ["x", None, "y"]
         assert pv.VariantArray.from_arrow(table, "one").equals(one)
-        assert pv.vortex.read(tmp_path / "t.vortex", "two").equals(two)
-        assert sum(part.num_rows for part in pv.vortex.iter_tables(tmp_path / "t.vortex")) == 3
+        assert pv.open(tmp_path / "t.vortex").read("two").equals(two)
+        assert sum(part.num_rows for part in pv.open(tmp_path / "t.vortex").scan().batches()) == 3
         with pytest.raises(VariantFileError, match="Variant columns"):
-            pv.vortex.read(tmp_path / "t.vortex")
+            pv.open(tmp_path / "t.vortex").read()
 
 
 def containers_of(variants):
@@ -179,7 +179,7 @@ def containers_of(variants):
 def test_variants_inside_of_other_columns(tmp_path, capsys, name, texts, plain):
     variants = pv.parse_json(['{"a":1}', "2"])
     column = containers_of(pv.VariantArray(plain_metadata(variants.storage)) if plain else variants)[name]
-    pv.vortex.write(tmp_path / "t.vortex", pa.table({"c": column}))
+    pv.write(tmp_path / "t.vortex", pa.table({"c": column}))
     assert main(["cat", str(tmp_path / "t.vortex")]) == 0
     assert capsys.readouterr().out.splitlines() == texts
 
@@ -187,11 +187,11 @@ def test_variants_inside_of_other_columns(tmp_path, capsys, name, texts, plain):
 def test_shredded_and_unshredded_files_are_read_and_compacted_together(tmp_path):
     texts = ['{"n":%d}' % n for n in range(20)]  # noqa: UP031
     for name, options in (("a", {"schema": "n bigint"}), ("b", {}), ("c", {"layout": "struct"}), ("d", {})):
-        pv.vortex.write(tmp_path / f"{name}.vortex", pv.parse_json(texts), **options)
+        pv.write(tmp_path / f"{name}.vortex", pv.parse_json(texts), **options)
     expected = sorted(texts * 4)
-    assert sorted(pv.to_json(pv.vortex.read(tmp_path)).to_pylist()) == expected
-    assert pv.vortex.optimize(tmp_path).files_removed >= 3
-    assert sorted(pv.to_json(pv.vortex.read(tmp_path)).to_pylist()) == expected
+    assert sorted(pv.to_json(pv.open(tmp_path).read()).to_pylist()) == expected
+    assert pv.open(tmp_path).optimize().files_removed >= 3
+    assert sorted(pv.to_json(pv.open(tmp_path).read()).to_pylist()) == expected
 
 
 @pytest.mark.parametrize("schema", [None, "a bigint"])
@@ -203,17 +203,18 @@ def test_a_variant_inside_of_structs_is_rewritten_scanned_and_compared(tmp_path,
     hidden = pa.array([False, False, False, True])
     outer = pa.StructArray.from_arrays([inner, pa.array([1, 2, 3, 4])], names=["s", "n"], mask=hidden)
     parquet, file = tmp_path / "t.parquet", tmp_path / "t.vortex"
-    pv.parquet.write_table(pa.table({"o": outer, "id": pa.array(range(4))}), parquet)
-    pv.vortex.rewrite(parquet, file)
-    pv.vortex.rewrite(file, tmp_path / "back.parquet")
-    for place, scan in ((file, pv.vortex.scan), (tmp_path / "back.parquet", pv.parquet.scan)):
-        rows = scan(place, {"a": "$.a:string", "id": "id", "v": "$"}, column="o.s.v").to_table()
+    pv.write(parquet, pa.table({"o": outer, "id": pa.array(range(4))}))
+    pv.open(parquet).rewrite(file)
+    pv.open(file).rewrite(tmp_path / "back.parquet")
+    for place in (file, tmp_path / "back.parquet"):
+        scan = pv.open(place, column="o.s.v").scan
+        rows = scan({"a": "$.a:string", "id": "id", "v": "$"}).to_arrow()
         assert rows["a"].to_pylist() == ["1", "x", None, None]
         assert pv.VariantArray.from_arrow(rows, "v").to_pylist() == [{"a": 1}, {"a": "x"}, None, None]
-        assert scan(place, {"id": "id", "a": "$.a:int"}, "a = 1", column="o.s.v").to_table()["id"].to_pylist() == [0]
+        assert scan({"id": "id", "a": "$.a:int"}, "a = 1").to_arrow()["id"].to_pylist() == [0]
     assert pv.diff(parquet, file, column="o.s.v").is_equal
     with pytest.raises(VariantFileError, match=r"'o\.v' is not a Variant column"):
-        pv.vortex.scan(file, {"a": "$.a"}, column="o.v")
+        pv.open(file).scan({"a": "$.a"}, column="o.v")
 
 
 @pytest.mark.parametrize(
@@ -228,16 +229,16 @@ def test_a_variant_inside_of_structs_is_rewritten_scanned_and_compared(tmp_path,
 )
 def test_other_columns_in_any_form(tmp_path, column):
     for data in ({"c": column}, pa.table({"c": column})):
-        pv.vortex.write(tmp_path / "t.vortex", data, mode="overwrite")
-        assert str(pv.vortex.read_table(tmp_path / "t.vortex")["c"].to_pylist()) == str(column.to_pylist())
+        pv.write(tmp_path / "t.vortex", data, mode="overwrite")
+        assert str(pv.open(tmp_path / "t.vortex").to_arrow()["c"].to_pylist()) == str(column.to_pylist())
 
 
 def test_empty_and_all_null_columns(tmp_path):
     for rows in ([], [None, None]):
         for schema in (None, "a bigint"):
             array = pv.parse_json(pa.array(rows, pa.string()))
-            pv.vortex.write(tmp_path / "e.vortex", array, schema=schema, mode="overwrite")
-            assert list(pv.vortex.read(tmp_path / "e.vortex")) == rows
+            pv.write(tmp_path / "e.vortex", array, schema=schema, mode="overwrite")
+            assert list(pv.open(tmp_path / "e.vortex").read()) == rows
 
 
 # ---- what goes wrong
@@ -255,15 +256,15 @@ def test_a_file_that_lost_something_is_not_made(tmp_path, monkeypatch):
     array = pv.parse_json(['{"a": 1}', '{"a": 2}'])
     monkeypatch.setattr(module, "first_difference", lambda given, found: 1)
     with pytest.raises(VariantFileError) as refused:
-        pv.vortex.write(tmp_path / "a.vortex", array)
+        pv.write(tmp_path / "a.vortex", array)
     assert refused.value.reason == "lost-in-file"
     assert refused.value.row == 1
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
     monkeypatch.setattr(module, "stored_column", losing)
-    info = pv.vortex.write(tmp_path / "a.vortex", array, schema="a bigint")
+    info = pv.write(tmp_path / "a.vortex", array, schema="a bigint")
     assert info.layouts == {"v": "struct"}
-    assert pv.vortex.read(tmp_path / "a.vortex").to_pylist() == [{"a": 1}, {"a": 2}]
+    assert pv.open(tmp_path / "a.vortex").read().to_pylist() == [{"a": 1}, {"a": 2}]
 
 
 def test_falls_back_to_the_layout_that_holds_the_column(tmp_path, monkeypatch):
@@ -276,22 +277,22 @@ def test_falls_back_to_the_layout_that_holds_the_column(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "first_difference", no_dtype)
     array = pv.parse_json(['{"a": 1}', None])
-    info = pv.vortex.write(tmp_path / "a.vortex", array, schema="a bigint")
+    info = pv.write(tmp_path / "a.vortex", array, schema="a bigint")
     assert info.layouts == {"v": "struct"}
     assert "did not preserve" in info.fallbacks["v"]
-    assert pv.vortex.read(tmp_path / "a.vortex").equals(array)
+    assert pv.open(tmp_path / "a.vortex").read().equals(array)
     with pytest.raises(VariantFileError):
-        pv.vortex.write(tmp_path / "b.vortex", array, schema="a bigint", layout="variant")
+        pv.write(tmp_path / "b.vortex", array, schema="a bigint", layout="variant")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_fields_whose_names_contain_nul_are_kept(tmp_path, layout):
     rows = ['{"a\\u0000b": 1, "o": {"x\\u0000": 2, "y": 3}, "l": [{"\\u0000": 1}]}', '{"a\\u0000b": 5}', None]
     array = pv.parse_json(rows)
-    pv.vortex.write(tmp_path / "a.vortex", array, schema=pv.infer_shredding_schema(array), layout=layout)
-    assert list(pv.vortex.read(tmp_path / "a.vortex")) == list(array)
+    pv.write(tmp_path / "a.vortex", array, schema=pv.infer_shredding_schema(array), layout=layout)
+    assert list(pv.open(tmp_path / "a.vortex").read()) == list(array)
     columns = {"a": "$['a\\u0000b']:int", "x": "$.o['x\\u0000']:int", "y": "$.o.y:int"}
-    found = pv.vortex.scan(tmp_path / "a.vortex", columns).to_arrow().to_pydict()
+    found = pv.open(tmp_path / "a.vortex").scan(columns).to_arrow().to_pydict()
     assert found == {"a": [1, 5, None], "x": [2, None, None], "y": [3, None, None]}
 
 
@@ -304,9 +305,9 @@ def test_any_rows_keep_the_dtype(tmp_path, text, compact):
     """However short rows are, other Vortex readers get a Variant, and do not crash over blocks that were joined."""
     for rows in (1, 8192, 8193, 20_000):
         array = pv.parse_json(pa.array([text and text.format(n=n) for n in range(rows)], pa.string()))
-        info = pv.vortex.write(tmp_path / "a.vortex", array, compact=compact, mode="overwrite")
+        info = pv.write(tmp_path / "a.vortex", array, compact=compact, mode="overwrite")
         assert (info.layouts, info.fallbacks) == ({"v": "variant"}, {})
-        assert pv.to_json(pv.vortex.read(tmp_path / "a.vortex")).equals(pv.to_json(array))
+        assert pv.to_json(pv.open(tmp_path / "a.vortex").read()).equals(pv.to_json(array))
     read = [sys.executable, "-c", READ_ALL, str(tmp_path / "a.vortex")]
     done = subprocess.run(read, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["20000"], done.stderr
@@ -318,11 +319,11 @@ def test_files_of_other_writers_that_crash_the_library_are_read(tmp_path):
     vortex.io.write(pv.vortex.variant_table({"v": array}, plain=True), str(tmp_path / "a.vortex"))
     if vortex.__version__.startswith("0.90."):
         with pytest.raises(pv.VariantFileError, match=r"vortex-data cannot process the file: .*cannot export Variant"):
-            pv.vortex.read(tmp_path / "a.vortex")
+            pv.open(tmp_path / "a.vortex").read()
         return
-    assert pv.to_json(pv.vortex.read(tmp_path / "a.vortex")).equals(pv.to_json(array))
-    query = pv.vortex.scan(tmp_path / "a.vortex", {"n": "$.n:long"}, "n >= 19990")
-    assert query.to_table()["n"].to_pylist() == list(range(19_990, 20_000))
+    assert pv.to_json(pv.open(tmp_path / "a.vortex").read()).equals(pv.to_json(array))
+    query = pv.open(tmp_path / "a.vortex").scan({"n": "$.n:long"}, "n >= 19990")
+    assert query.to_arrow()["n"].to_pylist() == list(range(19_990, 20_000))
 
 
 def test_only_files_are_replaced_and_only_if_that_is_allowed(tmp_path):
@@ -332,55 +333,63 @@ def test_only_files_are_replaced_and_only_if_that_is_allowed(tmp_path):
     for path in (tmp_path / "d.vortex", tmp_path / "pipe", f"{tmp_path}/x/"):
         for mode in ("error", "overwrite"):
             with pytest.raises(VariantFileError, match="is a directory or not a file name"):
-                pv.vortex.write(path, array, mode=mode)
+                pv.write(path, array, format="vortex", mode=mode)
     for path, match in (("s3://bucket/a.vortex", "not on a local disk"), (None, "not a path"), ("a\0.vortex", "NUL")):
         with pytest.raises(VariantFileError, match=match):
-            pv.vortex.write(path, array)
-    assert pv.vortex.write(f"file://{tmp_path}/a.vortex", array).path == str(tmp_path / "a.vortex")
+            pv.write(path, array, format="vortex")
+    assert pv.write(f"file://{tmp_path}/a.vortex", array).path == str(tmp_path / "a.vortex")
 
     def write(number):
         try:
-            return pv.vortex.write(tmp_path / "b.vortex", pv.parse_json([str(number)])) and number
+            return pv.write(tmp_path / "b.vortex", pv.parse_json([str(number)])) and number
         except VariantFileError as error:
             assert error.reason == "exists"
             return None
 
     with ThreadPoolExecutor(4) as pool:
         written = [number for number in pool.map(write, range(4)) if number is not None]
-    assert pv.vortex.read(tmp_path / "b.vortex").to_pylist() == written
+    assert pv.open(tmp_path / "b.vortex").read().to_pylist() == written
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.vortex", "b.vortex", "d.vortex", "pipe"]
 
 
-@pytest.mark.parametrize("name", ["read", "read_table", "read_json", "inspect", "dtype_of", "optimize", "vortex_files"])
+@pytest.mark.parametrize("name", ["read", "to_arrow", "read_json", "inspect", "optimize"])
 def test_what_is_not_a_path_is_refused(name):
     with pytest.raises(VariantError):
-        getattr(pv.vortex, name)(5)
+        getattr(pv.open(5, format="vortex"), name)()
+    with pytest.raises(VariantError):
+        pv.vortex.dtype_of(5)
 
 
 def test_what_is_refused(tmp_path):
     array = pv.parse_json(["1"])
     vortex = import_module("vortex")
     vortex.io.write(vortex.array([1, 2]), str(tmp_path / "array.vortex"))
-    for call in (pv.vortex.read, pv.vortex.read_json, pv.vortex.inspect, pv.vortex.dtype_of, pv.vortex.read_table):
+    for call in (
+        (lambda path: pv.open(path).read()),
+        lambda path: pv.open(path).read_json(),
+        (lambda path: pv.open(path).inspect()),
+        pv.vortex.dtype_of,
+        (lambda path: pv.open(path).to_arrow()),
+    ):
         with pytest.raises(pv.VariantFileError, match="the file holds one array of the type i64, not columns"):
             call(tmp_path / "array.vortex")
     texts = pa.table({"v": ['{"a": 1}'], "v$text": ["x"]})
     with pytest.raises(pv.VariantFileError, match=r"need the column 'v\$text', which the data has"):
-        pv.vortex.write(tmp_path / "t.vortex", texts, json=["v"], exact=True)
-    pv.vortex.write(tmp_path / "a.vortex", array)
+        pv.write(tmp_path / "t.vortex", texts, json=["v"], exact=True)
+    pv.write(tmp_path / "a.vortex", array)
     with pytest.raises(VariantFileError, match="already exists"):
-        pv.vortex.write(tmp_path / "a.vortex", array)
+        pv.write(tmp_path / "a.vortex", array)
     with pytest.raises(VariantFileError, match="file not found"):
-        pv.vortex.read(tmp_path / "none.vortex")
+        pv.open(tmp_path / "none.vortex").read()
     (tmp_path / "bad.vortex").write_bytes(b"not a vortex file at all")
     with pytest.raises(VariantFileError, match="not a Vortex file"):
-        pv.vortex.read(tmp_path / "bad.vortex")
+        pv.open(tmp_path / "bad.vortex").read()
     with pytest.raises(VariantFileError, match="column 'x' does not exist"):
-        pv.vortex.scan(tmp_path / "a.vortex", ["x"])
+        pv.open(tmp_path / "a.vortex").scan(["x"])
     with pytest.raises(VariantFileError, match="length"):
-        pv.vortex.write(tmp_path / "c.vortex", {"v": array, "n": pa.array([1, 2])})
+        pv.write(tmp_path / "c.vortex", {"v": array, "n": pa.array([1, 2])})
     with pytest.raises(VariantError, match="layout is 'shredded': use auto"):
-        pv.vortex.write(tmp_path / "c.vortex", array, layout="shredded")
+        pv.write(tmp_path / "c.vortex", array, layout="shredded")
 
 
 def test_without_the_library_the_error_names_the_extra():
@@ -388,7 +397,7 @@ def test_without_the_library_the_error_names_the_extra():
         "import sys; sys.modules['vortex'] = None\n"
         "import parquet_variant as pv\n"
         "pv.vortex.collect_statistics(pv.parse_json(['1']))\n"
-        "try:\n    pv.vortex.read('a.vortex')\n"
+        "try:\n    pv.open('a.vortex', format='vortex').read()\n"
         "except pv.VariantError as error:\n    assert 'parquet-variant[vortex]' in str(error)\n"
         "else:\n    raise SystemExit('no error')\n"
     )
@@ -436,11 +445,11 @@ def files(tmp_path_factory):
     # Long enough rows: vortex-data 0.90 cannot read its Variant type where several blocks of rows fit into a megabyte.
     rest = (f'{{"n": {n}, "s": "row {n}", "pad": "{n:0150}"}}' for n in range(1000, 19_000))
     array = pv.parse_json([*ROWS, *rest])
-    pv.parquet.write(folder / "a.parquet", array, schema=SCHEMA)
-    info = pv.vortex.write(folder / "variant.vortex", array)
+    pv.write(folder / "a.parquet", array, schema=SCHEMA)
+    info = pv.write(folder / "variant.vortex", array)
     assert info.layouts == {"v": "variant"}, info
     for layout, schema in (("struct", SCHEMA), ("typed", SCHEMA)):
-        info = pv.vortex.write(
+        info = pv.write(
             folder / f"{layout}.vortex", array, schema=schema, layout="variant" if layout == "typed" else layout
         )
         assert info.fallbacks == {}
@@ -450,9 +459,9 @@ def files(tmp_path_factory):
 @pytest.mark.parametrize("layout", ["variant", "typed", "struct"])
 @pytest.mark.parametrize(("columns", "where"), QUERIES, ids=str)
 def test_scans_answer_as_over_parquet(files, layout, columns, where):
-    wanted = pv.parquet.scan(files / "a.parquet", columns, where).to_table()
+    wanted = pv.open(files / "a.parquet").scan(columns, where).to_arrow()
     for pushdown in (True, False) if where is not None else (True,):
-        found = pv.vortex.scan(files / f"{layout}.vortex", columns, where, pushdown=pushdown).to_table()
+        found = pv.open(files / f"{layout}.vortex").scan(columns, where, skipping=pushdown).to_arrow()
         assert found.schema.equals(wanted.schema, check_metadata=False)
         assert found.num_rows == wanted.num_rows
         for name in columns:
@@ -479,7 +488,7 @@ def test_vortexs_own_extraction_answers_as_ours(tmp_path, kind, dtype):
     if kind == "boolean":
         texts = ['{"a": true}', '{"a": "x", "b": {"c": false}}', None, '{"b": false}']
     array = pv.parse_json(texts)
-    pv.vortex.write(tmp_path / "a.vortex", array, layout="variant")
+    pv.write(tmp_path / "a.vortex", array, layout="variant")
     nullable = eval(f"vortex.{dtype[:-1]}{', ' if dtype[-2] != '(' else ''}nullable=True)", {"vortex": vortex})
     for path in (["a"], ["b", "c"], ["missing"]):
         asked = expr.pack({"x": expr.variant_get(expr.column("v"), path, nullable)})
@@ -491,8 +500,8 @@ def test_vortexs_own_extraction_answers_as_ours(tmp_path, kind, dtype):
 def test_a_variant_at_a_path_returns_what_is_there(tmp_path, layout):
     array = pv.parse_json(['{"a": 1}', '{"a": null}', '{"b": 1}', None])
     for rows in (array, array.take([0, 2, 3]), array.take([3])):
-        pv.vortex.write(tmp_path / "a.vortex", rows, schema="a bigint", layout=layout, mode="overwrite")
-        scanned = pv.vortex.scan(tmp_path / "a.vortex", {"x": ("$.a", "variant")}).to_table().column("x")
+        pv.write(tmp_path / "a.vortex", rows, schema="a bigint", layout=layout, mode="overwrite")
+        scanned = pv.open(tmp_path / "a.vortex").scan({"x": ("$.a", "variant")}).to_arrow().column("x")
         assert (
             pv.to_json(pv.VariantArray.from_arrow(scanned)).to_pylist()
             == pv.to_json(pv.variant_get(rows, "$.a", "variant")).to_pylist()
@@ -506,12 +515,12 @@ def test_filters_on_typed_columns_are_left_to_vortex(files):
     }  # fmt: skip
     columns = {"n": "$.n:bigint", "s": "$.s:string", "x": "$.o.x:double", "w": "$.n:double"}
     for where, pushed in asked.items():
-        assert pv.vortex.scan(files / "struct.vortex", columns, where).explain().filters_in_file is pushed, where
-        assert pv.vortex.scan(files / "variant.vortex", columns, where).explain().filters_in_file is False
+        assert pv.open(files / "struct.vortex").scan(columns, where).explain().filters_in_file is pushed, where
+        assert pv.open(files / "variant.vortex").scan(columns, where).explain().filters_in_file is False
 
 
 def test_only_the_columns_on_the_path_are_asked_for(files):
-    scan = pv.vortex.scan(files / "struct.vortex", {"n": "$.n:bigint", "x": "$.o.x:double", "k": "$.extra.k:boolean"})
+    scan = pv.open(files / "struct.vortex").scan({"n": "$.n:bigint", "x": "$.o.x:double", "k": "$.extra.k:boolean"})
     parts = list(scan.files[0].parts.values())
     assert [part.levels for part in parts] == [("n",), ("o", "x"), ()]
     assert [part.only_value for part in parts] == [False, False, True]
@@ -520,7 +529,7 @@ def test_only_the_columns_on_the_path_are_asked_for(files):
 def test_bytes_that_are_read_are_counted(files):
     counts = []
     for columns in ({"n": "$.n:bigint"}, {"v": "$"}):
-        scan = pv.vortex.scan(files / "struct.vortex", columns)
+        scan = pv.open(files / "struct.vortex").scan(columns)
         assert scan.bytes_read == 0
         scan.to_arrow()
         counts.append(scan.bytes_read)
@@ -542,12 +551,12 @@ def test_extraction_through_files_equals_ours(tmp_path_factory, data):
     target = data.draw(st.sampled_from(["bigint", "string", "double", "decimal(38,3)", "boolean", "binary"]))
     file = tmp_path_factory.mktemp("v") / "a.vortex"
     layout = data.draw(st.sampled_from(LAYOUTS))
-    pv.vortex.write(file, array, schema=schema, layout=layout)
+    pv.write(file, array, format="vortex", schema=schema, layout=layout)
     for cast, wanted in (
         (True, pv.variant_get(array, str(path), target, errors="null")),
         (False, pv.get_variant_element(array, str(path), target)),
     ):
-        found = pv.vortex.scan(file, {"x": (str(path), target)}, cast=cast).to_table()["x"]
+        found = pv.open(file).scan({"x": (str(path), target)}, cast=cast).to_arrow()["x"]
         assert repr(found.to_pylist()) == repr(wanted.to_pylist()), (layout, cast)
 
 
@@ -559,9 +568,9 @@ def test_other_readers_get_parts_of_a_typed_variant(tmp_path):
     array = pv.parse_json(texts)
     schema = "a bigint, b bigint, o struct<x: bigint>, l array<bigint>, u uuid"
     columns = {"v": array, "id": pa.array(range(300))}
-    info = pv.vortex.write(tmp_path / "a.vortex", columns, schema={"v": schema}, layout="variant")
+    info = pv.write(tmp_path / "a.vortex", columns, schema={"v": schema}, layout="variant")
     assert sorted(info.in_bytes["v"]) == ["$['b']", "$['l']", "$['o']", "$['u']"]
-    assert pv.vortex.inspect(tmp_path / "a.vortex").columns[0].types == {"$['a']": ("bigint",)}
+    assert pv.open(tmp_path / "a.vortex").inspect().columns[0].types == {"$['a']": ("bigint",)}
     file = vortex.open(str(tmp_path / "a.vortex"))
     assert "v=variant?" in str(file.dtype)
     for reader in (
@@ -572,8 +581,8 @@ def test_other_readers_get_parts_of_a_typed_variant(tmp_path):
         found = pv.VariantArray.from_arrow(table, "v")
         assert list(found) == [array[row] for row in table["id"].to_pylist()]
     for name, kind in (("a", "bigint"), ("b", "bigint"), ("o", "string")):
-        scan = pv.vortex.scan(tmp_path / "a.vortex", {"x": (f"$.{name}", kind)})
-        assert scan.to_table()["x"].combine_chunks().equals(pv.variant_get(array, f"$.{name}", kind, errors="null"))
+        scan = pv.open(tmp_path / "a.vortex").scan({"x": (f"$.{name}", kind)})
+        assert scan.to_arrow()["x"].combine_chunks().equals(pv.variant_get(array, f"$.{name}", kind, errors="null"))
 
 
 def test_a_directory_is_read_as_its_files_are(tmp_path):
@@ -581,20 +590,20 @@ def test_a_directory_is_read_as_its_files_are(tmp_path):
     first, second = pv.parse_json(['{"n": 1}', None]), pv.parse_json(['{"n": "x"}'])
     for name, rows, schema in (("a", first, "n bigint"), ("b", first, "n bigint"), ("c", second, "n string")):
         columns = {"k": pa.array([name] * len(rows)), "v": rows}
-        pv.vortex.write(tmp_path / "t" / f"{name}.vortex", columns, schema=schema, layout="struct")
-    assert pv.vortex.read(tmp_path / "t" / "[ab].vortex").is_shredded
+        pv.write(tmp_path / "t" / f"{name}.vortex", columns, schema=schema, layout="struct")
+    assert pv.open(tmp_path / "t" / "[ab].vortex").read().is_shredded
     texts = ['{"n":1}', None, '{"n":1}', None, '{"n":"x"}']
-    assert pv.to_json(pv.vortex.read(tmp_path / "t")).to_pylist() == texts
-    scan = pv.vortex.scan(tmp_path / "t", {"n": "$.n:string", "k": "k"})
+    assert pv.to_json(pv.open(tmp_path / "t").read()).to_pylist() == texts
+    scan = pv.open(tmp_path / "t").scan({"n": "$.n:string", "k": "k"})
     assert scan.to_arrow().to_pydict() == {"n": ["1", None, "1", None, "x"], "k": ["a", "a", "b", "b", "c"]}
     assert scan.explain().files == 3
-    assert pv.vortex.read_table(tmp_path / "t" / "[ab].vortex")["k"].to_pylist() == ["a", "a", "b", "b"]
-    assert pv.vortex.read_table(tmp_path / "t", ["k"])["k"].to_pylist() == ["a", "a", "b", "b", "c"]
+    assert pv.open(tmp_path / "t" / "[ab].vortex").to_arrow()["k"].to_pylist() == ["a", "a", "b", "b"]
+    assert pv.open(tmp_path / "t").to_arrow(["k"])["k"].to_pylist() == ["a", "a", "b", "b", "c"]
     with pytest.raises(VariantFileError, match=r"columns differ.*read paths with scan"):
-        pv.vortex.read_table(tmp_path / "t")
+        pv.open(tmp_path / "t").to_arrow()
     (tmp_path / "empty").mkdir()
     with pytest.raises(VariantFileError, match="no Vortex file found"):
-        pv.vortex.scan(tmp_path / "empty", {"n": "$.n:int"})
+        pv.open(tmp_path / "empty").scan({"n": "$.n:int"})
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -603,18 +612,18 @@ def test_columns_that_are_not_nullable_stay_so(tmp_path, layout):
     array = pv.parse_json(['{"a": 1}', '{"a": "x"}', '{"a": null}', "{}", "null"])
     table = pv.vortex.variant_table({"v": array})
     table = pa.table(table.columns, schema=pa.schema([table.schema.field("v").with_nullable(False)]))
-    pv.vortex.write(tmp_path / "a.vortex", table, layout=layout)
+    pv.write(tmp_path / "a.vortex", table, layout=layout)
     dtype = str(vortex.open(str(tmp_path / "a.vortex")).dtype)
     assert not dtype.endswith("?}"), dtype
-    assert pv.vortex.inspect(tmp_path / "a.vortex").columns[0].dtype == "variant"
-    assert not pv.vortex.read_table(tmp_path / "a.vortex").schema.field("v").nullable
-    found = pv.vortex.scan(tmp_path / "a.vortex", {"a": "$.a:bigint"}, cast=False).to_table()
+    assert pv.open(tmp_path / "a.vortex").inspect().columns[0].dtype == "variant"
+    assert not pv.open(tmp_path / "a.vortex").to_arrow().schema.field("v").nullable
+    found = pv.open(tmp_path / "a.vortex").scan({"a": "$.a:bigint"}, cast=False).to_arrow()
     assert found.schema.field("a").nullable
     assert found["a"].to_pylist() == [1, None, None, None, None]
     nulls = pv.vortex.variant_table({"v": pv.parse_json(["1", None])})
     nulls = pa.table(nulls.columns, schema=pa.schema([nulls.schema.field("v").with_nullable(False)]))
     with pytest.raises(VariantFileError, match="not nullable"):
-        pv.vortex.write(tmp_path / "b.vortex", nulls, layout=layout)
+        pv.write(tmp_path / "b.vortex", nulls, layout=layout)
     assert not (tmp_path / "b.vortex").exists()
 
 
@@ -624,10 +633,10 @@ def test_wide_and_deep_values(tmp_path, layout):
     rows = [often | {f"rare {n} {m}": m for m in range(20)} | {"id": n} for n in range(20)]
     deep = ["[" * 200 + "1" + "]" * 200, '{"a":' * 200 + "1" + "}" * 200]
     array = pv.parse_json([*map(json.dumps, rows), *deep, '{"a": [[1], {"b\\u0000": 2}]}'])
-    pv.vortex.write(tmp_path / "a.vortex", array, layout=layout, schema="infer")
-    assert list(pv.vortex.read(tmp_path / "a.vortex")) == list(array)
+    pv.write(tmp_path / "a.vortex", array, layout=layout, schema="infer")
+    assert list(pv.open(tmp_path / "a.vortex").read()) == list(array)
     for path in ("$.id", "$['key 3']", "$['key 239']", "$['rare 7 3']", "$.a[1]['b\\u0000']", "$.a.a.a"):
-        found = pv.vortex.scan(tmp_path / "a.vortex", {"x": (path, "string")}).to_table()["x"]
+        found = pv.open(tmp_path / "a.vortex").scan({"x": (path, "string")}).to_arrow()["x"]
         assert found.to_pylist() == pv.variant_get(array, path, "string", errors="null").to_pylist()
 
 
@@ -640,13 +649,13 @@ def test_data_sets_through_files(data_set, tmp_path):
     array = pv.parse_json(lines)
     texts = pv.to_json(array)
     for schema, layout in ((None, "auto"), ("infer", "auto"), ("infer", "variant"), ("infer", "struct")):
-        info = pv.vortex.write(tmp_path / "a.vortex", array, schema=schema, layout=layout, mode="overwrite")
+        info = pv.write(tmp_path / "a.vortex", array, schema=schema, layout=layout, mode="overwrite")
         assert info.fallbacks == {}
         assert info.rows == len(lines)
-        assert pv.to_json(pv.vortex.read(tmp_path / "a.vortex")).cast(texts.type).equals(texts)
+        assert pv.to_json(pv.open(tmp_path / "a.vortex").read()).cast(texts.type).equals(texts)
         for path in paths:
             for target in ("string", "double"):
-                found = pv.vortex.scan(tmp_path / "a.vortex", {"x": (path, target)}).to_table()["x"].combine_chunks()
+                found = pv.open(tmp_path / "a.vortex").scan({"x": (path, target)}).to_arrow()["x"].combine_chunks()
                 assert found.equals(pv.variant_get(array, path, target, errors="null")), (schema, path, target)
 
 
@@ -659,7 +668,7 @@ def test_tables_for_the_library_are_read_by_it(tmp_path):
     for column in (array, shredded, pv.vortex.ChunkedVariantArray([shredded[:7], shredded[7:]])):
         table = pv.vortex.variant_table({"v": column, "id": list(range(15))})
         vortex.io.write(table, str(tmp_path / "a.vortex"))
-        assert pv.vortex.read(tmp_path / "a.vortex").to_pylist() == array.to_pylist()
+        assert pv.open(tmp_path / "a.vortex").read().to_pylist() == array.to_pylist()
         assert len(vortex.array(table)) == 15
     typed = pv.vortex.variant_table({"v": shredded})
     assert pv.VariantArray.from_arrow(typed).schema.to_ddl() == "a bigint"
@@ -676,7 +685,7 @@ def test_the_expression_of_vortex_works_on_files_of_the_default(tmp_path, kind):
     path = tmp_path / "a.vortex"
     if kind == "json":
         column = pa.ExtensionArray.from_storage(pa.json_(), pa.array(texts))
-        info = pv.vortex.write(path, pa.table({"v": column}), exact=True)
+        info = pv.write(path, pa.table({"v": column}), format="vortex", exact=True)
     elif kind == "ingested":
         lines = [text for text in texts if text is not None]
         (tmp_path / "a.ndjson").write_text("\n".join(lines) + "\n")
@@ -685,7 +694,7 @@ def test_the_expression_of_vortex_works_on_files_of_the_default(tmp_path, kind):
         info = None
     else:
         schema = "a bigint, s string, o struct<b: bigint>, l array<bigint>" if kind == "shredded" else None
-        info = pv.vortex.write(path, pv.parse_json(texts), schema=schema)
+        info = pv.write(path, pv.parse_json(texts), format="vortex", schema=schema)
     assert info is None or (info.layouts, info.fallbacks) == ({"v": "variant"}, {})
     file = vortex.open(str(path))
     assert "v=variant?" in str(file.dtype)

@@ -19,5 +19,5 @@ def test_parts_of_different_shapes_make_one_file(tmp_path):
     dest = tmp_path / "t.vortex"
     result = pv.ingest(sources, dest, schema="a bigint, b array<bigint>", split_bytes=10, threads=2, format="vortex")
     assert result.rows == 7
-    assert pv.vortex.read(dest).to_pylist() == [row for part in rows for row in part]
+    assert pv.open(dest).read().to_pylist() == [row for part in rows for row in part]
     assert not list(tmp_path.glob(".*"))

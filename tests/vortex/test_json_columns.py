@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, SchemaError, VariantError
 from parquet_variant.files.vortex import compress_json, decompress_json
+from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.testing import json_texts
 
 TEXTS = [f'{{"id": {n}, "tags": ["a", {n}], "price": {n}.50}}' for n in range(200)] + [None, "null", "[]"]
@@ -94,26 +95,26 @@ def test_json_columns_through_files(layout, policy, tmp_path):
     texts = pa.array(SPELLINGS * 3)
     table = pa.table({"id": range(21), "doc": pa.ExtensionArray.from_storage(pa.json_(), texts), "named": texts})
     path = tmp_path / "a.vortex"
-    pv.vortex.write(path, table, json=["named"], policy=policy, layout=layout, exact=True)
+    pv.write(path, table, format="vortex", json=["named"], policy=policy, layout=layout, exact=True)
     canonical = pv.to_json(pv.parse_json(texts)).to_pylist()
     for name in ("doc", "named"):
-        found = pv.vortex.read_json(path, name, exact=True)
+        found = pv.open(path).read_json(name, exact=True)
         assert found.type.extension_name == "arrow.json"
         assert found.storage.to_pylist() == texts.to_pylist()
-        assert pv.vortex.read_json(path, name).storage.to_pylist() == canonical
-        assert pv.vortex.scan(path, {"a": "$.a:string"}, column=name).to_table()["a"].to_pylist()[:3] == [
+        assert pv.open(path).read_json(name).storage.to_pylist() == canonical
+        assert pv.open(path).scan({"a": "$.a:string"}, column=name).to_arrow()["a"].to_pylist()[:3] == [
             "A",
             None,
             "1",
         ]
-    assert pv.vortex.read_table(path).column_names == ["id", "doc", "named"]
-    assert [column.has_texts for column in pv.vortex.inspect(path).columns] == [True, True]
-    pv.vortex.write(path, table.select(["doc"]), mode="overwrite")
+    assert pv.open(path).to_arrow().column_names == ["id", "doc", "named"]
+    assert [column.has_texts for column in pv.open(path).inspect().columns] == [True, True]
+    pv.write(path, table.select(["doc"]), format="vortex", mode="overwrite")
     with pytest.raises(VariantError, match="exact=True") as refused:
-        pv.vortex.read_json(path, exact=True)
+        pv.open(path).read_json(exact=True)
     assert refused.value.reason == "no-texts"
     with pytest.raises(pv.JsonError):
-        pv.vortex.write(tmp_path / "b.vortex", {"doc": pa.array(["{"])}, json=["doc"])
+        pv.write(tmp_path / "b.vortex", {"doc": pa.array(["{"])}, json=["doc"])
     assert not (tmp_path / "b.vortex").exists()
 
 
@@ -122,6 +123,6 @@ def test_ingest_of_a_json_column_keeps_the_texts(dest, tmp_path):
     pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
     pq.write_table(pa.table({"id": range(7), "doc": SPELLINGS}), tmp_path / "a.parquet")
     pv.ingest(tmp_path / "a.parquet", tmp_path / dest, json_column="doc", column="doc", exact=True, format="vortex")
-    (file,) = pv.vortex.vortex_files(tmp_path / dest)
-    assert pv.vortex.read_json(file, exact=True).storage.to_pylist() == SPELLINGS
-    assert pv.vortex.read_table(file)["id"].to_pylist() == list(range(7))
+    (file,) = vortex_files(tmp_path / dest)
+    assert pv.open(file).read_json(exact=True).storage.to_pylist() == SPELLINGS
+    assert pv.open(file).to_arrow()["id"].to_pylist() == list(range(7))

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.files.vortex.paths import vortex_files
 
 pytest.importorskip("vortex")
 
@@ -53,22 +54,22 @@ def test_a_kill_at_any_step_leaves_the_old_file_or_the_new(tmp_path, mortal, is_
     for steps in range(100):
         path = tmp_path / f"{steps}" / "a.vortex"
         if is_there:
-            pv.vortex.write(path, old)
+            pv.write(path, old, format="vortex")
         mortal.left = steps
         try:
-            pv.vortex.write(path, new, mode="overwrite", **options)
+            pv.write(path, new, format="vortex", mode="overwrite", **options)
             is_done = True
         except Killed:
             is_done = False
         finally:
             mortal.left = None
-        seen = pv.vortex.vortex_files(path.parent) if path.parent.exists() else []
+        seen = vortex_files(path.parent) if path.parent.exists() else []
         assert seen in ([], [str(path)])
-        found = pv.vortex.read(path).to_pylist() if seen else None
+        found = pv.open(path).read().to_pylist() if seen else None
         assert found in ([{"a": 1}] if is_there else None, [{"a": 2}, None])
         outcomes.append(found)
-        pv.vortex.write(path, new, mode="overwrite", **options)
-        assert pv.vortex.read(path).to_pylist() == [{"a": 2}, None]
+        pv.write(path, new, format="vortex", mode="overwrite", **options)
+        assert pv.open(path).read().to_pylist() == [{"a": 2}, None]
         if is_done:
             break
     assert len(outcomes) > 4
@@ -82,7 +83,7 @@ import parquet_variant as pv
 from parquet_variant.files.vortex import writer
 
 writer.append_trailer = lambda *_: os._exit(9)
-pv.vortex.write(sys.argv[1], pv.parse_json(["1"]))
+pv.write(sys.argv[1], pv.parse_json(["1"]), format="vortex")
 """
 
 
@@ -91,5 +92,5 @@ def test_the_next_write_removes_what_a_killed_one_left(tmp_path):
     killed = subprocess.run([sys.executable, "-c", _DIES, str(path)], check=False)
     assert killed.returncode == 9
     assert [item.name for item in tmp_path.iterdir()] == [".a.vortex.parts"]
-    pv.vortex.write(path, pv.parse_json(["2"]))
+    pv.write(path, pv.parse_json(["2"]), format="vortex")
     assert [item.name for item in tmp_path.iterdir()] == ["a.vortex"]

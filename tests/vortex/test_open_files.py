@@ -28,13 +28,13 @@ def reads(monkeypatch):
 
 def settled(path, rows, day=1, **options):
     """A file that was written long ago."""
-    pv.vortex.write(path, pv.parse_json(rows), mode="overwrite", **options)
+    pv.write(path, pv.parse_json(rows), format="vortex", mode="overwrite", **options)
     os.utime(path, (day, day))
     return path
 
 
 def answers(path):
-    return pv.vortex.scan(path, ASKED).to_table()["a"].to_pylist()
+    return pv.open(path).scan(ASKED).to_arrow()["a"].to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_a_file_that_changes_during_a_scan_is_an_error(tmp_path):
     # So long that its beginning is not read with its end.
     long = [f'{{"a": {number}, "c": "{os.urandom(200).hex()}"}}' for number in range(4000)]
     path = settled(tmp_path / "a.vortex", long, schema="a bigint, c string", compact=False)
-    scan = pv.vortex.scan(path, ASKED)
+    scan = pv.open(path).scan(ASKED)
     settled(path, ROWS[:2000], 2, schema="a bigint")
     with pytest.raises(pv.VariantFileError, match="changed while it was read") as caught:
-        scan.to_table()
+        scan.to_arrow()
     assert caught.value.reason == "files-changed"
     assert len(answers(path)) == 2000
 
@@ -80,7 +80,7 @@ def test_no_descriptor_stays_open(tmp_path):
 
 def test_a_column_that_is_no_variant_is_not_taken_for_one(tmp_path):
     path = tmp_path / "a.vortex"
-    pv.vortex.write(path, {"v": pv.parse_json(ROWS), "id": pa.array(range(len(ROWS)))})
+    pv.write(path, {"v": pv.parse_json(ROWS), "id": pa.array(range(len(ROWS)))}, format="vortex")
     with pytest.raises(pv.VariantFileError, match="'id' is not a Variant column") as caught:
-        pv.vortex.scan(path, ASKED, column="id")
+        pv.open(path).scan(ASKED, column="id")
     assert caught.value.reason == "no-such-column"

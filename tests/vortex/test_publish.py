@@ -11,6 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import main
+from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.tables.publishing import vortex_source
 
 vortex = pytest.importorskip("vortex", reason="vortex-data is not installed")
@@ -31,7 +32,14 @@ def texts(start, stop):
 def write(path, start, stop, layout="auto", schema=None):
     variants = pv.parse_json([*texts(start, stop - 1), None])
     columns = {"id": pa.array(range(start, stop)), "s": [{"t": str(n)} for n in range(start, stop)], "v": variants}
-    pv.vortex.write(path, columns, layout=layout, schema=None if schema is None else {"v": schema}, mode="overwrite")
+    pv.write(
+        path,
+        columns,
+        format="vortex",
+        layout=layout,
+        schema=None if schema is None else {"v": schema},
+        mode="overwrite",
+    )
 
 
 @pytest.fixture
@@ -43,7 +51,7 @@ def files(tmp_path):
     structs = [{"t": str(n)} for n in range(40, 50)]
     table = pa.table({"id": pa.array(range(40, 50)), "s": structs, "v": documents})
     vortex.io.write(table, str(tmp_path / "v/json.vortex"))
-    pv.vortex.write(tmp_path / "v/empty.vortex", pv.vortex.read_table(tmp_path / "v/a.vortex")[:0])
+    pv.write(tmp_path / "v/empty.vortex", pv.open(tmp_path / "v/a.vortex").to_arrow()[:0])
     return tmp_path / "v"
 
 
@@ -53,7 +61,7 @@ def content(table):
 
 
 def stored(directory):
-    tables = [table for file in pv.vortex.vortex_files(directory) for table in pv.vortex.iter_tables(file)]
+    tables = [table for file in vortex_files(directory) for table in [pv.open(file).to_arrow()]]
     parts = []
     for table in tables:
         if not isinstance(table["v"].type, pa.StructType):
@@ -73,7 +81,7 @@ def test_vortex_files_are_published_each_once(files, target):
     assert not pv.publish(files, target).committed
     # Every Variant is shredded, so that statistics exclude files.
     for file in (table / "data").iterdir():
-        assert pv.parquet.read(file).is_shredded or file.name.startswith("empty")
+        assert pv.open(file).read().is_shredded or file.name.startswith("empty")
     report = package.scan(table, {"n": ("$.n", "bigint")}, "n > 1000").explain()
     excluded = report.files_by_partition + report.files_by_statistics
     assert report.files_total - excluded <= 2  # only `s` is typed in the layout "variant"; no rows have no bounds
@@ -100,7 +108,7 @@ def test_formats_share_the_converted_files(files, tmp_path, capsys):
     table = tmp_path / "v.published"
     assert len(list((table / "data").iterdir())) == 6
     assert (tmp_path / "v.ducklake").is_file()
-    assert content(pv.delta.read_table(table)) == content(pv.iceberg.read_table(table))
+    assert content(pv.open(table).to_arrow()) == content(pv.open(table).to_arrow())
     assert pv.diff(files, table).is_equal
     assert not list(files.rglob("*.parquet"))
 
@@ -108,16 +116,16 @@ def test_formats_share_the_converted_files(files, tmp_path, capsys):
 def test_one_file_a_glob_a_catalog_and_another_directory(files, tmp_path):
     one, several = files / "a.vortex", files / "*.vortex"
     assert pv.publish(one, "delta").table == str(files / "a.published")
-    assert len(pv.delta.read_table(files / "a.published")) == 10
+    assert len(pv.open(files / "a.published").to_arrow()) == 10
     assert pv.publish(one, "iceberg", to=tmp_path / "one").files_added == 1
-    assert len(pv.iceberg.read_table(tmp_path / "one")) == 10
+    assert len(pv.open(tmp_path / "one").to_arrow()) == 10
     assert pv.publish(several, "delta", to=tmp_path / "several").files_added == 5
-    assert len(pv.delta.read_table(tmp_path / "several")) == 40
+    assert len(pv.open(tmp_path / "several").to_arrow()) == 40
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": str(tmp_path / "warehouse")}
     pytest.importorskip("sqlalchemy", reason="sqlalchemy is not installed")
-    pv.iceberg.create_namespace("db", catalog=catalog)
+    pv.create_namespace("db", catalog=catalog)
     assert pv.publish(files, "iceberg", to="db.events", catalog=catalog).files_added == 6
-    assert content(pv.iceberg.read_table(pv.iceberg.snapshot("db.events", catalog=catalog))) == stored(files)
+    assert content(pv.open(pv.open("db.events", catalog=catalog).snapshot).to_arrow()) == stored(files)
     assert not pv.publish(files, "iceberg", to="db.events", catalog=catalog).committed
 
 
@@ -139,13 +147,13 @@ def test_a_killed_conversion_and_two_at_once(files, monkeypatch):
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda _: pv.publish(files, "delta"), range(2)))
     assert sum(result.files_added for result in results) == 6
-    assert content(pv.delta.read_table(table)) == stored(files)
+    assert content(pv.open(table).to_arrow()) == stored(files)
 
 
 def test_what_is_refused(files, tmp_path):
     pv.publish(files, "delta")
-    pv.parquet.write(tmp_path / "mixed/a.parquet", pv.parse_json(["1"]))
-    pv.vortex.write(tmp_path / "mixed/a.vortex", pv.parse_json(["1"]))
+    pv.write(tmp_path / "mixed/a.parquet", pv.parse_json(["1"]))
+    pv.write(tmp_path / "mixed/a.vortex", pv.parse_json(["1"]))
     for call, match in (
         (lambda: pv.publish(files, "vortex"), r"copy the rows with variant rewrite"),
         (lambda: pv.publish(tmp_path / "v.published", "delta"), "publish these files again"),

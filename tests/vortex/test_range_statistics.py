@@ -123,18 +123,18 @@ def test_the_variant_layout_skips_ranges_of_values_in_bytes(schema, tmp_path):
     rows = [f'{{"id": {n}, "t": "s{n}", "o": {{"f": {n}.5}}}}' for n in range(40_960)]
     rows[10_000], rows[20_000], rows[30_000] = '{"id": "text"}', "[1]", '{"id": 1e300, "t": 5}'
     path = tmp_path / "a.vortex"
-    pv.vortex.write(path, pv.parse_json(rows), schema=schema)
-    assert pv.vortex.inspect(path).columns[0].layouts == {"variant": 1}
-    assert pv.vortex.inspect(path).columns[0].ranges == 5
+    pv.write(path, pv.parse_json(rows), format="vortex", schema=schema)
+    assert pv.open(path).inspect().columns[0].layouts == {"variant": 1}
+    assert pv.open(path).inspect().columns[0].ranges == 5
     columns = {"id": "$.id:bigint", "t": "$.t:string", "f": "$.o.f:decimal(10,1)"}
     for where, cast, read in (
         ("id = 3", False, 1), ("id > 40000", False, 1), ("t = 's100'", False, 1), ("t = '5'", False, 0),
         ("f < 10", False, 1), ("f < 10", True, 1), ("id = 3", True, 3),
     ):  # fmt: skip
-        scan = pv.vortex.scan(path, columns, where, cast=cast)
+        scan = pv.open(path).scan(columns, where, cast=cast)
         assert (scan.explain().ranges, scan.explain().ranges_read) == (5, read), where
-        everything = pv.vortex.scan(path, columns, where, pushdown=False, cast=cast)
-        assert scan.to_table().equals(everything.to_table())
+        everything = pv.open(path).scan(columns, where, skipping=False, cast=cast)
+        assert scan.to_arrow().equals(everything.to_arrow())
     # The unexpected types are known.
-    scan = pv.vortex.scan(path, {"id": "$.id:string"}, "id = 'text'", cast=False)
-    assert (scan.explain().ranges_read, scan.to_table()["id"].to_pylist()) == (1, ["text"])
+    scan = pv.open(path).scan({"id": "$.id:string"}, "id = 'text'", cast=False)
+    assert (scan.explain().ranges_read, scan.to_arrow()["id"].to_pylist()) == (1, ["text"])

@@ -29,9 +29,9 @@ QUERIES = [
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rare")
     array = pv.parse_json(ROWS)
-    pv.parquet.write(folder / "a.parquet", array)
+    pv.write(folder / "a.parquet", array)
     for layout in ("variant", "struct"):
-        pv.vortex.write(folder / f"{layout}.vortex", array, layout=layout, schema="infer")
+        pv.write(folder / f"{layout}.vortex", array, layout=layout, schema="infer")
     return folder
 
 
@@ -41,9 +41,9 @@ def files(tmp_path_factory):
 def test_answers_are_those_of_parquet(files, columns, where, layout):
     if where is not None and "'" in where and not columns["a"].endswith("string"):
         where = "a > 95" if ">" in where else "a = 91 or a is null"
-    wanted = pv.parquet.scan(files / "a.parquet", columns, where).to_table()
+    wanted = pv.open(files / "a.parquet").scan(columns, where).to_arrow()
     for options in ({}, {"pushdown": False}):
-        found = pv.vortex.scan(files / f"{layout}.vortex", columns, where, **options).to_table()
+        found = pv.open(files / f"{layout}.vortex").scan(columns, where, **options).to_arrow()
         for name in columns:
             pair = [pv.to_json(item[name]) if columns[name] == "$.rare" else item[name] for item in (found, wanted)]
             assert pair[0].to_pylist() == pair[1].to_pylist()
@@ -51,9 +51,9 @@ def test_answers_are_those_of_parquet(files, columns, where, layout):
 
 @pytest.mark.parametrize("layout", ["variant", "struct"])
 def test_values_of_other_types_are_null_without_casts(files, layout):
-    scan = pv.vortex.scan(
-        files / f"{layout}.vortex", {"a": "$.id:string", "b": "$.id:tinyint", "c": "$.rare:string"}, cast=False
+    scan = pv.open(files / f"{layout}.vortex").scan(
+        {"a": "$.id:string", "b": "$.id:tinyint", "c": "$.rare:string"}, cast=False
     )
     array = pv.parse_json(ROWS)
     for name, path, kind in (("a", "$.id", "string"), ("b", "$.id", "tinyint"), ("c", "$.rare", "string")):
-        assert scan.to_table()[name].to_pylist() == pv.get_variant_element(array, path, kind).to_pylist()
+        assert scan.to_arrow()[name].to_pylist() == pv.get_variant_element(array, path, kind).to_pylist()

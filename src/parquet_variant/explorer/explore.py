@@ -100,7 +100,7 @@ def explore(
     version
         The version of a Delta table, or the id of a snapshot of an Iceberg table (default: the newest).
     catalog
-        The catalog of an Iceberg table; see `pv.iceberg.snapshot`.
+        The catalog of an Iceberg table; see `pv.open`.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def explore(
     --------
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', '{"a": "x"}']), schema="a bigint")
+    ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', '{"a": "x"}']), schema="a bigint")
     ...     page = pv.explore(folder)
     ...     page.save(f"{folder}/a.html").stat().st_size > 10_000
     True

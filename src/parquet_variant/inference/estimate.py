@@ -1,6 +1,6 @@
 """Predictions of what a schema does to data, and their comparison with a file.
 
-Owns predictions by path, and the comparison. `costs` counts values, `parquet.inspect` reports files.
+Owns predictions by path, and the comparison. `costs` counts values, `Table.inspect` reports files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Prediction:
 
 
 class Actual(Protocol):
-    """The contents of a file at a path, such as a `PathReport` of `parquet.inspect`."""
+    """The contents of a file at a path, such as a `PathReport` of `Table.inspect`."""
 
     path: str  # The normalized path.
     # Values in the typed column, and in the path's ``value`` column; None if unknown.
@@ -105,8 +105,8 @@ def compare(predictions: Iterable[Prediction], actuals: Iterable[Actual]) -> tup
     >>> rows = pv.parse_json(['{"a": 1}', '{"a": "x"}'])
     >>> schema = ShreddingSchema.from_ddl("a bigint")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", rows, schema=schema)
-    ...     report = pv.parquet.inspect(folder)
+    ...     _ = pv.write(f"{folder}/a.parquet", rows, schema=schema)
+    ...     report = pv.open(folder).inspect()
     >>> compare(predict(Profile.of_array(rows), schema), report.columns[0].paths)
     (Comparison(path=VariantPath("$['a']"), predicted=0.5, actual=0.5),)
     """

@@ -31,6 +31,7 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import InputFormat, OutputFormat
 from parquet_variant.support.keywords import with_keywords
+from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.table.base import TextKeywords
 
 
@@ -42,6 +43,7 @@ def ingest(
     format: OutputFormat = "parquet",
     threads: int | None = None,
     progress: Progress | None = None,
+    engine: Any = None,
     **options: Unpack[IngestOptions],
 ) -> IngestResult:
     """Read JSON files and write them as shredded Parquet files, a Delta or Iceberg table, or Vortex files.
@@ -64,6 +66,10 @@ def ingest(
         Number of worker threads (default: one per CPU).
     progress
         Callback that is called with the name of the step, the tasks that are done and the number of tasks.
+    engine
+        A Spark session whose workers have parquet-variant installed and can access the sources and `dest`: the tasks
+        run there. With `json_column`, `sources` may be a DataFrame, which is computed once. By default the tasks run in
+        threads of this process.
     schema
         The shredding schema, as an object or DDL. By default it is inferred from the input.
     policy
@@ -139,13 +145,13 @@ def ingest(
         Write `dest` as one Parquet file instead of a directory. Quarantined lines are written to
         ``dest + ".bad_records.ndjson"``.
     catalog
-        The catalog of an Iceberg table named ``namespace.table``; see `pv.iceberg.snapshot`.
+        The catalog of an Iceberg table named ``namespace.table``; see `pv.open`.
     compression, compression_level, effort, row_group_bytes, annotation, sort_by, bloom_filters
         Options of Parquet files and of the files of a Delta or Iceberg table; see `VariantWriter`.
     file_bytes
         Approximate size of the files of a Delta or Iceberg table.
     layout, compact, exact
-        Options of Vortex files; see `pv.vortex.write`. `exact` requires `json_column`.
+        Options of Vortex files; see `pv.write`. `exact` requires `json_column`.
 
     Returns
     -------
@@ -171,15 +177,20 @@ def ingest(
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     result = pv.ingest("examples/usgs_earthquakes.ndjson", f"{folder}/quakes", compression="snappy")
-    ...     result.rows, len(pv.parquet.read(f"{folder}/quakes"))
+    ...     result.rows, len(pv.open(f"{folder}/quakes").read())
     (1707, 1707)
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = pv.ingest("examples/usgs_earthquakes.ndjson", folder, format="delta")
     ...     _ = pv.ingest("examples/usgs_earthquakes.ndjson", folder, format="delta", mode="append")
-    ...     len(pv.delta.read(folder))
+    ...     len(pv.open(folder).read())
     3414
     """
+    if engine is not None:
+        done: IngestResult = registered_method("SparkSession.ingest")(
+            engine, sources, dest, format=format, progress=progress, **options
+        )
+        return done
     request = IngestRequest.of(sources, dest, format=format, **options)
     return IngestJob(request).run(ThreadEngine(threads, progress))
 

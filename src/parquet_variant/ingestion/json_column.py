@@ -54,7 +54,7 @@ def find_tables(sources: Iterable[str | os.PathLike[str]], exclude: Sequence[str
         if has_iceberg_metadata(source):
             raise VariantFileError(
                 f"{source} is an Iceberg table, which cannot be the source of a JSON column: read it with "
-                "pv.iceberg.read_table, and pass the rows",
+                "pv.open(…).to_arrow(), and pass the rows",
                 file=source,
                 reason="iceberg-table",
             )
@@ -68,7 +68,7 @@ def plan_table_splits(tables: Iterable[InputFile], split_bytes: int) -> list[Spl
     splits: list[Split] = []
     for table in tables:
         if has_delta_log(table.name):
-            from parquet_variant.tables.delta import snapshot
+            from parquet_variant.tables.delta.log.snapshot import snapshot
 
             current = snapshot(table.name)
             sizes = current.files.column("size").to_pylist()
@@ -192,7 +192,7 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
     if part is not None and part.rows is not None:
         yield part.rows
     elif part is not None:
-        from parquet_variant.tables.delta import snapshot
+        from parquet_variant.tables.delta.log.snapshot import snapshot
         from parquet_variant.tables.delta.reading.read import iter_files
 
         current = snapshot(split.file.name, version=part.version)

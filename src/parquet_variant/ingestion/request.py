@@ -60,7 +60,7 @@ Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]] 
 
 
 class IngestOptions(TextKeywords, total=False):
-    """The keywords of `pv.ingest` and `pv.spark.ingest`, as documented in `pv.ingest`."""
+    """The keywords of `pv.ingest` and `pv.ingest`, as documented in `pv.ingest`."""
 
     schema: ShreddingSchema | str | None
     policy: Policy | str | None
@@ -378,7 +378,7 @@ def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa
         if json_column is None:
             raise bad_option(
                 "rows in memory require json_column=, the name of the column that contains JSON; to write Variants, "
-                "use pv.parquet.write, pv.delta.write or pv.vortex.write"
+                "use pv.write"
             )
         return (), table_of(sources)
     return tuple(path_texts(sources)), None

@@ -91,7 +91,7 @@ ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")
 
 
 def has_iceberg_metadata(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is an Iceberg table: a directory with ``version-hint.text``, or a metadata file.
+    """Return whether a path is an Iceberg table: a directory with metadata files, or a metadata file.
 
     >>> has_iceberg_metadata("examples")
     False
@@ -99,8 +99,12 @@ def has_iceberg_metadata(path: str | os.PathLike[str]) -> bool:
     if str(path).endswith(ICEBERG_METADATA):
         return True
     filesystem, root = filesystem_of(path)
-    hint = filesystem.get_file_info(f"{root.rstrip('/')}/metadata/version-hint.text")
-    return bool(hint.type == fs.FileType.File)
+    directory = f"{root.rstrip('/')}/metadata"
+    if filesystem.get_file_info(f"{directory}/version-hint.text").type == fs.FileType.File:
+        return True
+    # A writer that was killed may have left the hint out.
+    files = filesystem.get_file_info(fs.FileSelector(directory, allow_not_found=True))
+    return any(file.path.endswith(ICEBERG_METADATA) for file in files)
 
 
 def has_delta_log(path: str | os.PathLike[str]) -> bool:

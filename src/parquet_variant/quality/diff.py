@@ -151,7 +151,7 @@ def diff(
         Values of partition columns: only files of this partition are compared, such as
         ``({"day": "2026-01-30"}, {"day": "2026-01-31"})``.
     catalog
-        The catalog of Iceberg tables named ``namespace.table``; see `pv.iceberg.snapshot`.
+        The catalog of Iceberg tables named ``namespace.table``; see `pv.open`.
     factor
         Factor by which a range, the number of distinct values, or the mean length of strings or arrays must differ. Of
         n values, a factor of ``factor * (1 + 10 / n)`` is needed.

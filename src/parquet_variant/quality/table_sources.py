@@ -63,7 +63,7 @@ class TableRows:
 
 
 def delta_rows(table: Any, column: str | None, version: int | None, timestamp: Any) -> TableRows:
-    """Return the rows of a Delta table. Raises `DeltaError` and `TableError` as `pv.delta.snapshot` does."""
+    """Return the rows of a Delta table. Raises `DeltaError` and `TableError` as `pv.open` does."""
     from parquet_variant.tables.delta.file_locations import partition_column, relative_path
     from parquet_variant.tables.delta.log.file_actions import iter_adds
     from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
@@ -110,7 +110,7 @@ def _name_of(table: Any, location: str) -> str:
 
 
 def iceberg_rows(table: Any, column: str | None, version: int | None, timestamp: Any, catalog: Any) -> TableRows:
-    """Return the rows of an Iceberg table. Raises `IcebergError` as `pv.iceberg.snapshot` does."""
+    """Return the rows of an Iceberg table. Raises `IcebergError` as `pv.open` does."""
     from parquet_variant.tables.iceberg.metadata.schema import shared_schema
     from parquet_variant.tables.iceberg.reading.planning import plan_files
     from parquet_variant.tables.iceberg.reading.snapshot import snapshot

@@ -35,7 +35,7 @@ class Question:
 
     @classmethod
     def of(cls, columns: Mapping[str, object] | Sequence[str], where: object) -> Question:
-        """Read columns and filter as a user writes them; see `pv.parquet.scan`.
+        """Read columns and filter as a user writes them; see `Table.scan`.
 
         Raises `VariantFileError` if no column is selected; `PathError` or `PredicateError` if a path or the filter
         cannot be read.

@@ -12,16 +12,10 @@ from parquet_variant.support.lazy_names import lazy_names
 _NAMES = {
     "spark.datasource.source": "VariantDataSource",
     "spark.functions": "register_functions",
-    "spark.java": "find_java",
     "spark.operations.catalog": "refresh_view register_table",
-    "spark.operations.change": "delete merge optimize rewrite update",
-    "spark.operations.contracts": "StreamContract check",
-    "spark.operations.ingest": "ingest",
-    "spark.operations.read": "read",
-    "spark.operations.sql": "sql",
-    "spark.operations.write": "infer_schema profile write",
+    "spark.operations.contracts": "StreamContract",
+    "spark.operations.write": "infer_schema",
     "spark.session": "local_session",
-    "spark.struct_view": "plan_read",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names

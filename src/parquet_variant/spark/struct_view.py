@@ -72,7 +72,7 @@ def plan_read(source: Any, columns: Mapping[str, Any], *, column: str | None = N
     source
         A file, directory or glob.
     columns
-        Output columns: name to path and type, as for `pv.spark.read`.
+        Output columns: name to path and type, as for `Scan.to_spark`.
     column
         The Variant column of files that have several.
 

@@ -1,7 +1,7 @@
 """Results of queries as files: CSV, Parquet, NDJSON and Arrow, written atomically; and ``COPY (…) TO``.
 
 Owns the formats, and recognising the statement. Leaves the query to `sql`, and Parquet files with Variants to
-`parquet.write`.
+`pv.write`.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def _write_parquet(staged: Path, parts: Iterator[pa.Table]) -> None:
     first = next(parts)
     if any(map(holds_variants, first.schema)):
-        from parquet_variant.files.parquet import VariantWriter
+        from parquet_variant.files.parquet.writing.writer import VariantWriter
 
         with VariantWriter(staged) as variants:
             for part in chain([first], parts):

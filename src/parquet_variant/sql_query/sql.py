@@ -37,6 +37,7 @@ from parquet_variant.sql_query.rewriting.scopes import TableUse, check_distinct,
 from parquet_variant.sql_query.streams import Stream, class_warnings, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 from parquet_variant.support.choices import Errors, SqlEngine
+from parquet_variant.support.lazy_names import registered_method
 
 _BATCH_ROWS = 1 << 17
 # Arrow types that DuckDB cannot read.
@@ -49,8 +50,15 @@ _STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the storage
 
 
 def sql(
-    query: str, /, *, errors: Errors = "null", zone: str = "UTC", threads: int | None = None, **tables: Any
-) -> SqlResult:
+    query: str,
+    /,
+    *,
+    errors: Errors = "null",
+    zone: str = "UTC",
+    threads: int | None = None,
+    engine: Any = None,
+    **tables: Any,
+) -> Any:
     """Run a query, and read only the columns, row groups and files that it needs.
 
     Parameters
@@ -66,6 +74,9 @@ def sql(
         The session time zone of casts.
     threads
         Number of worker threads (default: the CPUs that this process may use).
+    engine
+        A Spark session, which runs the query in Spark SQL: ``FROM`` also names tables of the session, paths are quoted
+        with backticks (``FROM `events/` ``), and the tables are paths or open tables. By default DuckDB runs it.
     **tables
         The tables that FROM names: paths, globs, Delta tables, ``.vortex`` files, scans, Arrow tables, polars data
         frames, `VariantArray` (the column ``v``).
@@ -74,7 +85,7 @@ def sql(
     -------
     SqlResult
         The result, with ``.to_arrow()``, ``.to_polars()`` and ``.to_pandas()``. The column of a path is named by its
-        last key, and Variants are JSON.
+        last key, and Variants are JSON. With a Spark session a DataFrame, in which a Variant is a VARIANT.
 
     Raises
     ------
@@ -91,6 +102,8 @@ def sql(
     >>> pv.sql("SELECT v:kind::string, max(v:n::int) AS n FROM t GROUP BY kind ORDER BY n", t=events).to_pylist()
     [{'kind': 'a', 'n': 2}, {'kind': 'b', 'n': 5}]
     """
+    if engine is not None:
+        return registered_method("SparkSession.sql")(engine, query, **tables)
     if (copy := copy_statement(query)) is not None:
         planned = plan_sql(copy.query, tables, errors=errors, zone=zone, threads=threads)
         rows = write_result(copy.file, planned.batches(as_text=False), copy.format)

@@ -33,39 +33,9 @@ def sql_view(
     engine: SqlEngine = "duckdb",
     column: str | None = None,
 ) -> str:
-    r"""Return a ``CREATE VIEW`` statement with typed columns over Parquet files or a Delta table.
+    """Return a ``CREATE VIEW`` statement with typed columns over Parquet files or a Delta table.
 
-    Parameters
-    ----------
-    path
-        The files or the table, as the engine finds them.
-    columns
-        The columns of the view, as for `parquet.scan`. By default the ordinary columns and the shredded paths of the
-        Variant, named by their last key, or by all of their keys if several paths end with the same key. Paths with
-        values that differ from one of these only in letter case are named in comments before the statement.
-    name
-        The name of the view.
-    engine
-        ``"duckdb"`` (2.0 and newer) or ``"spark"`` (4.1 and newer).
-    column
-        The Variant column, if there are several.
-
-    Raises
-    ------
-    VariantError
-        If the path has no Variant column, the engine cannot read the files, or a path or type is not supported.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     values = pv.parse_json(['{"a": {"b": 1}, "c": "x"}'])
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", {"v": values}, schema="infer")
-    ...     print(sql_view(f"{folder}/a.parquet", engine="spark").replace(folder, "/data"))
-    CREATE OR REPLACE TEMPORARY VIEW events AS SELECT
-      try_variant_get(v, '$[\'a\'][\'b\']', 'bigint') AS b,
-      try_variant_get(v, '$[\'c\']', 'string') AS c
-    FROM parquet.`/data/a.parquet`
+    See `Table.sql_view`.
     """
     check_choice("engine", engine, get_args(SqlEngine))
     path = path_text(path)

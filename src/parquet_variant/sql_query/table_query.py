@@ -41,7 +41,7 @@ class TableQuery(PlannedQuery):
         errors: Literal["null", "raise"] = "null",
         threads: int | None = None,
     ) -> TableQuery:
-        """Plan a query; parameters and errors are those of `parquet.scan`."""
+        """Plan a query; parameters and errors are those of `Table.scan`."""
         options = ScanOptions(errors, threads=threads)
         question = Question.of(columns, where)
         asked = question.bound([_with_type(table, column) for column in question.columns], options.zone)

@@ -279,7 +279,7 @@ class BoundTable:
         return VARIANT_STORAGE if name in self.columns.variants else only_variants(self.columns.ordinary.get(name))
 
     def with_columns(self, columns: Mapping[str, Any], variant: str | None = None) -> BoundTable:
-        """Return the table with additional columns, given as for `parquet.scan`.
+        """Return the table with additional columns, given as for `Table.scan`.
 
         `columns`: by name: ``("$.path", "type")``, ``"$.path:type"``, or the name of a column.
         `variant`: the Variant column of the paths, if there are several.
@@ -365,11 +365,11 @@ def _opened_table(table: Table, name: str) -> BoundTable:
 def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> BoundTable:
     single = source if isinstance(source, (str, os.PathLike)) else None
     if single is not None and is_delta(single):
-        from parquet_variant.tables.delta import snapshot
+        from parquet_variant.tables.delta.log.snapshot import snapshot
 
         return _delta_table(snapshot(single, version=version, timestamp=timestamp), name)
     if single is not None and is_iceberg(single):
-        from parquet_variant.tables.iceberg import snapshot as iceberg_snapshot
+        from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
 
         return _iceberg_table(iceberg_snapshot(single, snapshot_id=version, timestamp=timestamp), name)
     refuse_versions(source, version, timestamp)
@@ -433,8 +433,8 @@ def _scan_parquet(
 
 
 def _delta_table(current: Snapshot, name: str) -> BoundTable:
-    from parquet_variant.tables.delta import scan
     from parquet_variant.tables.delta.reading.read import parquet_files
+    from parquet_variant.tables.delta.reading.scan import scan
     from parquet_variant.tables.expressions import columns_of_table
 
     columns, order = columns_of_table(current.schema), tuple(column.name for column in current.schema.fields)
@@ -444,9 +444,9 @@ def _delta_table(current: Snapshot, name: str) -> BoundTable:
 
 def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
     from parquet_variant.tables.expressions import columns_of_table
-    from parquet_variant.tables.iceberg import scan
     from parquet_variant.tables.iceberg.metadata.schema import shared_schema
     from parquet_variant.tables.iceberg.reading.planning import parquet_files
+    from parquet_variant.tables.iceberg.reading.scan import scan
 
     schema = shared_schema(current.schema)
     columns, order = columns_of_table(schema), tuple(f.name for f in schema.fields)
@@ -455,9 +455,9 @@ def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
 
 
 def _vortex_table(path: str, name: str) -> BoundTable:
-    from parquet_variant.files.vortex import scan_files
     from parquet_variant.files.vortex.library import open_file
     from parquet_variant.files.vortex.paths import vortex_files
+    from parquet_variant.files.vortex.scanner import scan_files
 
     file = open_file(vortex_files(path)[0])
     variants = [*file.layouts, *file.json_columns]

@@ -32,7 +32,7 @@ _INSTALL = {
     "sqlalchemy": "'pyiceberg[sql-sqlite]'",
 }
 # Modules that are public packages themselves.
-PACKAGES = frozenset({"tables.delta", "tables.iceberg", "files.parquet", "files.vortex", "spark", "testing"})
+PACKAGES = frozenset({"files.vortex", "spark", "testing"})
 # Method -> the function that implements it, as ``module:function``; the root package registers them.
 _METHODS: dict[str, str] = {}
 

@@ -179,7 +179,8 @@ def create(
     path
         The directory or URI of the table, or ``namespace.table`` of an Iceberg catalog.
     schema
-        Columns: an Arrow schema whose Variant fields carry the extension name ``arrow.parquet.variant``; for Delta also
+        Columns: DDL (``"id BIGINT NOT NULL, v VARIANT"``, for Delta), an Arrow schema whose Variant fields
+        carry the extension name ``arrow.parquet.variant``; for Delta also
         a Delta schema or schema string. Identity, generation, default and invariant metadata of its columns enables the
         features that it needs.
     format

@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from parquet_variant.arrays.chunked_array import ChunkedVariantArray
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError, bad_option, check_choice
+from parquet_variant.errors import TableError, VariantFileError, bad_option, check_choice, check_names, without_secrets
 from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.interop.tables import is_rows
 from parquet_variant.io.filesystems import ICEBERG_METADATA, filesystem_of, has_delta_log, has_iceberg_metadata
@@ -108,6 +108,7 @@ def open(
         return source
     if format is not None:
         check_choice("format", format, get_args(TableFormat))
+    check_names("option", text, TextKeywords.__annotations__)
     if version is not None and at is not None:
         raise bad_option("version= and at= each name a version: give one of them")
     options = OpenOptions(
@@ -158,7 +159,7 @@ def recognised_format(source: Any, options: OpenOptions) -> TableFormat:
         return "memory"
     raise VariantFileError(
         f"cannot open a {type(source).__name__}: give a path, the snapshot of a table, a VariantArray or Arrow data",
-        reason="not-a-table",
+        reason="bad-path",
     )
 
 
@@ -178,7 +179,11 @@ def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> Table
     if table is not None:
         return table
     if options.storage_options:
-        return "parquet"
+        raise TableError(
+            f"{without_secrets(os.fspath(path))} is not a Delta or Iceberg table: check the path, or leave out "
+            "storage_options=, which files do not have",
+            reason="not-a-table",
+        )
     if is_vortex(path):
         return "vortex"
     if registered_method("Table.is_csv")(path) and not options.text:

@@ -34,7 +34,7 @@ def columns(numbers: Any) -> dict[str, Any]:
 
 
 def state(table: Path) -> dict[int, tuple[str, Any]]:
-    rows = pv.delta.read_table(table)
+    rows = pv.open(table).to_arrow()
     variants = pv.VariantArray.from_arrow(rows, column="v").to_pylist()
     found = dict(zip(rows["k"].to_pylist(), zip(rows["p"].to_pylist(), variants, strict=True), strict=True))
     assert len(found) == len(rows)
@@ -44,32 +44,34 @@ def state(table: Path) -> dict[int, tuple[str, Any]]:
 @pytest.fixture(params=VECTORS, ids=["rewritten", "vectors"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     for start in range(0, 50, 10):
-        pv.delta.write(tmp_path / "t", columns(range(start, start + 10)), mode="append", properties=request.param)
+        pv.write(
+            tmp_path / "t", columns(range(start, start + 10)), format="delta", mode="append", properties=request.param
+        )
     return tmp_path / "t"
 
 
 def has_vectors(table: Path) -> bool:
-    files = pv.delta.snapshot(table).files
+    files = pv.open(table).snapshot.files
     return bool(files["deletionVector"].null_count < len(files))
 
 
 def test_new_values_are_a_mapping(table: Path) -> None:
     with pytest.raises(VariantError, match=r"is a \w+: give"):
-        pv.delta.update(table, "v:a = 1")  # type: ignore[arg-type]
+        pv.open(table).update("v:a = 1")  # type: ignore[arg-type]
 
 
 def test_delete(table: Path) -> None:
-    marks = pv.delta.snapshot(table).metadata.configuration.get("delta.enableDeletionVectors") == "true"
-    result = pv.delta.delete(table, "v:id::int >= 18 AND v:id::int < 23 AND p = 'p0'")
+    marks = pv.open(table).snapshot.metadata.configuration.get("delta.enableDeletionVectors") == "true"
+    result = pv.open(table).delete("v:id::int >= 18 AND v:id::int < 23 AND p = 'p0'")
     assert (result.rows_deleted, result.files_total, result.files_opened, result.files_removed) == (3, 5, 2, 2)
     assert has_vectors(table) == marks
     assert set(state(table)) == set(range(50)) - {18, 20, 22}
-    result = pv.delta.delete(table, "k IN (18, 19, 21)")
+    result = pv.open(table).delete("k IN (18, 19, 21)")
     assert result.rows_deleted == 2
-    assert pv.delta.delete(table, "v:s.t::string = 'nothing'").files_removed == 0
-    assert pv.delta.delete(table, "v:nowhere::int = 5 OR v:id::int = 49").rows_deleted == 1
+    assert pv.open(table).delete("v:s.t::string = 'nothing'").files_removed == 0
+    assert pv.open(table).delete("v:nowhere::int = 5 OR v:id::int = 49").rows_deleted == 1
     assert set(state(table)) == set(range(49)) - set(range(18, 23))
-    assert pv.delta.extract(table, {"n": "$.id:int"}, "n between 15 and 25")["n"].to_pylist() == [
+    assert pv.open(table).scan({"n": "$.id:int"}, "n between 15 and 25").to_arrow()["n"].to_pylist() == [
         15,
         16,
         17,
@@ -77,27 +79,25 @@ def test_delete(table: Path) -> None:
         24,
         25,
     ]
-    assert pv.delta.delete(table).rows_deleted == 44
-    assert pv.delta.snapshot(table).num_files == 0
-    assert len(pv.delta.read_table(table, version=4)) == 50
+    assert pv.open(table).delete().rows_deleted == 44
+    assert pv.open(table).snapshot.num_files == 0
+    assert len(pv.open(table, version=4).to_arrow()) == 50
 
 
 def test_update(table: Path) -> None:
-    result = pv.delta.update(
-        table,
-        {"v:s.t": "concat('new', k)", "v:big": "v:id::bigint * 100", "p": "'q'"},
-        "v:s.t::string = 't1' and k < 10",
+    result = pv.open(table).update(
+        {"v:s.t": "concat('new', k)", "v:big": "v:id::bigint * 100", "p": "'q'"}, "v:s.t::string = 't1' and k < 10"
     )
     assert (result.rows_updated, result.files_opened) == (3, 1)
     found = state(table)
     assert found[4] == ("q", {"id": 4, "s": {"t": "new4"}, "odd": "x", "big": 400})
     assert found[5] == ("p1", {"id": 5, "s": {"t": "t2"}, "odd": [5]})
     assert set(found) == set(range(50))
-    pv.delta.update(table, {"v:n": "CAST(NULL AS int)"}, "k = 7")
+    pv.open(table).update({"v:n": "CAST(NULL AS int)"}, "k = 7")
     assert state(table)[7][1]["n"] is None
-    pv.delta.update(table, new_values={"v": {"whole": True}, "k": 1000}, where="k = 7")
+    pv.open(table).update(new_values={"v": {"whole": True}, "k": 1000}, where="k = 7")
     assert state(table)[1000] == ("q", {"whole": True})
-    pv.delta.update(table, {"v": "v:s"}, "k = 8")
+    pv.open(table).update({"v": "v:s"}, "k = 8")
     assert state(table)[8][1] == {"t": "t2"}
 
 
@@ -112,9 +112,9 @@ def test_update(table: Path) -> None:
 )  # fmt: skip
 def test_what_cannot_be_set_is_refused_and_changes_nothing(table: Path, updates: Any, reason: str) -> None:
     with pytest.raises(VariantError) as caught:
-        pv.delta.update(table, updates, "k = 1")
+        pv.open(table).update(updates, "k = 1")
     assert caught.value.reason == reason
-    assert pv.delta.snapshot(table).version == 4
+    assert pv.open(table).snapshot.version == 4
 
 
 _COLUMNS = pa.schema(
@@ -138,10 +138,10 @@ _COLUMNS = pa.schema(
     ],
 )
 def test_columns_take_values_that_fit(tmp_path: Path, updates: dict[str, str], found: dict[str, Any]) -> None:
-    pv.delta.create(tmp_path / "t", _COLUMNS)
-    pv.delta.append(tmp_path / "t", {"k": [1, 2], "r": [{"a": 5}, None]})
-    pv.delta.update(tmp_path / "t", updates, zone="Europe/Berlin")
-    table = pv.delta.read_table(tmp_path / "t").sort_by("k")
+    pv.create(tmp_path / "t", _COLUMNS)
+    pv.open(tmp_path / "t").append({"k": [1, 2], "r": [{"a": 5}, None]})
+    pv.open(tmp_path / "t").update(updates, zone="Europe/Berlin")
+    table = pv.open(tmp_path / "t").to_arrow().sort_by("k")
     assert {name: table[name].to_pylist() for name in found} == found
 
 
@@ -157,17 +157,18 @@ def test_columns_take_values_that_fit(tmp_path: Path, updates: dict[str, str], f
     ],
 )
 def test_what_would_be_lost_of_a_new_value_is_refused(tmp_path: Path, new: dict[str, Any], reason: str) -> None:
-    pv.delta.create(tmp_path / "t", _COLUMNS)
-    pv.delta.append(tmp_path / "t", {"k": [1]})
+    pv.create(tmp_path / "t", _COLUMNS)
+    pv.open(tmp_path / "t").append({"k": [1]})
     with pytest.raises(VariantError) as caught:
-        pv.delta.update(tmp_path / "t", **new)
+        pv.open(tmp_path / "t").update(**new)
     assert caught.value.reason == reason
 
 
 def test_merge_with_every_branch(table: Path) -> None:
     source = {"id": [5, 6, 45, 77, 78], "w": pv.parse_json(['{"x": 1}', "2", '{"x": 3}', "4", "5"])}
     result = (
-        pv.delta.merge(table, source, "t.v:id::int = s.id", target_alias="t", source_alias="s")
+        pv.open(table)
+        .merge(source, "t.v:id::int = s.id", target_alias="t", source_alias="s")
         .when_matched_delete("s.id = 6")
         .when_matched_update({"v:x": "s.w:x", "p": "'m'"}, "t.k < 20")
         .when_not_matched_insert({"k": "s.id", "v": "s.w"}, "s.id > 77")
@@ -185,17 +186,17 @@ def test_merge_with_every_branch(table: Path) -> None:
 
 
 def test_a_merge_opens_only_the_files_that_hold_its_keys(table: Path) -> None:
-    merged = pv.delta.merge(table, columns([3, 4, 33, 200]), "target.k = source.k")
+    merged = pv.open(table).merge(columns([3, 4, 33, 200]), "target.k = source.k")
     result = merged.when_matched_update_all().when_not_matched_insert_all().execute()
     assert (result.files_opened, result.rows_updated, result.rows_inserted) == (2, 3, 1)
-    merged = pv.delta.merge(table, columns([14, 41]), "target.v:id::bigint = source.v:id::bigint")
+    merged = pv.open(table).merge(columns([14, 41]), "target.v:id::bigint = source.v:id::bigint")
     result = merged.when_matched_delete().execute()
     assert (result.files_opened, result.rows_deleted) == (2, 2)
 
 
 def test_a_merge_of_all_columns_leaves_out_those_of_except_cols(table: Path) -> None:
     before = state(table)
-    merge = pv.delta.merge(table, {"k": [5, 300], "p": ["x", "y"], "more": [1, 2]}, "target.k = source.k")
+    merge = pv.open(table).merge({"k": [5, 300], "p": ["x", "y"], "more": [1, 2]}, "target.k = source.k")
     merge.when_matched_update_all(except_cols="more").when_not_matched_insert_all(except_cols=["P", "more"]).execute()
     assert state(table) == before | {5: ("x", before[5][1]), 300: (None, None)}
     for names in ("mor", ["more", "q"]):
@@ -206,9 +207,9 @@ def test_a_merge_of_all_columns_leaves_out_those_of_except_cols(table: Path) -> 
 def test_a_row_that_two_would_change_is_refused(table: Path) -> None:
     twice = {"k": [5, 5]}
     with pytest.raises(TableError) as caught:
-        pv.delta.merge(table, twice, "target.k = source.k").when_matched_update({"p": "'x'"}).execute()
+        pv.open(table).merge(twice, "target.k = source.k").when_matched_update({"p": "'x'"}).execute()
     assert caught.value.reason == "ambiguous-merge"
-    assert pv.delta.merge(table, twice, "target.k = source.k").when_matched_delete().execute().rows_deleted == 1
+    assert pv.open(table).merge(twice, "target.k = source.k").when_matched_delete().execute().rows_deleted == 1
 
 
 @pytest.mark.parametrize("properties", VECTORS, ids=["rewritten", "vectors"])
@@ -217,7 +218,7 @@ def test_random_histories_are_those_of_a_plain_model(tmp_path: Path, properties:
     print("seed", seed)
     chance = random.Random(seed)
     table, model = tmp_path / "t", {}
-    pv.delta.write(table, columns(range(20)), properties=properties, partition_by=["p"])
+    pv.write(table, columns(range(20)), format="delta", properties=properties, partition_by=["p"])
     model = state(table)
     for _ in range(12):
         low = chance.randrange(60)
@@ -226,27 +227,27 @@ def test_random_histories_are_those_of_a_plain_model(tmp_path: Path, properties:
         kind = chance.choice(["append", "delete", "update", "merge", "optimize"])
         if kind == "append":
             fresh = [k for k in range(low, high) if k not in model]
-            pv.delta.append(table, columns(fresh))
+            pv.open(table).append(columns(fresh))
             model |= {k: (f"p{k % 2}", {"id": k, "s": {"t": f"t{k % 3}"}, "odd": [k] if k % 2 else "x"}) for k in fresh}
         elif kind == "delete":
-            pv.delta.delete(table, f"k >= {low} AND k <= {high} AND (p = 'p1' OR v:touched::int = 1)")
+            pv.open(table).delete(f"k >= {low} AND k <= {high} AND (p = 'p1' OR v:touched::int = 1)")
             model = {
                 k: row for k, row in model.items()
                 if not (k in inside and (row[0] == "p1" or (isinstance(row[1], dict) and row[1].get("touched") == 1)))
             }  # fmt: skip
         elif kind == "update":
-            pv.delta.update(
-                table, {"v:touched": "1", "p": "CASE WHEN p = 'p0' THEN 'p1' ELSE p END"}, f"k BETWEEN {low} AND {high}"
+            pv.open(table).update(
+                {"v:touched": "1", "p": "CASE WHEN p = 'p0' THEN 'p1' ELSE p END"}, f"k BETWEEN {low} AND {high}"
             )
             model |= {k: ("p1", {**model[k][1], "touched": 1}) for k in inside}
         elif kind == "merge":
-            merged = pv.delta.merge(table, columns(range(low, high + 1)), "target.k = source.k")
+            merged = pv.open(table).merge(columns(range(low, high + 1)), "target.k = source.k")
             merged.when_matched_update({"v": "source.v"}).when_not_matched_insert_all().execute()
             for k in range(low, high + 1):
                 new = {"id": k, "s": {"t": f"t{k % 3}"}, "odd": [k] if k % 2 else "x"}
                 model[k] = (model[k][0] if k in model else f"p{k % 2}", new)
         else:
-            pv.delta.optimize(table)
+            pv.open(table).optimize()
         assert state(table) == model, (seed, kind, low, high)
 
 
@@ -263,7 +264,7 @@ def test_others_that_come_first(table: Path, monkeypatch: pytest.MonkeyPatch) ->
     """What matches and was added meanwhile is deleted too; what does not match is let be."""
 
     commit = changeable.commit
-    meanwhile = [lambda: pv.delta.append(table, columns([500])), lambda: pv.delta.append(table, columns([12_345]))]
+    meanwhile = [lambda: pv.open(table).append(columns([500])), lambda: pv.open(table).append(columns([12_345]))]
 
     def raced(*args: Any, **options: Any) -> Any:
         if meanwhile:
@@ -271,34 +272,34 @@ def test_others_that_come_first(table: Path, monkeypatch: pytest.MonkeyPatch) ->
         return commit(*args, **options)
 
     monkeypatch.setattr(changeable, "commit", raced)
-    result = pv.delta.delete(table, "k = 500 OR k = 5")
+    result = pv.open(table).delete("k = 500 OR k = 5")
     assert result.rows_deleted == 2
     assert set(state(table)) == set(range(50)) - {5} | {12_345}
-    marked = set(pv.delta.snapshot(table).files["path"].to_pylist())
+    marked = set(pv.open(table).snapshot.files["path"].to_pylist())
     assert marked <= {file.name for file in table.glob("*.parquet")}
 
 
 def test_a_merge_into_a_thousand_files_opens_none_but_those_with_its_rows(tmp_path: Path) -> None:
-    plan = pv.delta.plan(pv.delta.create(tmp_path, pa.schema([("k", pa.int64()), ("n", pa.int64())])))
+    plan = pv.open(pv.create(tmp_path, pa.schema([("k", pa.int64()), ("n", pa.int64())])).snapshot).plan()
     adds = [add for k in range(1000) for add in plan.write_files({"k": [k], "n": [0]})]
-    pv.delta.commit_files(tmp_path, adds)
+    pv.open(tmp_path).commit_files(adds)
     keys = random.Random(1).sample(range(1000), 10)
     for k, add in enumerate(adds):
         if k not in keys:
             (tmp_path / add.path).unlink()
-    merge = pv.delta.merge(tmp_path, {"k": [*keys, 5000], "n": [7] * 11}, "target.k = source.k")
+    merge = pv.open(tmp_path).merge({"k": [*keys, 5000], "n": [7] * 11}, "target.k = source.k")
     result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
     assert (result.files_total, result.files_opened, result.rows_updated, result.rows_inserted) == (1000, 10, 10, 1)
-    found = pv.delta.scan(tmp_path, ["k"], "n = 7").to_table()["k"].to_pylist()
+    found = pv.open(tmp_path).scan(["k"], "n = 7").to_arrow()["k"].to_pylist()
     assert sorted(found) == sorted([*keys, 5000])
 
 
 @pytest.mark.parametrize("properties", VECTORS, ids=["rewritten", "vectors"])
 def test_rows_that_are_copied_stay_shredded(tmp_path: Path, properties: dict[str, Any]) -> None:
     schema = "id bigint, s struct<t: string>"
-    pv.delta.write(tmp_path / "t", columns(range(30)), schema=schema, properties=properties)
-    pv.delta.update(tmp_path / "t", {"v:s.t": "7"}, "k % 10 = 3")
-    found = pv.delta.extract(tmp_path / "t", {"id": "$.id:long", "t": "$.s.t:string"}, "id >= 22")
+    pv.write(tmp_path / "t", columns(range(30)), format="delta", schema=schema, properties=properties)
+    pv.open(tmp_path / "t").update({"v:s.t": "7"}, "k % 10 = 3")
+    found = pv.open(tmp_path / "t").scan({"id": "$.id:long", "t": "$.s.t:string"}, "id >= 22").to_arrow()
     assert sorted(zip(found["id"].to_pylist(), found["t"].to_pylist(), strict=True)) == [
         (n, "7" if n % 10 == 3 else f"t{n % 3}") for n in range(22, 30)
     ]
@@ -306,10 +307,16 @@ def test_rows_that_are_copied_stay_shredded(tmp_path: Path, properties: dict[str
 
 def test_columns_that_an_update_does_not_set_keep_their_bytes_and_statistics(tmp_path: Path) -> None:
     properties = {"delta.enableVariantShredding": True}
-    pv.delta.write(tmp_path / "t", columns(range(3000)), schema="id bigint, s struct<t: string>", properties=properties)
+    pv.write(
+        tmp_path / "t",
+        columns(range(3000)),
+        format="delta",
+        schema="id bigint, s struct<t: string>",
+        properties=properties,
+    )
 
     def message() -> tuple[dict[str, Any], dict[str, bytes]]:
-        (row,) = pv.delta.snapshot(tmp_path / "t").files.to_pylist()
+        (row,) = pv.open(tmp_path / "t").snapshot.files.to_pylist()
         data = (tmp_path / "t" / row["path"]).read_bytes()
         group = pq.read_metadata(tmp_path / "t" / row["path"]).row_group(0)
         found = {}
@@ -320,7 +327,7 @@ def test_columns_that_an_update_does_not_set_keep_their_bytes_and_statistics(tmp
         return json.loads(row["stats"]), found
 
     before, was = message()
-    merge = pv.delta.merge(tmp_path / "t", {"k": [7, 9], "n": [-5, -6]}, "target.k = source.k")
+    merge = pv.open(tmp_path / "t").merge({"k": [7, 9], "n": [-5, -6]}, "target.k = source.k")
     merge.when_matched_update({"v:id": "source.n"}, "source.k = 7").when_matched_update({"k": "source.n"}).execute()
     after, new = message()
     assert {name for name in was if was[name] != new[name]} == {"k", "v.typed_value.id.typed_value"}
@@ -329,18 +336,18 @@ def test_columns_that_an_update_does_not_set_keep_their_bytes_and_statistics(tmp
     assert before["minValues"].pop("v") != after["minValues"].pop("v")
     assert after == before
     asked = {"id": "$.id:int", "k": "k"}
-    assert pv.delta.extract(tmp_path / "t", asked, "id < 0").to_pylist() == [{"id": -5, "k": 7}]
-    assert pv.delta.extract(tmp_path / "t", asked, "k < 0").to_pylist() == [{"id": 9, "k": -6}]
+    assert pv.open(tmp_path / "t").scan(asked, "id < 0").to_arrow().to_pylist() == [{"id": -5, "k": 7}]
+    assert pv.open(tmp_path / "t").scan(asked, "k < 0").to_arrow().to_pylist() == [{"id": 9, "k": -6}]
 
 
 def test_paths_that_are_set_have_the_bounds_of_their_new_values_and_others_keep_theirs(tmp_path: Path) -> None:
     table = tmp_path / "t"
     properties = {"delta.enableVariantShredding": True}
-    pv.delta.write(table, columns(range(100)), schema="id bigint, s struct<t: string>", properties=properties)
+    pv.write(table, columns(range(100)), format="delta", schema="id bigint, s struct<t: string>", properties=properties)
     expected = {n: {"id": n, "s": {"t": f"t{n % 3}"}, "odd": [n] if n % 2 else "x"} for n in range(100)}
 
     def bounds() -> dict[str, tuple[Any, Any]]:
-        (text,) = pv.delta.snapshot(table).files["stats"].to_pylist()
+        (text,) = pv.open(table).snapshot.files["stats"].to_pylist()
         low, high = (decode_bounds(json.loads(text)[kind]["v"]) for kind in ("minValues", "maxValues"))
         assert low.keys() == high.keys()
         return {str(path): (low[path].to_python(), high[path].to_python()) for path in low}
@@ -355,45 +362,45 @@ def test_paths_that_are_set_have_the_bounds_of_their_new_values_and_others_keep_
     def check() -> None:
         assert {k: v for k, (_, v) in state(table).items()} == expected
 
-    pv.delta.update(table, {"v:id": "v:id::int - 1000", "v:s.t": "'u'"}, "k % 50 = 7")
+    pv.open(table).update({"v:id": "v:id::int - 1000", "v:s.t": "'u'"}, "k % 50 = 7")
     follow([7, 57], ("id",), lambda n: n - 1000)
     follow([7, 57], ("s", "t"), "u")
     check()
     assert bounds() == {"$['id']": (-993, 99), "$['s']['t']": ("t0", "u")}
-    merge = pv.delta.merge(table, {"k": [7, 8], "n": [5, 6]}, "target.k = source.k")
+    merge = pv.open(table).merge({"k": [7, 8], "n": [5, 6]}, "target.k = source.k")
     merge.when_matched_update({"v:id": "source.n + target.k"}).execute()
     follow([7, 8], ("id",), lambda n: 2 * n - 2)
     check()
     assert bounds() == {"$['id']": (-943, 99), "$['s']['t']": ("t0", "u")}
-    merge = pv.delta.merge(table, {"k": list(range(1, 100))}, "target.k = source.k")
+    merge = pv.open(table).merge({"k": list(range(1, 100))}, "target.k = source.k")
     merge.when_not_matched_by_source_update({"v:id": "target.k + 2000"}).execute()
     follow([0], ("id",), 2000)
     check()
     assert bounds()["$['id']"] == (-943, 2000)
-    pv.delta.update(table, {"v:s.t": "NULL"}, "k = 3")
+    pv.open(table).update({"v:s.t": "NULL"}, "k = 3")
     follow([3], ("s", "t"), None)
     check()
     assert bounds() == {"$['id']": (-943, 2000)}
-    pv.delta.update(table, new_values={"v:id": "text"}, where="k = 4")
+    pv.open(table).update(new_values={"v:id": "text"}, where="k = 4")
     follow([4], ("id",), "text")
     check()
-    assert "v" not in json.loads(pv.delta.snapshot(table).files["stats"][0].as_py())["minValues"]
-    pv.delta.update(table, {"v:new.er": "k"}, "k > 95")
+    assert "v" not in json.loads(pv.open(table).snapshot.files["stats"][0].as_py())["minValues"]
+    pv.open(table).update({"v:new.er": "k"}, "k > 95")
     follow(range(96, 100), ("new", "er"), lambda n: n)
     check()
-    pv.delta.update(table, {"v:new.er": "k * 2"}, "k > 94")
+    pv.open(table).update({"v:new.er": "k * 2"}, "k > 94")
     follow(range(95, 100), ("new", "er"), lambda n: 2 * n)
     check()
-    found = pv.delta.extract(table, {"id": "$.id:long", "k": "k"}, "id > 50 and id < 60")
+    found = pv.open(table).scan({"id": "$.id:long", "k": "k"}, "id > 50 and id < 60").to_arrow()
     assert sorted(found["k"].to_pylist()) == [n for n in range(51, 60) if n != 57]
 
 
 def test_a_table_that_shreds_no_more_gets_no_shredded_column_by_an_update(tmp_path: Path) -> None:
     shreds = "delta.enableVariantShredding"
-    pv.delta.write(tmp_path / "t", columns(range(10)), schema="id bigint", properties={shreds: True})
-    pv.delta.set_properties(tmp_path / "t", {shreds: False})
-    pv.delta.update(tmp_path / "t", {"k": "k + 100"}, "k = 3")
-    (path,) = pv.delta.snapshot(tmp_path / "t").files["path"].to_pylist()
+    pv.write(tmp_path / "t", columns(range(10)), format="delta", schema="id bigint", properties={shreds: True})
+    pv.open(tmp_path / "t").set_properties({shreds: False})
+    pv.open(tmp_path / "t").update({"k": "k + 100"}, "k = 3")
+    (path,) = pv.open(tmp_path / "t").snapshot.files["path"].to_pylist()
     assert not any("typed_value" in name for name in pq.read_schema(tmp_path / "t" / path).field("v").type.names)
     assert state(tmp_path / "t")[103] == ("p1", {"id": 3, "odd": [3], "s": {"t": "t0"}})
 
@@ -402,24 +409,24 @@ def test_a_table_that_shreds_no_more_gets_no_shredded_column_by_an_update(tmp_pa
 def test_times_keep_their_zone_and_their_nanoseconds(tmp_path: Path, column: str) -> None:
     table = tmp_path / "t"
     times = {"a": pa.array([0], pa.timestamp("us")), "b": pa.array([0], pa.timestamp("us", "UTC"))}
-    pv.delta.write(table, times)
+    pv.write(table, times, format="delta")
     naive, local = datetime(2020, 1, 1, 12), datetime(2020, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
-    pv.delta.update(table, new_values={column: naive}, zone="+01:00")
+    pv.open(table).update(new_values={column: naive}, zone="+01:00")
     expected = naive if column == "a" else datetime(2020, 1, 1, 11, tzinfo=UTC)
-    assert pv.delta.read_table(table)[column].to_pylist() == [expected]
+    assert pv.open(table).to_arrow()[column].to_pylist() == [expected]
     if column == "a":
         with pytest.raises(pv.TableError) as caught:
-            pv.delta.update(table, new_values={column: local})
+            pv.open(table).update(new_values={column: local})
         assert caught.value.reason == "type-mismatch"
     else:
-        pv.delta.update(table, new_values={column: local})
-        assert pv.delta.read_table(table)[column].to_pylist() == [local]
+        pv.open(table).update(new_values={column: local})
+        assert pv.open(table).to_arrow()[column].to_pylist() == [local]
     for value in (np.datetime64("2020-01-01T00:00:00.000000001"), pd.Timestamp("2020-01-01 00:00:00.000000001")):
         with pytest.raises(pv.TableError) as caught:
-            pv.delta.update(table, new_values={column: value})
+            pv.open(table).update(new_values={column: value})
         assert caught.value.reason == "type-mismatch"
     text = "TIMESTAMPTZ '2020-01-01 12:00:00+02'"
-    pv.delta.update(table, {column: text}, zone="America/New_York")
+    pv.open(table).update({column: text}, zone="America/New_York")
     moment = datetime(2020, 1, 1, 10, tzinfo=UTC)
     expected = datetime(2020, 1, 1, 5) if column == "a" else moment
-    assert pv.delta.read_table(table)[column].to_pylist() == [expected]
+    assert pv.open(table).to_arrow()[column].to_pylist() == [expected]

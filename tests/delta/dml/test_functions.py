@@ -21,10 +21,10 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> str:
         "delta.enableDeletionVectors": request.param == "vectors",
     }
     if request.param == "two files":
-        pv.delta.write(path, {"k": rows["k"][:2], "v": rows["v"][:2]}, properties=properties)
-        pv.delta.append(path, {"k": rows["k"][2:], "v": rows["v"][2:]})
+        pv.write(path, {"k": rows["k"][:2], "v": rows["v"][:2]}, format="delta", properties=properties)
+        pv.open(path).append({"k": rows["k"][2:], "v": rows["v"][2:]})
     else:
-        pv.delta.write(path, rows, properties=properties)
+        pv.write(path, rows, format="delta", properties=properties)
     return path
 
 
@@ -46,32 +46,32 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     ],
 )
 def test_conditions(table: str, condition: str, rows: set[int]) -> None:
-    assert pv.delta.delete(table, condition, dry_run=True).rows_deleted == len(rows)
-    assert pv.delta.delete(table, condition).rows_deleted == len(rows)
-    assert set(pv.delta.read_table(table)["k"].to_pylist()) == set(range(5)) - rows
+    assert pv.open(table).delete(condition, dry_run=True).rows_deleted == len(rows)
+    assert pv.open(table).delete(condition).rows_deleted == len(rows)
+    assert set(pv.open(table).to_arrow()["k"].to_pylist()) == set(range(5)) - rows
 
 
 def test_values(table: str) -> None:
-    pv.delta.add_columns(table, pa.schema([("s", pa.string()), ("b", pa.bool_())]))
-    pv.delta.update(
-        table, {"s": "to_json(v:n)", "b": "is_variant_null(v:n)", "v:kind": "schema_of_variant(v:n)"}, "k < 4"
+    pv.open(table).add_columns(pa.schema([("s", pa.string()), ("b", pa.bool_())]))
+    pv.open(table).update(
+        {"s": "to_json(v:n)", "b": "is_variant_null(v:n)", "v:kind": "schema_of_variant(v:n)"}, "k < 4"
     )
-    rows = pv.delta.read_table(table).sort_by("k")
+    rows = pv.open(table).to_arrow().sort_by("k")
     assert rows["s"].to_pylist() == ["1", "null", None, '"s"', None]
     assert rows["b"].to_pylist() == [False, True, False, False, None]
-    kinds = pv.delta.scan(table, {"k": "k", "kind": "$.kind:string"}).to_table().sort_by("k")["kind"].to_pylist()
+    kinds = pv.open(table).scan({"k": "k", "kind": "$.kind:string"}).to_arrow().sort_by("k")["kind"].to_pylist()
     assert kinds[:4] == ["BIGINT", "VOID", None, "STRING"]
 
 
 def test_a_merge(table: str) -> None:
     source = {"text": ["1", '"s"'], "k": [100, 103]}
-    merge = pv.delta.merge(table, source, "to_json(target.v:n) = source.text").when_matched_update({"k": "source.k"})
+    merge = pv.open(table).merge(source, "to_json(target.v:n) = source.text").when_matched_update({"k": "source.k"})
     assert merge.execute().rows_updated == 2
-    assert set(pv.delta.read_table(table)["k"].to_pylist()) == {100, 1, 2, 103, 4}
+    assert set(pv.open(table).to_arrow()["k"].to_pylist()) == {100, 1, 2, 103, 4}
 
 
 @pytest.mark.parametrize("text", ["to_json(v)", "is_variant_null(v:n)"])
 def test_they_are_no_targets(table: str, text: str) -> None:
     with pytest.raises(pv.TableError) as caught:
-        pv.delta.update(table, {text: "1"})
+        pv.open(table).update({text: "1"})
     assert caught.value.reason == "bad-assignment"

@@ -11,19 +11,25 @@ import parquet_variant as pv
 from parquet_variant.cli.app import main
 
 
-@pytest.mark.parametrize("package", [pv.delta, pv.iceberg], ids=["delta", "iceberg"])
+@pytest.mark.parametrize("package", ["delta", "iceberg"], ids=["delta", "iceberg"])
 def test_a_change_with_a_misspelled_path(package: Any, tmp_path: Path) -> None:
     table = tmp_path / "t"
-    package.write(table, {"v": pv.parse_json(['{"user": {"id": 1}}', '{"user": {"id": 2}}'])})
+    pv.write(table, {"v": pv.parse_json(['{"user": {"id": 1}}', '{"user": {"id": 2}}'])}, format=package)
     new = {"v": pv.parse_json(['{"user": {"id": 1}, "k": 1}'])}
 
     def merge(on: str) -> Any:
-        return package.merge(table, new, on).when_matched_update_all().when_not_matched_insert_all().execute()
+        return (
+            pv.open(table, format=package)
+            .merge(new, on)
+            .when_matched_update_all()
+            .when_not_matched_insert_all()
+            .execute()
+        )
 
     changes = (
-        lambda: package.delete(table, "v:usr.id::int = 1"),
-        lambda: package.delete(table, "v:usr.id::int = 1", dry_run=True),
-        lambda: package.update(table, {"v:k": "1"}, "v:usr.id::int = 1"),
+        lambda: pv.open(table, format=package).delete("v:usr.id::int = 1"),
+        lambda: pv.open(table, format=package).delete("v:usr.id::int = 1", dry_run=True),
+        lambda: pv.open(table, format=package).update({"v:k": "1"}, "v:usr.id::int = 1"),
         lambda: merge("target.v:usr.id::int = source.v:user.id::int"),
         lambda: merge("target.v:user.id::int = source.v:usr.id::int"),
     )
@@ -31,12 +37,12 @@ def test_a_change_with_a_misspelled_path(package: Any, tmp_path: Path) -> None:
         with pytest.raises(pv.VariantError, match=r"did you mean v:user\.id\?") as caught:
             change()
         assert caught.value.reason == "no-such-path"
-    assert len(package.read(table)) == 2
-    assert package.delete(table, "v:user.id::int = 9").rows_deleted == 0
+    assert len(pv.open(table, format=package).read()) == 2
+    assert pv.open(table, format=package).delete("v:user.id::int = 9").rows_deleted == 0
     assert merge("target.v:user.id::int = source.v:user.id::int").rows_updated == 1
 
 
-@pytest.mark.parametrize("package", [pv.delta, pv.iceberg], ids=["delta", "iceberg"])
+@pytest.mark.parametrize("package", ["delta", "iceberg"], ids=["delta", "iceberg"])
 @pytest.mark.parametrize(
     ("condition", "is_reported"),
     [
@@ -62,9 +68,9 @@ def test_a_missing_path_that_the_condition_needs_is_reported(
     package: Any, condition: str, is_reported: bool, tmp_path: Path
 ) -> None:
     table = tmp_path / "t"
-    package.write(table, {"k": [1, 2], "v": pv.parse_json(['{"id": 1}', '{"id": 2}'])})
+    pv.write(table, {"k": [1, 2], "v": pv.parse_json(['{"id": 1}', '{"id": 2}'])}, format=package)
     for options in ({}, {"dry_run": True}):
-        result = package.delete(table, condition, **options)
+        result = pv.open(table, format=package).delete(condition, **options)
         assert result.rows_deleted == 0
         assert any("no row has the path v:" in hint for hint in result.hints) == is_reported
     assert main(["delete", str(table), "--where", condition]) == int(is_reported)

@@ -46,17 +46,23 @@ def batches(numbers: list[int]) -> Iterator[pa.Table]:
 
 def write(table: Path, numbers: list[int], **properties: Any) -> None:
     properties = {"delta.enableVariantShredding": True, **properties}
-    pv.delta.write(table, batches(numbers), schema="id bigint, s struct<t: string, x: double>", properties=properties)
+    pv.write(
+        table,
+        batches(numbers),
+        format="delta",
+        schema="id bigint, s struct<t: string, x: double>",
+        properties=properties,
+    )
 
 
 def stats(table: Path) -> dict[str, Any]:
-    (row,) = pv.delta.snapshot(table).files.to_pylist()
+    (row,) = pv.open(table).snapshot.files.to_pylist()
     found: dict[str, Any] = json.loads(row["stats"])
     return found
 
 
 def data_file(table: Path) -> Path:
-    (path,) = pv.delta.snapshot(table).files["path"].to_pylist()
+    (path,) = pv.open(table).snapshot.files["path"].to_pylist()
     return table / path
 
 
@@ -96,10 +102,10 @@ def test_rows_that_go_leave_the_others_and_the_statistics_of_a_file_written_whol
     table: Path, tmp_path: Path, where: str, gone: Any
 ) -> None:
     pages = note_pages(data_file(table))
-    result = pv.delta.delete(table, where)
+    result = pv.open(table).delete(where)
     kept = [n for n in range(COUNT) if n not in set(gone)]
     assert (result.rows_deleted, result.rows_copied, result.files_added) == (len(gone), len(kept), 1)
-    found = pv.delta.read_table(table)
+    found = pv.open(table).to_arrow()
     expected = pa.concat_tables(batches(kept))
     plain = [name for name in expected.column_names if name != "v"]
     assert found.select(plain).to_pylist() == expected.select(plain).to_pylist()
@@ -108,28 +114,34 @@ def test_rows_that_go_leave_the_others_and_the_statistics_of_a_file_written_whol
     new = note_pages(data_file(table))
     # Of the first page or the last no row goes.
     assert pages[-1_000_000:] in new or pages[4_000_000:5_000_000] in new
-    assert pv.parquet.validate(data_file(table)).ok
+    assert pv.open(data_file(table)).validate().ok
     write(tmp_path / "whole", kept)
     assert stats(table) == stats(tmp_path / "whole")
-    changes = pv.delta.changes(table, 1)
+    changes = pv.open(table).changes(1)
     assert sorted(changes["k"].to_pylist()) == sorted(gone)
     assert set(changes["_change_type"].to_pylist()) == {"delete"}
 
 
 def test_a_merge_that_only_deletes_copies_pages_too(table: Path) -> None:
     pages = note_pages(data_file(table))
-    pv.delta.merge(table, {"k": [5, 7, COUNT + 1]}, "target.k = source.k").when_matched_delete().execute()
-    assert pv.delta.read_table(table, ["k"])["k"].to_pylist() == [n for n in range(COUNT) if n not in (5, 7)]
+    pv.open(table).merge({"k": [5, 7, COUNT + 1]}, "target.k = source.k").when_matched_delete().execute()
+    assert pv.open(table).to_arrow(["k"])["k"].to_pylist() == [n for n in range(COUNT) if n not in (5, 7)]
     assert pages[-100_000:] in note_pages(data_file(table))
 
 
 def test_bounds_of_variants_that_are_not_shredded_are_kept_tight(tmp_path: Path) -> None:
     table = tmp_path / "t"
-    pv.delta.write(table, batches([*range(COUNT)]), schema="variant", properties={"delta.enableVariantShredding": True})
-    pv.delta.delete(table, "k < 20")
-    assert len(pv.delta.read_table(table)) == COUNT - 20
+    pv.write(
+        table,
+        batches([*range(COUNT)]),
+        format="delta",
+        schema="variant",
+        properties={"delta.enableVariantShredding": True},
+    )
+    pv.open(table).delete("k < 20")
+    assert len(pv.open(table).to_arrow()) == COUNT - 20
     asked = {"id": "$.id:long"}
-    assert pv.delta.scan(table, asked, "id < 20").explain().files_pruned == 1
+    assert pv.open(table).scan(asked, "id < 20").explain().files_pruned == 1
 
 
 def test_a_damaged_page_is_an_error_and_changes_nothing(table: Path) -> None:
@@ -139,6 +151,6 @@ def test_a_damaged_page_is_an_error_and_changes_nothing(table: Path) -> None:
     damaged[chunk.data_page_offset : chunk.data_page_offset + 1000] = bytes(1000)
     path.write_bytes(damaged)
     with pytest.raises(pv.VariantError):
-        pv.delta.delete(table, "k = 3")
+        pv.open(table).delete("k = 3")
     assert len(list(table.glob("*.parquet"))) == 1
-    assert pv.delta.snapshot(table).version == 0
+    assert pv.open(table).snapshot.version == 0

@@ -89,10 +89,10 @@ def test_a_writer_takes_rows_of_nodes(tmp_path: Any) -> None:
     schema = pv.ShreddingSchema.from_ddl("n bigint, x double")
     for options in ({}, {"sort_by": "$.n"}, {"writer": "pyarrow"}, {"row_group_bytes": 1000}):
         path = tmp_path / f"{len(options)}{'-'.join(options)}.parquet"
-        with pv.parquet.VariantWriter(path, **options) as writer:
+        with pv.VariantWriter(path, **options) as writer:
             for start in range(0, 100, 25):
                 writer.write_rows("v", rows_of(texts[start : start + 25], schema))
-        assert sorted(pv.to_json(pv.parquet.read(path)).to_pylist()) == sorted(
+        assert sorted(pv.to_json(pv.open(path).read()).to_pylist()) == sorted(
             pv.to_json(pv.parse_json(texts)).to_pylist()
         )
         assert writer.info.rows == pq.read_metadata(path).num_rows == 100
@@ -102,7 +102,7 @@ def test_rows_of_another_column_are_refused(tmp_path: Any) -> None:
     rows = [rows_of(['{"n":1}'], pv.ShreddingSchema.from_ddl("n bigint")) for _ in range(2)]
     with (
         pytest.raises(pv.SchemaError, match="columns"),
-        pv.parquet.VariantWriter(tmp_path / "a.parquet") as writer,
+        pv.VariantWriter(tmp_path / "a.parquet") as writer,
     ):
         writer.write_rows("v", rows[0])
         writer.write_rows("w", rows[1])

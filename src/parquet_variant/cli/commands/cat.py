@@ -80,7 +80,7 @@ def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int
 
 def _table_parts(path: str, column: str | None, of_table: dict[str, Any], threads: int) -> Iterator[Part]:
     """Yield the files of a Delta table; memory holds one file per thread, and one more."""
-    from parquet_variant.tables.delta import snapshot
+    from parquet_variant.tables.delta.log.snapshot import snapshot
     from parquet_variant.tables.delta.reading.read import iter_files, selected_schema
 
     current = snapshot(path, **of_table)

@@ -17,7 +17,7 @@ from parquet_variant.errors import TableError
 
 if TYPE_CHECKING:
     from parquet_variant.sql_query.tables import BoundTable
-    from parquet_variant.tables.delta import ChangeResult
+    from parquet_variant.tables.changes.operations import ChangeResult
 
 Where: TypeAlias = Annotated[
     str | None, typer.Option(help="SQL condition, such as 'v:kind::string = \\'x\\' AND k < 5'.")
@@ -35,12 +35,11 @@ def delete(
     as_json: AsJson = False,
 ) -> int:
     """Delete rows of a Delta or Iceberg table."""
-    from parquet_variant.cli.options.tables import table_package
+    from parquet_variant.cli.options.tables import open_table
     from parquet_variant.files.parquet.report_text import counted
 
     _check_rows(where, every_row)
-    package, options = table_package(table, catalog)
-    result = package.delete(table, where, dry_run=dry_run, **options)
+    result = open_table(table, catalog).delete(where, dry_run=dry_run)
     _refuse_missing_paths(result)
     if not dry_run or as_json:
         return _report(result, as_json=as_json)
@@ -67,14 +66,14 @@ def erase(
     as_json: AsJson = False,
 ) -> int:
     """Erase rows of a Delta or Iceberg table for good, with all older versions, and print a report."""
-    from parquet_variant.cli.options.tables import table_package
+    from parquet_variant.cli.options.tables import open_table
     from parquet_variant.cli.output import print_json
 
-    package, options = table_package(table, catalog)
+    opened = open_table(table, catalog)
     if not (dry_run or yes):
-        print(package.erase(table, where, dry_run=True, **options))
+        print(opened.erase(where, dry_run=True))
         typer.confirm("Erase these rows and all older versions? This cannot be undone.", abort=True)
-    report = package.erase(table, where, dry_run=dry_run, force=force, **options)
+    report = opened.erase(where, dry_run=dry_run, force=force)
     if as_json:
         print_json(report.to_dict())
     else:
@@ -93,11 +92,10 @@ def update(
     as_json: AsJson = False,
 ) -> int:
     """Update rows of a Delta or Iceberg table."""
-    from parquet_variant.cli.options.tables import table_package
+    from parquet_variant.cli.options.tables import open_table
 
     _check_rows(where, every_row)
-    package, options = table_package(table, catalog)
-    result = package.update(table, _assignments(set_), where, **options)
+    result = open_table(table, catalog).update(_assignments(set_), where)
     _refuse_missing_paths(result)
     return _report(result, as_json=as_json)
 
@@ -123,7 +121,7 @@ def merge(
     as_json: AsJson = False,
 ) -> int:
     """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
-    from parquet_variant.cli.options.tables import table_package
+    from parquet_variant.cli.options.tables import open_table
 
     if matched not in (None, "update", "delete"):
         raise typer.BadParameter(f"invalid --matched {matched!r}: use update or delete")
@@ -131,11 +129,11 @@ def merge(
         raise typer.BadParameter(f"invalid --not-matched-by-source {not_matched_by_source!r}: use delete")
     if set_ and matched != "update":
         raise typer.BadParameter("--set needs --matched update")
-    package, options = table_package(table, catalog)
+    opened = open_table(table, catalog)
     bound = None if catalog is not None else _bound(table)
     variants = [] if bound is None else bound.columns.variants
     rows = _source_rows(source, variants[0] if len(variants) == 1 else "v")
-    plan = package.merge(table, rows, on, **options)
+    plan = opened.merge(rows, on)
     if matched == "update":
         plan = plan.when_matched_update(_assignments(set_)) if set_ else plan.when_matched_update_all()
     elif matched == "delete":
@@ -184,21 +182,11 @@ def _known_keys(table: BoundTable, column: str) -> frozenset[str] | None:
 
 def _source_rows(source: str, column: str) -> Any:
     """Return the rows of a table, of files of any format, or of JSON as the Variant column of the target."""
-    from parquet_variant.files import parquet
-    from parquet_variant.ingestion.csv_tables import read_csv
-    from parquet_variant.ingestion.formats.csv_rows import is_csv
-    from parquet_variant.ingestion.ingest import read_json
     from parquet_variant.interop.tables import table_of
-    from parquet_variant.tables import delta, iceberg
-    from parquet_variant.tables.opening import is_delta, is_iceberg, is_json
+    from parquet_variant.tables.opening import open as open_source
 
-    if is_delta(source):
-        return delta.read_table(source)
-    if is_iceberg(source):
-        return iceberg.read_table(source)
-    if is_csv(source):
-        return read_csv(source)
-    return table_of({column: read_json(source)}) if is_json(source) else parquet.read_table(source)
+    rows = open_source(source)
+    return table_of({column: rows.read()}) if rows.format == "json" else rows.to_arrow()
 
 
 def _check_rows(where: str | None, every_row: bool) -> None:

@@ -34,19 +34,18 @@ def vacuum(
     """
     from datetime import timedelta
 
-    from parquet_variant.cli.options.tables import table_package
+    from parquet_variant.cli.options.tables import open_table
     from parquet_variant.cli.output import print_json
     from parquet_variant.files.parquet.report_text import counted
-    from parquet_variant.tables.delta import vacuum
 
     try:
         retention = None if hours is None else timedelta(hours=hours)
     except (ValueError, OverflowError) as error:
         raise typer.BadParameter(f"invalid --hours {hours}: {error}") from None
-    package, options = table_package(table, catalog)
-    if options:
-        return _expire(package, table, retention, options, dry_run=dry_run, force=force, as_json=as_json)
-    files = vacuum(table, retention=retention, dry_run=dry_run, force=force)
+    opened = open_table(table, catalog)
+    if opened.format == "iceberg":
+        return _expire(opened, retention, dry_run=dry_run, force=force, as_json=as_json)
+    files = opened.vacuum(retention=retention, dry_run=dry_run, force=force)
     if as_json:
         print_json({"files": files, "deleted": not dry_run})
         return 0
@@ -57,10 +56,8 @@ def vacuum(
 
 
 def _expire(
-    package: Any,
-    table: str,
+    table: Any,
     retention: timedelta | None,
-    options: Any,
     *,
     dry_run: bool,
     force: bool,
@@ -73,8 +70,8 @@ def _expire(
     from parquet_variant.files.parquet.report_text import counted
 
     older_than = None if retention is None else datetime.now(UTC) - retention
-    result = package.expire_snapshots(table, older_than=older_than, dry_run=dry_run, **options)
-    orphans = package.remove_orphan_files(table, older_than=older_than if force else None, dry_run=dry_run, **options)
+    result = table.expire_snapshots(older_than=older_than, dry_run=dry_run)
+    orphans = table.remove_orphan_files(older_than=older_than if force else None, dry_run=dry_run)
     if as_json:
         files = [*result.files, *orphans]
         print_json({"snapshots": list(result.snapshots), "files": files, "deleted": not dry_run})
@@ -94,17 +91,17 @@ def history(
     as_json: AsJson = False,
 ) -> int:
     """List the commits of a Delta table, or the snapshots of an Iceberg table, newest first."""
-    from parquet_variant.cli.options.tables import table_package
+    from parquet_variant.cli.options.tables import open_table
     from parquet_variant.cli.output import print_grid, print_json
 
-    package, options = table_package(table, catalog)
-    commits = package.history(table, limit=limit, **options)
+    opened = open_table(table, catalog)
+    commits = opened.history(limit)
     if as_json:
         for commit in commits:
             print_json(commit)
         return 0
     names = ["version", "timestamp", "operation", "engineInfo"]
-    if options:
+    if opened.format == "iceberg":
         names = ["snapshot_id", "timestamp", "operation", "references"]
         commits = [{**commit, "references": ", ".join(commit["references"])} for commit in commits]
     print_grid(names, [[commit.get(name) for name in names] for commit in commits], right=names[:1])
@@ -113,12 +110,13 @@ def history(
 
 def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> int:
     """Restore an old version of a Delta table, as a new version."""
-    from parquet_variant.tables.delta import restore
+    from parquet_variant.cli.options.tables import open_table
 
     if (version is None) == (at is None):
         raise typer.BadParameter("give --version or --at")
-    result = restore(table, version=version, timestamp=at)
-    return _report_version(result.version, "restored, as version", as_json=as_json)
+    opened = open_table(table)
+    opened.restore(version, at)
+    return _report_version(opened.version, "restored, as version", as_json=as_json)
 
 
 def table_set(
@@ -133,7 +131,7 @@ def table_set(
     as_json: AsJson = False,
 ) -> int:
     """Set properties of a Delta table, or remove them."""
-    from parquet_variant.tables.delta import set_properties
+    from parquet_variant.cli.options.tables import open_table
 
     to_set: dict[str, str | bool | int | None] = {}
     for text in properties:
@@ -141,8 +139,9 @@ def table_set(
         if not equals:
             raise typer.BadParameter(f"invalid property {text!r}: write NAME=VALUE, or NAME= to remove it")
         to_set[name] = value or None
-    result = set_properties(table, to_set, preview=preview)
-    return _report_version(result.version, "set, in version", as_json=as_json)
+    opened = open_table(table)
+    opened.set_properties(to_set, preview=preview)
+    return _report_version(opened.version, "set, in version", as_json=as_json)
 
 
 def _report_version(version: int, what: str, *, as_json: bool) -> int:

@@ -1,7 +1,7 @@
 """``variant inspect``, ``validate`` and ``explore``: reports about files with Variant columns.
 
-Owns the presentation of the reports, the exit code, and the file of a page. Leaves the figures to `parquet.inspect` and
-`vortex.inspect`, predictions to `inference.estimate`, the rules to `parquet.validate`, and the page to `explorer`.
+Owns the presentation of the reports, the exit code, and the file of a page. Leaves the figures to `Table.inspect`,
+predictions to `inference.estimate`, the rules to `Table.validate`, and the page to `explorer`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def inspect(
     """
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.cli.output import human_bytes, print_json
-    from parquet_variant.files.parquet import inspect
+    from parquet_variant.files.parquet.operations.inspect import inspect
     from parquet_variant.files.parquet.report_text import counted
     from parquet_variant.tables.opening import is_vortex
 
@@ -98,7 +98,7 @@ def inspect(
 def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
     from parquet_variant.cli.output import human_bytes, print_grid, print_json
     from parquet_variant.files.parquet.report_text import counted
-    from parquet_variant.files.vortex import inspect
+    from parquet_variant.files.vortex.inspecting import inspect
 
     report = inspect(path, column)
     if as_json:
@@ -203,7 +203,7 @@ def validate(
     """
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.cli.output import Progress, print_json
-    from parquet_variant.files.parquet import validate
+    from parquet_variant.files.parquet.validation.validate import validate
 
     with Progress() as progress:
         progress("validate", 0, 1)

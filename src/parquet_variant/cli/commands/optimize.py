@@ -1,11 +1,12 @@
 """``variant optimize``: compact and re-shred files.
 
-Owns the options and the report. Leaves the work to the functions `optimize` of `delta`, `iceberg`, `parquet` and
-`vortex`.
+Owns the options and the report. Leaves the work to `Table.optimize`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -14,6 +15,7 @@ from parquet_variant.cli.options.common import AsJson, Catalog, Column, EngineOp
 
 if TYPE_CHECKING:
     from parquet_variant.cli.output import Progress
+    from parquet_variant.tables.table.table import Table
 
 Reshred: TypeAlias = Annotated[
     bool, typer.Option("--reshred", help="Rewrite all files with one new schema, even if that saves no space.")
@@ -56,9 +58,9 @@ def command(
     Rows do not change. For a Delta table it is one commit.
     """
     from parquet_variant.cli.options.readers import read_schema
+    from parquet_variant.cli.options.tables import open_table
     from parquet_variant.cli.output import Progress
     from parquet_variant.files.parquet.operations.optimize import DEFAULT_FILE_BYTES
-    from parquet_variant.tables.opening import is_delta, is_iceberg
 
     if drop_shredding and (reshred or schema is not None or dry_run):
         raise typer.BadParameter("--drop-shredding excludes --reshred, --schema and --dry-run")
@@ -69,73 +71,45 @@ def command(
         "min_saving": min_saving,
         "dry_run": dry_run,
     }
-    with Progress() as progress:
-        if catalog is None and is_delta(table):
-            if column is not None or (drop_shredding and engine == "spark"):
-                raise typer.BadParameter(
-                    "--column, and --drop-shredding with --engine spark, are not supported for Delta tables"
-                )
-            from parquet_variant.tables import delta
-
-            if drop_shredding:
-                progress("optimize", 0, 1)
-                result: Any = delta.drop_shredding(table, file_bytes=options["file_bytes"])
-            elif engine == "spark":
-                result = _on_spark(table, progress, schema=read_schema(schema), **options)
-            else:
-                result = delta.optimize(table, schema=read_schema(schema), progress=progress, **options)
-        elif catalog is not None or is_iceberg(table):
-            result = _of_iceberg(table, catalog, progress, schema, options, drop_shredding=drop_shredding)
-        elif drop_shredding:
-            raise typer.BadParameter("--drop-shredding is for tables: use rewrite --layout unshredded")
+    opened = open_table(table, catalog)
+    _check_options(opened.format, column, engine, drop_shredding=drop_shredding)
+    with Progress() as progress, _session(engine, opened, progress) as session:
+        opened = open_table(table, catalog, session, column)
+        if drop_shredding:
+            progress("optimize", 0, 1)
+            result = opened.optimize(drop_shredding=True, file_bytes=options["file_bytes"], progress=progress)
         else:
-            run = _on_spark if engine == "spark" else _in_process
-            result = run(table, progress, schema=read_schema(schema), column=column, **options)
+            result = opened.optimize(schema=read_schema(schema), progress=progress, **options)
     _report(result, dry_run, as_json)
     return 0
 
 
-def _of_iceberg(
-    table: str, catalog: str | None, progress: Progress, schema: str | None, options: Any, *, drop_shredding: bool
-) -> Any:
-    from parquet_variant.cli.options.readers import read_schema
-    from parquet_variant.cli.options.tables import read_catalog
-    from parquet_variant.tables.iceberg import drop_shredding as drop
-    from parquet_variant.tables.iceberg import optimize
-
-    if drop_shredding:
-        file_bytes = options["file_bytes"]
-        return drop(table, file_bytes=file_bytes, progress=progress, catalog=read_catalog(catalog), threads=None)
-    table_options = {name: options[name] for name in ("file_bytes", "reshred", "policy", "min_saving", "dry_run")}
-    return optimize(
-        table,
-        schema=read_schema(schema),
-        progress=progress,
-        catalog=read_catalog(catalog),
-        threads=None,
-        **table_options,
-    )
+def _check_options(format: str, column: str | None, engine: str, *, drop_shredding: bool) -> None:
+    """Raise the error for options that the format does not have."""
+    if format in ("delta", "iceberg"):
+        if column is not None or (drop_shredding and engine == "spark"):
+            raise typer.BadParameter(
+                "--column, and --drop-shredding with --engine spark, are not supported for Delta and Iceberg tables"
+            )
+    elif drop_shredding:
+        raise typer.BadParameter("--drop-shredding is for tables: use rewrite --layout unshredded")
+    elif engine == "spark" and format == "vortex":
+        raise typer.BadParameter("--engine spark is not supported for Vortex files")
 
 
-def _in_process(path: str, progress: Progress, **options: Any) -> Any:
-    from parquet_variant.files import parquet, vortex
-    from parquet_variant.tables.opening import is_vortex
-
-    return (vortex if is_vortex(path) else parquet).optimize(path, progress=progress, **options)
-
-
-def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
+@contextmanager
+def _session(engine: str, table: Table, progress: Progress) -> Iterator[Any]:
+    """Yield a Spark session for the engine ``spark``, else None; files are found before the JVM starts."""
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.files.parquet.format.files import locate
-    from parquet_variant.spark.operations.change import optimize
-    from parquet_variant.tables.opening import is_delta, is_vortex
 
-    if is_vortex(path):
-        raise typer.BadParameter("--engine spark is not supported for Vortex files")
-    if not is_delta(path):
-        locate(path)  # before the JVM starts
+    if engine != "spark":
+        yield None
+        return
+    if table.format == "parquet":
+        locate(table.source)
     with spark_session(progress) as session:
-        return optimize(session, path, progress=progress, **options)
+        yield session
 
 
 def _report(result: Any, dry_run: bool, as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """``variant query``: typed columns of Variants by path or in SQL; ``variant sql-view``: a view of them.
 
 Owns the options, the tables that they name, and the presentation of results and plans. Leaves queries by path to
-`parquet.scan` and the scans of other formats, and SQL to `sql_query`.
+`Table.scan`, and SQL to `sql_query`.
 """
 
 from __future__ import annotations
@@ -376,7 +376,7 @@ def _bound(path: str, version: int | None, at: str | None, catalog: str | None, 
         return bind_table(current, path)
     if not (allow_outside and is_delta(path)):
         return bind_table(path, path, version=version, timestamp=at)
-    from parquet_variant.tables.delta import snapshot
+    from parquet_variant.tables.delta.log.snapshot import snapshot
 
     return bind_table(snapshot(path, version=version, timestamp=at, allow_outside=True), path)
 

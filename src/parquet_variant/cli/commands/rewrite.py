@@ -1,12 +1,13 @@
 """``variant rewrite``: files in another layout, schema or format.
 
 Owns the options, the report, and the choice of the operation by the formats of source and destination. Leaves the work
-to `parquet.rewrite` and `vortex.rewrite`, and rows from and to tables to `delta` and `iceberg`.
+to `Table.rewrite`, and rows to tables to `pv.write`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,11 +66,12 @@ def command(
     Use it for readers without support for shredding, to convert files of older drafts, and to convert between formats.
     """  # fmt: skip
     from parquet_variant.cli.options.readers import read_schema
+    from parquet_variant.cli.options.tables import open_table
     from parquet_variant.cli.output import Progress
 
     if schema is not None and reinfer:
         raise typer.BadParameter("--schema and --reinfer exclude each other")
-    source_format = _source_format(source, catalog if format not in _TABLES else None)
+    source_format = open_table(source, catalog if format not in _TABLES else None).format
     target = _target_format(source_format, dest, format)
     options: dict[str, Any] = {
         "layout": layout,
@@ -87,25 +89,13 @@ def command(
         if source_format in _TABLES or target in _TABLES:
             _refuse({name: value for name, value in of_files.items() if value not in (None, "error")}, "files")
             written = _write_rows(source, source_format, dest, target, catalog, **options, **of_parquet)
-        elif {source_format, target} == {"parquet"}:
-            rewrite = _on_spark if engine == "spark" else _parquet
-            written = rewrite(source, dest, progress, threads, **options, **of_files, **of_parquet)
         else:
-            from parquet_variant.files.vortex import rewrite as rewrite_vortex
-
-            written = rewrite_vortex(
-                source, dest, format=target, progress=progress, threads=threads, **options, **of_files, **of_parquet
-            )
+            with _session(engine, source, dest, mode, progress) as session:
+                written = open_table(source, engine=session).rewrite(
+                    dest, format=target, progress=progress, threads=threads, **options, **of_files, **of_parquet
+                )
     _report(written, dest, as_json)
     return 0
-
-
-def _source_format(source: str, catalog: str | None) -> str:
-    from parquet_variant.tables.opening import is_delta, is_iceberg, is_vortex
-
-    if catalog is not None or is_iceberg(source):
-        return "iceberg"
-    return "delta" if is_delta(source) else "vortex" if is_vortex(source) else "parquet"
 
 
 def _target_format(source_format: str, dest: str, format: str | None) -> Any:
@@ -125,20 +115,18 @@ def _refuse(options: dict[str, Any], formats: str) -> None:
 # -- the rewrite
 
 
-def _parquet(source: str, dest: str, progress: Progress, threads: int | None, **options: Any) -> Any:
-    from parquet_variant.files.parquet import rewrite
-
-    return rewrite(source, dest, progress=progress, threads=threads, **options)
-
-
-def _on_spark(source: str, dest: str, progress: Progress, threads: int | None, **options: Any) -> Any:
+@contextmanager
+def _session(engine: str, source: str, dest: str, mode: Any, progress: Progress) -> Iterator[Any]:
+    """Yield a Spark session for the engine ``spark``, else None; options are checked before the JVM starts."""
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.files.parquet.operations.rewrite import plan_rewrite
-    from parquet_variant.spark.operations.change import rewrite
 
-    plan_rewrite(source, dest, mode=options["mode"])  # before the JVM starts
+    if engine != "spark":
+        yield None
+        return
+    plan_rewrite(source, dest, mode=mode)
     with spark_session(progress) as session:
-        return rewrite(session, source, dest, progress=progress, **options)
+        yield session
 
 
 class _Rows:
@@ -157,7 +145,7 @@ def _write_rows(
     source: str,
     source_format: str,
     dest: str,
-    target: str,
+    target: Any,
     catalog: str | None,
     *,
     mode: Any,
@@ -168,41 +156,30 @@ def _write_rows(
     import pyarrow as pa
 
     from parquet_variant.cli.options.tables import read_catalog
+    from parquet_variant.tables.creating import write as write_any
 
     rows = _Rows(_tables(source, source_format, catalog))
     if target not in _TABLES:
-        from parquet_variant.files import parquet, vortex
-
-        package: Any = vortex if target == "vortex" else parquet
-        default = "auto" if target == "vortex" else "final"
-        return [package.write(dest, pa.concat_tables(rows), layout=layout or default, mode=mode, **write)]
+        default: Any = "auto" if target == "vortex" else "final"
+        data = pa.concat_tables(rows)
+        return [write_any(dest, data, format=target, layout=layout or default, mode=mode, **write)]
     if layout is not None:
         raise typer.BadParameter("--layout applies to Parquet and Vortex files")
     if write["schema"] == "infer":
         write["schema"] = None  # tables infer the schema of new files
-    if target == "delta":
-        from parquet_variant.tables import delta
-
-        version = f"version {delta.write(dest, rows, mode=mode, **write).version}"
-    else:
-        from parquet_variant.tables import iceberg
-
-        made = iceberg.write(
-            dest, rows, catalog=read_catalog(catalog), mode="error" if mode == "error" else "replace", **write
-        )
-        version = f"snapshot {made.snapshot_id}"
-    return version, rows.rows
+    if target == "iceberg":
+        mode = "error" if mode == "error" else "replace"
+        write["catalog"] = read_catalog(catalog)
+    made = write_any(dest, rows, format=target, mode=mode, **write)
+    return (f"version {made.version}" if target == "delta" else f"snapshot {made.snapshot_id}"), rows.rows
 
 
 def _tables(source: str, source_format: str, catalog: str | None) -> Iterator[Any]:
-    from parquet_variant.cli.options.tables import read_catalog
+    from parquet_variant.cli.options.tables import open_table
     from parquet_variant.files.vortex.rewriting import source_files, tables_of
-    from parquet_variant.tables import delta, iceberg
 
-    if source_format == "delta":
-        yield delta.read_table(source)
-    elif source_format == "iceberg":
-        yield iceberg.read_table(source, catalog=read_catalog(catalog))
+    if source_format in _TABLES:
+        yield open_table(source, catalog).to_arrow()
     else:
         for file in source_files(source):
             yield from tables_of(file)

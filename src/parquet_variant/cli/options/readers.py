@@ -147,7 +147,7 @@ _NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)
 
 
 def read_selects(texts: list[str]) -> dict[str, str]:
-    """Read all ``--select`` options of a command, as the mapping for `parquet.scan`.
+    """Read all ``--select`` options of a command, as the mapping for `Table.scan`.
 
     Without a name, a path is named by its last key, and an ordinary column keeps its name. Raises `PathError` for an
     invalid path, and for a repeated name.

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+    from parquet_variant.tables.table.table import Table
 
-from parquet_variant.ingestion.formats.csv_rows import is_csv
-from parquet_variant.tables.opening import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+from parquet_variant.tables.opening import is_delta, is_iceberg, is_vortex
 
 
 def data_files(path: str, *, catalog: Any = None, allow_outside: bool = False) -> list[str]:
@@ -52,7 +52,7 @@ def iceberg_snapshot(
     """Return the snapshot of an Iceberg table that options name; None for any other path."""
     if catalog is None and not is_iceberg(path):
         return None
-    from parquet_variant.tables.iceberg import snapshot
+    from parquet_variant.tables.iceberg.reading.snapshot import snapshot
 
     return snapshot(path, catalog=read_catalog(catalog), snapshot_id=version, timestamp=at, allow_outside=allow_outside)
 
@@ -69,7 +69,7 @@ def local_or_uri(location: str) -> str:
 
 
 def read_catalog(text: Any) -> Any:
-    """Return the catalog that ``--catalog`` names, as `pv.iceberg` takes it; properties are returned unchanged.
+    """Return the catalog that ``--catalog`` names, as `pv.open` takes it; properties are returned unchanged.
 
     >>> read_catalog("http://127.0.0.1:8181")
     {'type': 'rest', 'uri': 'http://127.0.0.1:8181'}
@@ -88,15 +88,11 @@ def read_catalog(text: Any) -> Any:
         raise bad_option(f"--catalog is not JSON: {error}") from None
 
 
-def table_package(table: str, catalog: str | None) -> tuple[Any, dict[str, Any]]:
-    """Return the package of a table's format, `delta` or `iceberg`, and the arguments that name the table's catalog."""
-    if catalog is not None or is_iceberg(table):
-        from parquet_variant.tables import iceberg
+def open_table(table: str, catalog: str | None = None, engine: Any = None, column: str | None = None) -> Table:
+    """Open the table or files that a command names."""
+    from parquet_variant.tables.opening import open as open_any
 
-        return iceberg, {"catalog": read_catalog(catalog)}
-    from parquet_variant.tables import delta
-
-    return delta, {}
+    return open_any(table, catalog=read_catalog(catalog), engine=engine, column=column)
 
 
 def plan_query(
@@ -114,45 +110,15 @@ def plan_query(
 ) -> Any:
     """Plan a query over a table (of a version), Vortex, Parquet, JSON or CSV files; all plans have the same methods.
 
-    Raises `VariantError` as the functions `scan` of the formats, and for a version of other files.
+    Raises `VariantError` as `Table.scan`, and for a version of other files.
     """
     from parquet_variant.errors import VariantFileError
+    from parquet_variant.tables.opening import open as open_any
 
-    current = iceberg_snapshot(path, catalog, version, at, allow_outside=allow_outside)
-    if current is not None:
-        from parquet_variant.tables.iceberg import scan as scan_iceberg
-
-        if strict:
-            raise VariantFileError("--strict is not supported for Iceberg tables", reason="bad-option")
-        return scan_iceberg(current, columns, where, column=column, threads=threads)
-    if is_delta(path):
-        from parquet_variant.tables.delta import scan as scan_table
-
-        if strict:
-            raise VariantFileError("--strict is not supported for Delta tables", reason="bad-option")
-        return scan_table(
-            path,
-            columns,
-            where,
-            column=column,
-            version=version,
-            timestamp=at,
-            allow_outside=allow_outside,
-            threads=threads,
-        )
-    refuse_versions(path, version, at)
-    if is_vortex(path):
-        from parquet_variant.files.vortex import scan_files as scan_vortex
-
-        if strict:
-            raise VariantFileError("--strict is not supported for Vortex files", reason="bad-option")
-        return scan_vortex(path, columns, where, column=column, threads=threads)
-    if is_json(path) or is_csv(path):
-        from parquet_variant.sql_query.table_query import TableQuery
-        from parquet_variant.sql_query.tables import bind_table
-
-        errors: Any = "raise" if strict else "null"
-        return TableQuery.plan(bind_table(path, path), columns, where, errors=errors, threads=threads)
-    from parquet_variant.files.parquet import scan as scan_files
-
-    return scan_files(path, columns, where, column=column, errors="raise" if strict else "null", threads=threads)
+    table = open_any(
+        path, column=column, version=version, at=at, catalog=read_catalog(catalog), allow_outside=allow_outside
+    )
+    if strict and table.format in ("delta", "iceberg", "vortex"):
+        name = {"delta": "Delta tables", "iceberg": "Iceberg tables"}.get(table.format, "Vortex files")
+        raise VariantFileError(f"--strict is not supported for {name}", reason="bad-option")
+    return table.scan(columns, where, errors="raise" if strict else "null", threads=threads)

@@ -149,7 +149,7 @@ function examples(node) {
 function schemaCommand(model, choice) {
   const ddl = renderDdl(model, choice), source = quoteShell(model.doc.source);
   if (model.doc.kind === "json") return `variant ingest ${source} DEST --schema ${quoteShell(ddl)}`;
-  if (model.doc.kind === "vortex") return `# Vortex files are written anew:\npv.vortex.write("new.vortex", pv.vortex.read(${quotePython(model.doc.source)}), schema=${quotePython(ddl)})`;
+  if (model.doc.kind === "vortex") return `# Vortex files are written anew:\npv.write("new.vortex", pv.open(${quotePython(model.doc.source)}).read(), schema=${quotePython(ddl)})`;
   const isTable = model.doc.kind === "delta" || model.doc.kind === "iceberg";
   return `variant ${isTable ? "optimize " + source : "rewrite " + source + " DEST"}${catalogOption(model)} --schema ${quoteShell(ddl)}`;
 }
@@ -174,9 +174,8 @@ function queryTexts(model, selected, filterText) {
   const sqlColumn = (column) => `${sqlName(model.doc.column)}${sqlPath(model, column.node)}::${column.type}`;
   // Both forms name every column of the filter, so the filter comes before the list of columns.
   const where = mapColumns(filter, (name) => sqlName(columnOf(name).alias)), sqlWhere = mapColumns(filter, (name) => sqlColumn(columnOf(name)));
-  const module = ["delta", "iceberg"].includes(model.doc.kind) ? model.doc.kind : "parquet";
-  const catalog = model.doc.catalog ? `    catalog=${quotePython(model.doc.catalog)},\n` : "";
-  const python = `import parquet_variant as pv\n\npv.${module}.extract(\n    ${quotePython(source)},\n    {${columns.map((column) => `${quotePython(column.alias)}: (${quotePython(column.node.path)}, ${quotePython(column.type)})`).join(", ")}},\n${filter ? `    where=${quotePython(where)},\n` : ""}${catalog})`;
+  const catalog = model.doc.catalog ? `, catalog=${quotePython(model.doc.catalog)}` : "";
+  const python = `import parquet_variant as pv\n\npv.open(${quotePython(source)}${catalog}).scan(\n    {${columns.map((column) => `${quotePython(column.alias)}: (${quotePython(column.node.path)}, ${quotePython(column.type)})`).join(", ")}},\n${filter ? `    where=${quotePython(where)},\n` : ""}).to_arrow()`;
   const cli = `variant query ${quoteShell(source)}${catalogOption(model)} ${columns.map((column) => `--select ${quoteShell(`${column.alias}=${column.node.path}:${column.type}`)}`).join(" ")}${filter ? ` --where ${quoteShell(where)}` : ""}`;
   const sql = `SELECT ${columns.map((column) => `${sqlColumn(column)} AS ${sqlName(column.alias)}`).join(",\n       ")}\nFROM t${filter ? `\nWHERE ${sqlWhere}` : ""}`;
   return { python, cli, sql: `variant query ${quoteShell(source)}${catalogOption(model)} ${quoteShell(sql)}` };

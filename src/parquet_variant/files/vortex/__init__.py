@@ -12,16 +12,10 @@ from parquet_variant.support.lazy_names import lazy_names
 _NAMES = {
     "arrays.chunked_array": "ChunkedVariantArray",
     "files.vortex.dtype": "VariantDType",
-    "files.vortex.inspecting": "dtype_of inspect",
+    "files.vortex.inspecting": "dtype_of",
     "files.vortex.json_columns": "JsonColumn compress_json decompress_json",
-    "files.vortex.optimizing": "optimize",
-    "files.vortex.paths": "vortex_files",
     "files.vortex.range_statistics": "RangeStatistics collect_statistics matching_rows",
-    "files.vortex.reader": "iter_tables read read_json read_table",
-    "files.vortex.rewriting": "rewrite",
-    "files.vortex.scanner": "VortexScan scan scan_files",
     "files.vortex.storing": "variant_table",
-    "files.vortex.writer": "VortexFileInfo write",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names

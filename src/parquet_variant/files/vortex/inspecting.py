@@ -126,7 +126,7 @@ def dtype_of(source: Any, column: str | None = None) -> VariantDType:
     >>> table = pv.vortex.variant_table({"v": pv.parse_json(["1"])})
     >>> fixed = table.cast(pa.schema([table.schema.field("v").with_nullable(False)]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.vortex.write(f"{folder}/a.vortex", fixed)
+    ...     _ = pv.write(f"{folder}/a.vortex", fixed)
     ...     print(dtype_of(f"{folder}/a.vortex"), dtype_of(fixed), dtype_of(pv.parse_json(["1"])))
     variant variant variant?
     """
@@ -154,27 +154,7 @@ def dtype_of(source: Any, column: str | None = None) -> VariantDType:
 def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexReport:
     """Report the layouts and typed columns of Vortex files, and the paths that a layout could not type.
 
-    Parameters
-    ----------
-    path
-        A file, directory or glob, as for `vortex_files`.
-    column
-        The only Variant column to report; by default all.
-
-    Raises
-    ------
-    VariantFileError
-        If no file is found, the column does not exist, or a file is damaged.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     rows = pv.parse_json(['{"a": 1, "l": [1]}'])
-    ...     _ = pv.vortex.write(f"{folder}/a.vortex", rows, schema="a bigint, l array<bigint>", layout="variant")
-    ...     report = inspect(folder)
-    >>> report.columns[0].layouts, report.columns[0].types, list(report.columns[0].in_bytes)
-    ({'variant': 1}, {"$['a']": ('bigint',)}, ["$['l']"])
+    See `Table.inspect`.
     """
     files = some_vortex_files(path)
     columns: dict[str, VortexColumnReport] = {}

@@ -64,34 +64,7 @@ def optimize(
 ) -> OptimizeResult:
     """Compact the small Vortex files of a directory, re-shredding files where that saves space; no row changes.
 
-    Each column keeps its layout. Each new file is written in memory.
-
-    Parameters
-    ----------
-    path
-        A directory of Vortex files. Files of a subdirectory stay in it.
-    file_bytes, reshred, schema, policy, min_saving, column, dry_run, threads, progress, engine
-        As for `pv.parquet.optimize`.
-
-    Returns
-    -------
-    OptimizeResult
-        The result of `pv.parquet.optimize`.
-
-    Raises
-    ------
-    VariantFileError
-        If the path is not a directory of Vortex files.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("1", "2"):
-    ...         _ = pv.vortex.write(f"{folder}/{name}.vortex", pv.parse_json(['{"n": 1}'] * 100), schema="n bigint")
-    ...     result = optimize(folder)
-    >>> result.files_removed, result.files_added, result.schema.to_ddl()
-    (2, 1, 'n bigint')
+    See `Table.optimize`.
     """
     vortex()
     files = FormatToOptimize(

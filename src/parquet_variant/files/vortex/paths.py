@@ -10,8 +10,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pyarrow.fs as pafs
-
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import visible_files
 from parquet_variant.io.filesystems import filesystem_of, path_text, refuse_no_path
@@ -33,7 +31,7 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
     """
     name = path_text(path).removeprefix("file://")
     if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
-        infos = visible_files(pafs.LocalFileSystem(), name)
+        infos = visible_files(*filesystem_of(name))  # "a:b" is written "./a:b" for pyarrow
         files = sorted(info.path for info in infos if info.path.endswith(SUFFIX))
         parts = ((file, Path(os.path.relpath(file, name)).parts) for file in files)
         return [file for file, names in parts if not any(part.startswith(("_", ".")) for part in names)]

@@ -25,33 +25,7 @@ from parquet_variant.types.forms import chunks_in_form, with_fields
 
 
 def read(path: Any, column: str | None = None) -> VariantArray:
-    """Read a Variant column.
-
-    Parameters
-    ----------
-    path
-        A file, or a directory or glob of files.
-    column
-        The column, if there are several.
-
-    Returns
-    -------
-    VariantArray
-        The column in its stored layout; unshredded if the files store it in different types.
-
-    Raises
-    ------
-    VariantFileError
-        If the file or the column does not exist.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.vortex.write(f"{folder}/a.vortex", pv.parse_json(['{"a": 1}', None]))
-    ...     read(f"{folder}/a.vortex")
-    <VariantArray unshredded, 2 rows: [{"a":1}, NULL]>
-    """
+    """Read a Variant column; see `Table.read`."""
     parts = [unstored_rows(file.table([choose_variant(file, column)]).column(0)) for file in open_files(path)]
     if any(part.storage.type != parts[0].storage.type for part in parts):
         parts = [part.to_unshredded() for part in parts]
@@ -61,33 +35,7 @@ def read(path: Any, column: str | None = None) -> VariantArray:
 def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> pa.Array:
     """Read a Variant column, or a column of the type ``vortex.json``, as JSON text of the type ``arrow.json``.
 
-    Parameters
-    ----------
-    path
-        The file.
-    column
-        The column, if there are several.
-    exact
-        If true, return the original texts, which `write` keeps with ``exact=True``, and which a column of the type
-        ``vortex.json`` has; otherwise canonical JSON.
-
-    Raises
-    ------
-    VariantFileError
-        If the file or the column does not exist.
-    VariantError
-        If `exact` is true and the original texts were not kept (``no-texts``).
-    JsonError
-        If the texts of a column of the type ``vortex.json`` are not valid JSON.
-
-    Examples
-    --------
-    >>> import tempfile, pyarrow as pa, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     table = pa.table({"doc": ['{"a": 1.50}']})
-    ...     _ = pv.vortex.write(f"{folder}/a.vortex", table, json=["doc"], exact=True)
-    ...     read_json(f"{folder}/a.vortex").to_pylist(), read_json(f"{folder}/a.vortex", exact=True).to_pylist()
-    (['{"a":1.5}'], ['{"a": 1.50}'])
+    See `VortexTable.read_json`.
     """
     file = open_file(path)
     name = choose_variant(file, column, json=True)
@@ -115,20 +63,7 @@ def json_texts(file: OpenVortexFile, column: str) -> pa.Array:
 
 
 def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read whole rows as a pyarrow table, whose Variant columns have the extension name.
-
-    Parameters
-    ----------
-    path
-        A file, or a directory or glob of files with the same columns.
-    columns
-        The columns to read; by default all.
-
-    Raises
-    ------
-    VariantFileError
-        If there is no such file or column, or the columns of files differ (``files-differ``).
-    """
+    """Read whole rows as a pyarrow table, whose Variant columns have the extension name; see `Table.to_arrow`."""
     columns = None if columns is None else strings_of("columns", columns)
     tables = []
     for file in open_files(path):

@@ -93,7 +93,7 @@ def rewrite(
         A `ShreddingSchema`, its DDL, or ``"infer"`` to choose one from all values of all files. By default each column
         keeps its schema.
     column, on_conflict, mode, threads, progress, engine
-        As for `pv.parquet.rewrite`.
+        As for `Table.rewrite`.
     **options
         Options of `VariantWriter`; for Vortex, ``compact``.
 
@@ -113,10 +113,10 @@ def rewrite(
     --------
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']), schema="a bigint")
+    ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']), schema="a bigint")
     ...     (info,) = rewrite(f"{folder}/a.parquet", f"{folder}/b.vortex")
     ...     _ = rewrite(f"{folder}/b.vortex", f"{folder}/c.parquet")
-    ...     info.layouts, pv.parquet.read(f"{folder}/c.parquet")
+    ...     info.layouts, pv.open(f"{folder}/c.parquet").read()
     ({'v': 'struct'}, <VariantArray final, 1 rows: [{"a":1}]>)
     """
     vortex()

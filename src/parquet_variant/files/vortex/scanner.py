@@ -358,44 +358,9 @@ def scan(
     zone: str = "UTC",
     threads: int | None = None,
 ) -> VortexScan:
-    """Plan a query by path over Vortex files; the result equals that of `pv.parquet.scan` over the same rows.
+    """Plan a query by path over Vortex files; the result equals that of `Table.scan` over the same rows.
 
-    Parameters
-    ----------
-    path
-        A file, directory or glob, as for `vortex_files`.
-    columns
-        Output columns by name: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of an
-        ordinary column of the file.
-    where
-        A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a predicate.
-    column
-        The Variant column, if there are several. It may be inside of structs (``s.v``), or a column of the type
-        ``vortex.json``, whose texts are parsed.
-    pushdown
-        If true, the filter may skip rows before they are read.
-    cast
-        If true, values of other types are cast as in Spark; otherwise they are null, as in `get_variant_element` and
-        the RFC.
-    zone
-        The session time zone of casts.
-    threads
-        Number of batches processed at the same time; by default one per CPU that this process may use.
-
-    Raises
-    ------
-    VariantFileError
-        If the file or a column does not exist.
-    PathError, PredicateError, SchemaError
-        If a path, the filter or a type is invalid.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.vortex.write(f"{folder}/a.vortex", pv.parse_json(['{"mag": 5.5}', '{"mag": 1}']))
-    ...     scan(f"{folder}/a.vortex", {"mag": "$.mag:double"}, "mag > 2").to_table().to_pydict()
-    {'mag': [5.5]}
+    See `Table.scan`.
     """
     thread_count(threads)
     question = Question.of(columns, where)

@@ -98,51 +98,7 @@ def write(
 ) -> VortexFileInfo:
     """Write a Vortex file with Variant columns. The file is read back and compared before it gets its name.
 
-    Parameters
-    ----------
-    path
-        The file to write; its directory is created if needed.
-    data
-        A `VariantArray` or `JsonColumn`; a mapping of column names to these, `ChunkedVariantArray` or Arrow columns; or
-        a table of pyarrow, polars, pandas or any library with Arrow's C interface.
-    column
-        The name of the column if the data is one column.
-    schema
-        The shredding schema of Variant columns (by column as a mapping): a schema, its DDL, or ``"infer"``. By default
-        each column keeps its schema.
-    layout
-        ``"auto"``, ``"variant"`` or ``"struct"``. ``"variant"`` is Vortex's own Variant type, in which only scalar
-        fields at the top with one type are typed; ``"struct"`` is the storage struct, in which every shredded path is a
-        column. ``"auto"`` is ``"variant"`` if the library preserves the column in it, and otherwise ``"struct"``.
-    json
-        Names of string columns that hold JSON: they are converted to Variants, like columns of the type ``arrow.json``;
-        see `compress_json`.
-    policy
-        The shredding policy for JSON columns.
-    exact
-        Keep the original texts of JSON columns, for `read_json` with ``exact=True``.
-    compact
-        Let Vortex use its slower, smaller encodings.
-    mode
-        If the file exists: ``"error"``, or ``"overwrite"``.
-
-    Raises
-    ------
-    VariantFileError
-        If the file exists already, the library fails, or the file does not preserve every row (``lost-in-file``).
-    VariantError
-        If vortex-data is not installed, for options that cannot be combined (``bad-option``), or for an array in a
-        draft layout (``draft-layout``).
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     info = write(f"{folder}/a.vortex", pv.parse_json(['{"a": 1}', "null", None]), schema="a bigint")
-    ...     pv.vortex.read(f"{folder}/a.vortex")
-    <VariantArray final, 3 rows: [{"a":1}, null, NULL]>
-    >>> info.rows, info.layouts
-    (3, {'v': 'struct'})
+    See `pv.write`.
     """
     vortex()
     check_options(layout=layout, compact=compact, exact=exact)

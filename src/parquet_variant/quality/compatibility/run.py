@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError, check_names, strings_of
-from parquet_variant.files import parquet
+from parquet_variant.files.parquet.operations.rewrite import rewrite
 from parquet_variant.files.parquet.report_text import Report, counted
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.quality.compatibility import engine_programs
@@ -112,7 +112,7 @@ def compat(
     --------
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", {"v": pv.parse_json(['{"a": 1}'])})
+    ...     _ = pv.write(f"{folder}/a.parquet", {"v": pv.parse_json(['{"a": 1}'])})
     ...     report = pv.compat(f"{folder}/a.parquet", engines=["pyarrow"])
     >>> report.engines[0].verdict
     'struct'
@@ -210,7 +210,7 @@ class _Trial:
             if not target.exists():
                 target.mkdir()
                 for path in self.subject.paths:
-                    parquet.rewrite(path, target / Path(path).name, **write)
+                    rewrite(path, target / Path(path).name, **write)
             paths = tuple(str(target / Path(path).name) for path in self.subject.paths)
             if self._run(engine, python, replace(self.subject, paths=paths))[0] in accepted:
                 return options

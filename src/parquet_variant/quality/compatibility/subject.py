@@ -15,10 +15,13 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files import parquet, vortex
 from parquet_variant.files.parquet.format.files import locate
+from parquet_variant.files.parquet.reading.read_table import read_table as read_parquet
+from parquet_variant.files.vortex.reader import read_table as read_vortex
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
-from parquet_variant.tables import delta, iceberg
+from parquet_variant.tables.delta.reading.read import read_table as read_delta
+from parquet_variant.tables.iceberg.reading.read import read_table as read_iceberg
+from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
 from parquet_variant.tables.opening import is_vortex
 
 Kind: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]
@@ -69,16 +72,16 @@ def copy_of(path: str | os.PathLike[str]) -> Iterator[Subject]:
     with TemporaryDirectory(prefix="variant-compat-") as folder:
         if has_delta_log(str(source)):
             shutil.copytree(source, f"{folder}/table")
-            yield _subject("delta", [f"{folder}/table"], delta.read_table(f"{folder}/table"))
+            yield _subject("delta", [f"{folder}/table"], read_delta(f"{folder}/table"))
         elif has_iceberg_metadata(str(source)):
-            current = iceberg.snapshot(str(source))
-            yield _subject("iceberg", [str(current.table.metadata_location)], iceberg.read_table(current))
+            current = iceberg_snapshot(str(source))
+            yield _subject("iceberg", [str(current.table.metadata_location)], read_iceberg(current))
         elif is_vortex(str(source)):
             files = _copied([source] if source.is_file() else sorted(source.rglob("*.vortex")), Path(folder))
-            yield _subject("vortex", files, pa.concat_tables([vortex.read_table(file) for file in files]))
+            yield _subject("vortex", files, pa.concat_tables([read_vortex(file) for file in files]))
         else:
             files = _copied([Path(file.path) for file in locate(str(source))], Path(folder))
-            yield _subject("parquet", files, parquet.read_table(files))
+            yield _subject("parquet", files, read_parquet(files))
 
 
 def _copied(files: list[Path], folder: Path) -> list[str]:

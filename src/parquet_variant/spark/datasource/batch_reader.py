@@ -1,6 +1,6 @@
 """Batch reads of Parquet files by the data source: row groups as Spark's partitions, rows in Spark's Arrow types.
 
-`parquet.scan` reads typed paths, and `parquet.read_table` reads whole rows.
+`Table.scan` reads typed paths, and `Table.to_arrow` reads whole rows.
 
 The reader does not implement `pushFilters`, because Spark 4.3 applies the filters that one query pushed down to the
 next query on the same DataFrame, and to the other branch of a union, which then miss rows. The option ``where`` of a

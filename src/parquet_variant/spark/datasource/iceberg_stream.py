@@ -34,7 +34,7 @@ class IcebergStreamReader(TableStreamReader[Snapshot, TableFile]):
         newest = snapshot(self.options.sources[0], catalog=self.options.catalog, branch=self.options.branch)
         if newest.metadata.version < 2:
             raise IcebergError(
-                "a stream requires a table of format version 2 or newer: upgrade the table with pv.iceberg.upgrade",
+                "a stream requires a table of format version 2 or newer: upgrade the table with IcebergTable.upgrade",
                 reason="unsupported-version",
                 file=newest.table.name,
             )

@@ -45,7 +45,7 @@ class WriteOptions:
     format
         The format of the target: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
     catalog
-        The catalog of an Iceberg table, as `pv.iceberg` accepts it.
+        The catalog of an Iceberg table, as `pv.open` accepts it.
     partition_by
         Partition columns: names of columns, JSON paths such as ``day=$.ts:date``, or transforms of Iceberg.
     application
@@ -156,12 +156,12 @@ class ReadOptions:
     format
         The format of the source: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
     catalog
-        The catalog of an Iceberg table, as `pv.iceberg` accepts it.
+        The catalog of an Iceberg table, as `pv.open` accepts it.
     version, timestamp, branch, tag
         The version of the table (of an Iceberg table, the id of a snapshot); by default the newest.
     zone
         The time zone of casts between instants and local times. Spark does not tell a data source the time zone of the
-        session, so that `pv.spark.read` sets this option.
+        session, so that `Scan.to_spark` sets this option.
     starting_version
         The first version that a stream reads; by default its first batch is the whole table.
     skip_changes

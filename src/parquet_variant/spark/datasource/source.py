@@ -49,7 +49,7 @@ class VariantDataSource(DataSource):
     that the option ``column`` names is shredded. Further options: ``schema`` (DDL or JSON of a `ShreddingSchema`; by
     default inferred from the first rows of each file), ``layout``, ``compression``, ``compressionLevel``,
     ``rowGroupBytes``, ``sortBy``, ``bloomFilters``, ``writer``. The option ``partitionBy`` names columns or paths:
-    ``"country, day=$.ts:date"``. Spark does not allow other modes for Python data sources; use `pv.spark.write`.
+    ``"country, day=$.ts:date"``. Spark does not allow other modes for Python data sources; use `pv.write`.
 
     **Streams**: ``df.writeStream.format("variant")`` requires the option ``checkpointLocation``; a repeated micro-batch
     is not written again. A stream of a directory reads every file once. ``maxFilesPerTrigger`` and

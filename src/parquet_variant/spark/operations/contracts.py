@@ -1,4 +1,4 @@
-"""`pv.spark.check` and `StreamContract`: contracts of DataFrames and of streams.
+"""`Table.check` and `StreamContract`: contracts of DataFrames and of streams.
 
 Owns the job that counts violations and profiles a DataFrame in one pass, and what a stream does with each micro-batch.
 Leaves evaluation to `contracts`, the rules of new paths to `quality.contract`, and writing to the data source.
@@ -49,33 +49,7 @@ def check(
     values: bool = True,
     examples: int = 5,
 ) -> ContractReport:
-    """Check a column of a DataFrame against a contract, as one job over all rows.
-
-    Parameters
-    ----------
-    df
-        A DataFrame with a VARIANT column or a string column of JSON.
-    contract
-        A `Contract`, a file, or a mapping of paths to rules.
-    column
-        The VARIANT or JSON column; by default the only one.
-    values
-        Whether examples contain values. False is for confidential data.
-    examples
-        Number of examples per rule; their rows are numbered in each batch that Spark sends to a worker.
-
-    Returns
-    -------
-    ContractReport
-        The violations; it is true if there are none.
-
-    Raises
-    ------
-    VariantError
-        For a contract that is not valid, or a column that does not exist.
-    JsonError
-        For a row that is not valid JSON.
-    """
+    """Check a column of a DataFrame against a contract, as one job over all rows; see `Table.check`."""
     rules = ContractCheck.of(contract, "warn")
     if rules is None:
         raise bad_option("contract= is None: give a Contract, a file, or a mapping of paths to rules")

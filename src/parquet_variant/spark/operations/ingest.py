@@ -1,4 +1,4 @@
-"""`pv.spark.ingest`: JSON files to shredded Parquet files, a Delta or Iceberg table or Vortex files, on Spark.
+"""`pv.ingest`: JSON files to shredded Parquet files, a Delta or Iceberg table or Vortex files, on Spark.
 
 One job profiles the splits and merges the profiles, one job writes, and the driver commits. The Python workers read the
 text, which does not pass through the JVM. `ingestion.request` checks the options, `ingestion.job` runs the steps, and
@@ -46,28 +46,7 @@ def ingest(
 ) -> IngestResult:
     """Read JSON files and write them as shredded Parquet files, a Delta or Iceberg table or Vortex files, on Spark.
 
-    Parameters
-    ----------
-    spark
-        A session whose workers have parquet-variant installed and can access the sources and `dest`.
-    sources, dest, format
-        As for `pv.ingest`; with `json_column` also a DataFrame, which is computed once. Vortex files are written to a
-        disk that all workers share.
-    progress
-        Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
-    **options
-        As for `pv.ingest`. The driver infers the schema from up to 64 MiB of text; a job does for more. By default the
-        input is divided into one part per core.
-
-    Returns
-    -------
-    IngestResult
-        The schema, and the numbers of rows, files and invalid lines.
-
-    Raises
-    ------
-    VariantError
-        As `pv.ingest` does.
+    See `pv.ingest`.
     """
     # Absolute paths, because the working directory of the workers may differ from that of the driver.
     target = absolute(dest) if options.get("catalog") is None else os.fspath(dest)
@@ -101,7 +80,7 @@ def _source_paths(sources: Any, dest: str, json_column: str | None) -> Iterator[
     if not isinstance(data_type, StringType | BinaryType):
         raise SchemaError(
             f"column {json_column} is {data_type.simpleString()}, not strings or bytes: name the column that contains "
-            "JSON (to write Variants, use pv.spark.write)",
+            "JSON (to write Variants, use pv.write)",
             reason="not-text",
         )
     staging = staging_beside(dest.rstrip("/"))

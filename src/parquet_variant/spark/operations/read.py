@@ -1,4 +1,4 @@
-"""`pv.spark.read`: typed paths as a DataFrame, with the fastest reader for each file.
+"""`Scan.to_spark`: typed paths as a DataFrame, with the fastest reader for each file.
 
 The result is the union of the rows of the data source and of `struct_view`.
 """
@@ -41,52 +41,7 @@ def read(
     merge_schema: bool = False,
     engine: Literal["auto", "python", "jvm"] = "auto",
 ) -> DataFrame:
-    """Read Parquet files with Variant columns, or a Delta or Iceberg table.
-
-    Parameters
-    ----------
-    spark
-        The session.
-    path
-        A file, directory or glob; or the name of an Iceberg table in `catalog`.
-    columns
-        Output columns: name -> path and type, such as ``{"mag": ("$.properties.mag", "double")}``; with the type
-        ``variant`` the column is VARIANT. By default all columns, with Variants as VARIANT.
-    where
-        A filter as for `pv.parquet.scan`, which names output columns, columns of the files, or paths with their type
-        (``"$.mag:double > 5"``). The data source then reads all files, and skips files and row groups without matching
-        rows. (A filter of the DataFrame skips row groups in files that the JVM reads.)
-    column
-        The Variant column of the paths, if there are several.
-    partition_bytes
-        Compressed bytes that one task of the data source reads (default: 64 MiB).
-    version, timestamp
-        The version of a Delta table (of an Iceberg table, the id of a snapshot), or its time; by default the newest
-        version.
-    catalog
-        The catalog of an Iceberg table; see `pv.iceberg.snapshot`.
-    snapshot_id, branch, tag
-        The snapshot of an Iceberg table.
-    merge_schema
-        Without `columns`, read the columns of all files, with null if a file lacks a column, instead of those of the
-        first file.
-    engine
-        ``"python"``: the data source reads all files. ``"jvm"``: the JVM reads all files, or an error is raised.
-        ``"auto"``: the JVM reads a file if the result is the same (see `plan_read`).
-
-    Returns
-    -------
-    DataFrame
-        The output columns.
-
-    Raises
-    ------
-    VariantError
-        For an invalid path, type or file, when the DataFrame is created or executed; or if the JVM cannot read a file
-        with ``engine="jvm"``.
-    PredicateError
-        For a filter that cannot be parsed.
-    """
+    """Read Parquet files with Variant columns, or a Delta or Iceberg table; see `Scan.to_spark`."""
     from parquet_variant.spark.datasource.source import VariantDataSource
 
     check_choice("engine", engine, ("auto", "python", "jvm"))

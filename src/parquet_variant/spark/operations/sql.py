@@ -1,4 +1,4 @@
-"""`pv.spark.sql`: a query with paths into Variants, which Spark executes over the required columns.
+"""`pv.sql`: a query with paths into Variants, which Spark executes over the required columns.
 
 `sql_query` parses and rewrites the query, and `read` reads the tables.
 """
@@ -26,30 +26,7 @@ if TYPE_CHECKING:
 
 
 def sql(spark: SparkSession, query: str, /, **tables: Any) -> DataFrame:
-    """Execute a query, reading only the required paths of each table, as typed columns.
-
-    Parameters
-    ----------
-    spark
-        The session.
-    query
-        Spark SQL with paths: ``v:a.b[0]::string``. Paths of tables are quoted with backticks: ``FROM `events/` ``.
-    **tables
-        Paths of Parquet files, Delta or Iceberg tables, or `pv.iceberg.snapshot` of a table in a catalog, by the names
-        that FROM uses. Other names are tables of the session.
-
-    Returns
-    -------
-    DataFrame
-        The column of a path is named by the last key of the path; a Variant is a VARIANT.
-
-    Raises
-    ------
-    SqlError
-        If the text is not a query, or applies an operation to a Variant that requires a typed value.
-    VariantError
-        For a table that Spark cannot read by its path.
-    """
+    """Execute a query, reading only the required paths of each table, as typed columns; see `pv.sql`."""
     planned = plan_sql(query, tables, engine="spark", zone=str(spark.conf.get("spark.sql.session.timeZone")))
     return run_query(spark, planned)
 
@@ -71,7 +48,7 @@ def readers_of(use: TableUse) -> ReadPlan:
     columns, column = _data_source_columns(use)
     path, version = _source(use.table)
     if is_delta(path):
-        from parquet_variant.tables.delta import snapshot
+        from parquet_variant.tables.delta.log.snapshot import snapshot
 
         files = snapshot(path, **version).files["path"]
         return ReadPlan({}, python=dict.fromkeys(files.to_pylist(), "a Delta table"))

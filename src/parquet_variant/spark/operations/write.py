@@ -1,4 +1,4 @@
-"""`pv.spark.write`: write a DataFrame with one shredding schema for the whole job, in all modes of Spark.
+"""`pv.write`: write a DataFrame with one shredding schema for the whole job, in all modes of Spark.
 
 This module infers the schema in one job, which profiles and merges in the executors, and implements the modes that
 Spark does not allow for Python data sources. The data source writes the rows.
@@ -44,42 +44,10 @@ def write(
     mode: Mode = "error",
     format: Literal["parquet", "delta", "iceberg"] = "parquet",
     catalog: CatalogOption = None,
+    batch: tuple[str, int] | None = None,
     **options: Any,
 ) -> None:
-    """Write a DataFrame as a directory of shredded Parquet files, or as a Delta or Iceberg table.
-
-    Parameters
-    ----------
-    df
-        A DataFrame with a VARIANT column or a string column of JSON; other columns are written without conversion.
-    dest
-        The directory or table, or the name of an Iceberg table in `catalog`.
-    column
-        The VARIANT or JSON column; by default the only one.
-    schema
-        The shredding schema, as an object or DDL. By default it is inferred from the DataFrame, which is then computed
-        twice.
-    policy
-        The policy that infers the schema; see `infer_shredding_schema`.
-    mode
-        What to do if `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
-    format
-        ``"parquet"``, ``"delta"`` or ``"iceberg"``; a table is created if it does not exist.
-    catalog
-        The catalog of an Iceberg table; see `pv.iceberg.snapshot`.
-    **options
-        Options of the data source, such as ``effort="fast"``, ``rowGroupBytes=64 << 20``, or ``txnAppId`` and
-        ``txnVersion`` for a write to a table that is committed once, also inside ``foreachBatch``.
-
-    Raises
-    ------
-    VariantFileError, DeltaError, IcebergError
-        If `dest` holds data and the mode is ``"error"``.
-    VariantError
-        For a column that does not exist, or an unknown option.
-    JsonError
-        For a row that is not valid JSON.
-    """
+    """Write a DataFrame as a directory of shredded Parquet files, or as a Delta or Iceberg table; see `pv.write`."""
     from parquet_variant.spark.datasource.options import WriteOptions
     from parquet_variant.spark.datasource.source import VariantDataSource, make_active
     from parquet_variant.spark.frames import choose_column
@@ -95,9 +63,12 @@ def write(
     schema = infer_schema(df, column, policy) if schema is None else ShreddingSchema.of(schema)
     df.sparkSession.dataSource.register(VariantDataSource)
     make_active(df.sparkSession)
+    if batch is not None:
+        options |= {"txnAppId": batch[0], "txnVersion": batch[1]}
     settings = {
-        name: json.dumps(list(value)) if isinstance(value, list | tuple | set) else str(value)
+        _camel_case(name): json.dumps(list(value)) if isinstance(value, list | tuple | set) else str(value)
         for name, value in options.items()
+        if value is not None
     }
     settings |= {"format": format, "column": column, "schema": schema.to_json()}
     settings |= {f"catalog.{name}": value for name, value in properties.items()}
@@ -106,12 +77,22 @@ def write(
     if mode == "overwrite" and checked.partition_by and _overwrites_partitions(df.sparkSession):
         raise VariantError(
             f"{_PARTITION_MODE} is dynamic, but an overwrite replaces all partitions: set it to static, or use "
-            "pv.delta.replace_partitions",
+            "Table.overwrite with partitions=True",
             reason="bad-option",
         )
     writer = df.write.format("variant").options(**settings)
     with from_spark_errors():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(target)
+
+
+def _camel_case(name: str) -> str:
+    """Return the name of an option of the data source for one of `pv.write`.
+
+    >>> _camel_case("row_group_bytes")
+    'rowGroupBytes'
+    """
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
 
 
 def _overwrites_partitions(spark: SparkSession) -> bool:
@@ -166,31 +147,7 @@ def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -
 
 
 def profile(df: DataFrame, column: str | None = None) -> Profile:
-    """Profile the paths of a column, as one job over all rows.
-
-    The executors profile batches and merge the profiles of each partition, then of the partitions in a tree, so that
-    only merged profiles reach the driver. The order of rows and the partitions do not affect the result.
-
-    Parameters
-    ----------
-    df
-        A DataFrame with a VARIANT column or a string column of JSON.
-    column
-        The VARIANT or JSON column; by default the only one.
-
-    Returns
-    -------
-    Profile
-        One entry per path; a DataFrame without rows has an empty profile. Pass it to
-        `parquet_variant.inference.infer.infer`.
-
-    Raises
-    ------
-    VariantError
-        For a column that does not exist.
-    JsonError
-        For a row that is not valid JSON.
-    """
+    """Profile the paths of a column, as one job over all rows; see `Table.profile`."""
     from pyspark.sql.functions import arrow_udf
 
     from parquet_variant.spark.frames import choose_column

@@ -35,7 +35,7 @@ class IcebergSource(Source):
             if f.initial_default is not None:
                 raise cannot_publish(
                     f"column {'.'.join(place)} has an initial-default, which readers of other formats would return as "
-                    "null for older files: rewrite these files with pv.iceberg.optimize(…, rewrite_all=True) and drop "
+                    "null for older files: rewrite these files with Table.optimize(…, rewrite_all=True) and drop "
                     "the default",
                     self.location,
                 )
@@ -89,7 +89,7 @@ class IcebergSource(Source):
         if len(sources) > 1:
             raise cannot_publish(
                 f"the files have {len(sources)} partition specs: rewrite the files of older specs with "
-                "pv.iceberg.optimize(…, rewrite_all=True)",
+                "Table.optimize(…, rewrite_all=True)",
                 self.location,
             )
         numbers = next(iter(sources), ())
@@ -119,8 +119,7 @@ class IcebergSource(Source):
                 raise cannot_publish(f"{data.path} is in the format {data.format}", self.location)
             if deletes.equalities:
                 raise cannot_publish(
-                    f"{data.path} has equality deletes, which other formats lack: rewrite the file with "
-                    "pv.iceberg.optimize",
+                    f"{data.path} has equality deletes, which other formats lack: rewrite the file with Table.optimize",
                     self.location,
                 )
             key = _vector_key(deletes)

@@ -42,48 +42,7 @@ def publish(
 ) -> PublishResult:
     """Write the metadata of another table format over the data files of a table, which are not copied.
 
-    Vortex files, which table formats cannot hold, are converted to Parquet files with shredded Variants, each once.
-    A repeated call adds and removes only what changed since, in one commit; a call without changes does nothing. The
-    published table is a copy for readers: change the source, and publish again.
-
-    Parameters
-    ----------
-    table
-        A Delta table, an Iceberg table or a directory of Parquet files: path or URI; ``namespace.table`` of
-        `catalog`; or a Vortex file, or a directory or glob of them.
-    format
-        The format to publish: ``"iceberg"``, ``"delta"`` or ``"ducklake"``.
-    to
-        Where the published table is: another directory, ``namespace.table`` of `catalog` for Iceberg, or for DuckLake
-        the file of its catalog (default: ``TABLE.ducklake``), with ``#schema.table`` for another name than that of the
-        directory. By default, Delta and Iceberg share the table's directory; tables of Vortex files share the directory
-        ``TABLE.published`` with the converted files.
-    catalog
-        The catalog of the Iceberg table, be it the source or the published table; see `pv.iceberg.snapshot`.
-    storage_options
-        Configuration of the object store.
-
-    Returns
-    -------
-    PublishResult
-
-    Raises
-    ------
-    TableError
-        ``"cannot-publish"`` for what the format cannot express, by name; ``"table-exists"`` or ``"exists"`` for a
-        table that was not published; ``"changed-copy"`` if others changed the published table; ``"conflict"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
-    ...     pv.publish(folder, "iceberg").files_added
-    ...     pv.iceberg.extract(folder, {"n": "$.n:int"}).to_pydict()
-    ...     pv.publish(folder, "iceberg").committed
-    1
-    {'n': [1, 2]}
-    False
+    See `Table.publish`.
     """
     if str(format) == "vortex":
         raise TableError(

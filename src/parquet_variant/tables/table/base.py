@@ -154,7 +154,11 @@ class TableBase:
         if has_method(shared):
             return registered_method(shared), self
         formats = [name for name, kind in _CLASSES.items() if has_method(f"{kind}.{operation}")]
-        raise VariantError(
+        raise self._unsupported(operation, formats)
+
+    def _unsupported(self, operation: str, formats: Sequence[str]) -> VariantError:
+        """Return the error for an operation that only some formats have."""
+        return VariantError(
             f"{self._name}: {operation} is not supported for {self._kind}; it is supported for {', '.join(formats)}",
             reason="unsupported-operation",
             file=self._name,

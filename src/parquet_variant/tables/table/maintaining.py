@@ -30,7 +30,7 @@ class MaintenanceMethods(TableBase):
         drop_shredding: bool = False,
         rewrite_all: bool = False,
         dry_run: bool = False,
-        threads: int | None = 1,
+        threads: int | None = None,
         progress: Progress | None = None,
         **files: Unpack[FileKeywords],
     ) -> Any:
@@ -62,7 +62,8 @@ class MaintenanceMethods(TableBase):
         dry_run
             Only report the schema and the drift, for which all rows are read; write nothing.
         threads
-            Number of files to write at the same time, each of them in memory; None for one per CPU.
+            Number of files to write at the same time, each of them in memory (default: one per CPU for files, one for
+            tables).
         progress
             Called with the step, the number of finished tasks and the number of tasks.
         **files
@@ -90,7 +91,9 @@ class MaintenanceMethods(TableBase):
         ...     result.files_removed, result.files_added
         (2, 1)
         """
-        options: dict[str, Any] = {"file_bytes": file_bytes, "threads": threads, "progress": progress, **files}
+        options: dict[str, Any] = {"file_bytes": file_bytes, "progress": progress, **files}
+        if threads is not None:
+            options["threads"] = threads
         if drop_shredding:
             if reshred or schema is not None or policy is not None or dry_run:
                 raise bad_option("drop_shredding= cannot be combined with reshred=, schema=, policy= or dry_run=")
@@ -217,8 +220,9 @@ class MaintenanceMethods(TableBase):
         Parameters
         ----------
         columns
-            An Arrow schema whose Variant fields carry the extension name ``arrow.parquet.variant``; for Delta also a
-            Delta schema or schema string; for Iceberg also types by name: ``{"v": "variant", "props.b": "int"}``. A
+            An Arrow schema whose Variant fields carry the extension name ``arrow.parquet.variant``; for Delta also DDL
+            (``"v VARIANT"``), a Delta schema or schema string; for Iceberg also types by name: ``{"v":
+            "variant", "props.b": "int"}``. A
             dotted name adds a field to a struct (``tags.element.b`` to the structs of a list).
         defaults
             Values by name, for Iceberg, that existing rows, and new rows without the column, have instead of null.

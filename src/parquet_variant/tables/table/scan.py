@@ -85,6 +85,28 @@ class Scan(ArrowResult):
         """Yield the result in tables of at least one row, in the order of files and rows."""
         return self.plan.batches()
 
+    def tasks(self, task_bytes: int = 128 << 20) -> list[Any]:
+        """Split the work into tasks of about `task_bytes`, which other processes can `read`.
+
+        Raises `VariantError` (``unsupported-operation``) for JSON, Vortex and rows in memory.
+        """
+        if not hasattr(self.plan, "tasks"):
+            raise VariantError(
+                "a scan is divided into tasks for the formats parquet, delta, iceberg only: use batches()",
+                reason="unsupported-operation",
+            )
+        tasks: list[Any] = self.plan.tasks(task_bytes)
+        return tasks
+
+    def read(self, task: Any) -> Iterator[pa.Table]:
+        """Yield the part of the result that belongs to a task."""
+        plan: Any = self.plan
+        rows: Iterator[pa.Table] = plan.read(task)
+        return rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of_plan, (self.plan,)
+
     def to_arrow(self) -> pa.Table:
         """Return the whole result.
 
@@ -122,3 +144,8 @@ class Scan(ArrowResult):
                 "a DataFrame needs a Spark session: open the table with pv.open(…, engine=spark)", reason="no-session"
             )
         return self._dataframe(engine=reader, partition_bytes=partition_bytes, merge_schema=merge_schema)
+
+
+def _of_plan(plan: Plan) -> Scan:
+    """Return a scan that was sent to another process."""
+    return Scan(lambda: plan)

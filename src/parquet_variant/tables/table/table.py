@@ -35,9 +35,9 @@ class Table(ChangingMethods, MaintenanceMethods):
     @property
     def snapshot(self) -> Any:
         """The metadata of a Delta or Iceberg table at its version; unsupported for other formats."""
-        return self._run("snapshot")
+        raise self._unsupported("snapshot", ("delta", "iceberg"))
 
     @property
     def properties(self) -> Any:
         """The properties of a Delta or Iceberg table; unsupported for other formats."""
-        return self._run("properties")
+        raise self._unsupported("properties", ("delta", "iceberg"))

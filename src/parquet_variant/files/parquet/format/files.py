@@ -345,11 +345,11 @@ def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
     entries = visible_entries(system, path)
     if any(f"{info.path}/".startswith(f"{base}/_delta_log/") for info in entries):
         raise VariantFileError(
-            f"{path} is a Delta table, whose log lists the current files: read it with pv.delta", reason="delta-table"
+            f"{path} is a Delta table, whose log lists the current files: open it with pv.open", reason="delta-table"
         )
     if any(info.path.startswith(f"{base}/metadata/") and info.path.endswith(ICEBERG_METADATA) for info in entries):
         raise VariantFileError(
-            f"{path} is an Iceberg table, whose metadata lists the current files: read it with pv.iceberg",
+            f"{path} is an Iceberg table, whose metadata lists the current files: open it with pv.open",
             reason="iceberg-table",
         )
     tables = table_directories([info.path[len(base) + 1 :] for info in entries])

@@ -34,33 +34,7 @@ def annotate(
 ) -> tuple[str, ...]:
     """Set which columns of a Parquet file have the VARIANT(1) annotation; nothing else in the file changes.
 
-    Parameters
-    ----------
-    path
-        The file. It is replaced atomically.
-    columns
-        Dotted schema paths of the groups to annotate; an empty collection removes all annotations. By default all
-        columns with the structure of a Variant.
-    filesystem
-        A pyarrow filesystem.
-
-    Returns
-    -------
-    tuple of str
-        The columns that have the annotation now.
-
-    Raises
-    ------
-    VariantFileError
-        If the file is not Parquet, a group does not exist, or the footer is signed because of encrypted columns.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(["1"]), annotation=False)
-    ...     pv.parquet.annotate(f"{folder}/a.parquet")
-    ('v',)
+    See `ParquetTable.annotate`.
     """
     system, name = filesystem_of(path, filesystem)
     recover([path], filesystem)

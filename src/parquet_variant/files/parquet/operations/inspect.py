@@ -122,31 +122,7 @@ class FilesReport(Report):
 
 
 def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSystem | None = None) -> FilesReport:
-    """Report the content of Parquet files with Variant columns; only footers are read.
-
-    Parameters
-    ----------
-    source
-        A file, directory, glob, URI or list of these.
-    column
-        Only this Variant column.
-    filesystem
-        A pyarrow filesystem.
-
-    Raises
-    ------
-    VariantFileError
-        If a file does not exist or is not Parquet, or no file has the Variant column.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', '{"a": "x"}']), schema="a bigint")
-    ...     report = pv.parquet.inspect(folder)
-    >>> [(path.path, path.typed_share, path.residual_share) for path in report.columns[0].paths]
-    [('$', None, 0.0), ("$['a']", 0.5, 0.5)]
-    """
+    """Report the content of Parquet files with Variant columns; only footers are read; see `Table.inspect`."""
     report = FilesReport()
     columns: dict[str, ColumnReport] = {}
     paths: dict[str, dict[str, PathReport]] = {}

@@ -137,49 +137,7 @@ def optimize(
 ) -> OptimizeResult:
     """Compact the small files of a directory, re-shredding files where that saves space; no row changes.
 
-    New files are staged and moved into the directory before the old files are removed. A directory has no log, so a
-    reader that lists it between these steps sees rows twice. A Delta table is changed by one commit (`delta.optimize`).
-
-    Parameters
-    ----------
-    path
-        A directory of Parquet files. Files of a subdirectory stay in it.
-    file_bytes
-        Target size of a file. Files of at least three quarters of it are kept unless they are re-shredded.
-    reshred
-        Rewrite every file whose schema differs from the one that `policy` chooses, even if that saves nothing.
-    schema
-        Shredding schema, as an object or DDL: every file with another schema is rewritten. By default the schema of
-        most rows, with the changes of `find_drift` if they save enough.
-    policy
-        Policy that chooses the schema for the data; see `infer_shredding_schema`.
-    min_saving
-        Share of the encoded bytes that re-shredding must save, by moving values out of the residual.
-    column
-        The name of the Variant column, if there are several.
-    dry_run
-        Only report the schema and drift; write nothing.
-    threads, progress
-        As for `ingest`.
-    engine
-        The engine that runs the tasks (default: threads of this process).
-    **write
-        Options of `VariantWriter`.
-
-    Raises
-    ------
-    VariantFileError
-        If the path is not a directory of Parquet files, or is a Delta table.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name, text in (("1", '{"n": 1}'), ("2", '{"n": 1, "s": "new"}')):
-    ...         _ = pv.parquet.write(f"{folder}/{name}.parquet", pv.parse_json([text] * 100), schema="n bigint")
-    ...     result = pv.parquet.optimize(folder)
-    >>> result.files_removed, result.files_added, result.schema.to_ddl()
-    (2, 1, 'n bigint, s string')
+    See `Table.optimize`.
     """
     WriterOptions.of(write)  # Check options before files are read.
     parquet = FormatToOptimize(
@@ -253,11 +211,9 @@ def _check_directory(root: str) -> None:
             file=root,
         )
     if has_delta_log(root):
-        raise VariantFileError(f"{root} is a Delta table: use pv.delta.optimize", reason="delta-table", file=root)
+        raise VariantFileError(f"{root} is a Delta table: open it with pv.open", reason="delta-table", file=root)
     if has_iceberg_metadata(root):
-        raise VariantFileError(
-            f"{root} is an Iceberg table: use pv.iceberg.optimize", reason="iceberg-table", file=root
-        )
+        raise VariantFileError(f"{root} is an Iceberg table: open it with pv.open", reason="iceberg-table", file=root)
 
 
 def _shredded_file(source: ParquetSource, column: str | None) -> ShreddedFile:

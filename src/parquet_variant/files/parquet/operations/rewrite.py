@@ -104,9 +104,9 @@ def rewrite(
     --------
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']), schema="a bigint")
-    ...     _ = pv.parquet.rewrite(f"{folder}/a.parquet", f"{folder}/b.parquet", layout="unshredded", annotation=False)
-    ...     pv.parquet.read(f"{folder}/b.parquet")
+    ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']), schema="a bigint")
+    ...     _ = pv.open(f"{folder}/a.parquet").rewrite(f"{folder}/b.parquet", layout="unshredded", annotation=False)
+    ...     pv.open(f"{folder}/b.parquet").read()
     <VariantArray unshredded, 1 rows: [{"a":1}]>
     """
     engine = engine_or_threads(engine, threads, progress)

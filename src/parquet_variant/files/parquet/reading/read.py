@@ -34,42 +34,7 @@ def read(
     on_conflict: OnConflict = "error",
     threads: int | None = None,
 ) -> VariantArray:
-    """Read a Variant column.
-
-    Parameters
-    ----------
-    source
-        A file, directory, glob, URI or list of these, with or without annotation, in any layout.
-    column
-        The name of the column; optional if there is only one. A field of a struct is written with dots.
-    filesystem
-        A pyarrow filesystem.
-    on_conflict
-        Action for values whose ``value`` and ``typed_value`` contradict each other: with ``"error"``, `ConflictError`
-        is raised when such a value is used or unshredded; with ``"typed"``, ``typed_value`` is returned.
-    threads
-        Number of row groups that are read at the same time (default: one per CPU that this process may use).
-
-    Returns
-    -------
-    VariantArray
-        In the layout of the files if they have the same one, else unshredded; unshredded with ``on_conflict="typed"``.
-
-    Raises
-    ------
-    VariantFileError
-        If the file or column does not exist.
-    SchemaError
-        If a column has a shape or type that the specification does not allow.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', "2"]))
-    ...     pv.parquet.read(folder).to_pylist()
-    [{'a': 1}, 2]
-    """
+    """Read a Variant column; see `Table.read`."""
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
     workers = thread_count(threads)
 
@@ -115,7 +80,7 @@ def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) ->
     if column.repeated:
         raise VariantFileError(
             f"{column.name} is inside a list or map, so a row may have several values: "
-            "read whole rows with pv.parquet.read_table or `variant cat`",
+            "read whole rows with Table.to_arrow or `variant cat`",
             reason="repeated-column",
             file=file.name,
         )

@@ -39,38 +39,7 @@ def read_table(
 ) -> pa.Table:
     """Read whole rows; every Variant is a struct whose field carries the extension name ``arrow.parquet.variant``.
 
-    Parameters
-    ----------
-    source
-        A file, directory, glob, URI or list of these.
-    columns
-        Top-level columns to read; all by default.
-    filesystem
-        A pyarrow filesystem.
-    threads
-        Number of files that are read at the same time (default: one per CPU that this process may use).
-
-    Returns
-    -------
-    pyarrow.Table
-        `write` accepts the table; ``VariantArray(table["v"])`` makes an array of a column. A column is unshredded if
-        the files shred it differently.
-
-    Raises
-    ------
-    VariantFileError
-        If the file or column does not exist.
-    SchemaError
-        If ordinary columns of the files have different names or types.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv, pyarrow as pa
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", {"id": pa.array([7]), "v": pv.parse_json(['{"a": 1}'])})
-    ...     table = pv.parquet.read_table(folder)
-    >>> table.column_names, pv.VariantArray(table["v"]).to_pylist()
-    (['id', 'v'], [{'a': 1}])
+    See `Table.to_arrow`.
     """
     columns = None if columns is None else strings_of("columns", columns)
 

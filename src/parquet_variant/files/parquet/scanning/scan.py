@@ -10,7 +10,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypedDict, TypeVar, Unpack, get_args
+from typing import NamedTuple, Protocol, TypeVar, get_args
 
 import pyarrow as pa
 from pyarrow import fs
@@ -35,7 +35,6 @@ from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
 from parquet_variant.query.question import PlannedQuery, Question, short_description
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Errors
-from parquet_variant.support.keywords import with_keywords
 
 # Uncompressed bytes that are read together if there is no filter.
 _BATCH_BYTES = 256 << 20
@@ -369,48 +368,7 @@ def scan(
     zone: str = "UTC",
     threads: int | None = None,
 ) -> Scan:
-    """Plan a query by path over Parquet files, whatever their shredding schemas.
-
-    Parameters
-    ----------
-    source
-        A file, directory, glob, URI or list of these.
-    columns
-        Output columns by name: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of a
-        column of the files, which is returned whole, with any Variants in it.
-    where
-        A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a predicate.
-        It names output columns, ordinary columns of the files, or paths with their type: ``$.a.b:int = 3``.
-    column
-        The Variant column, if the files have several.
-    filesystem
-        A pyarrow filesystem.
-    skipping
-        Whether to skip data by statistics and Bloom filters. The result is the same.
-    errors
-        ``"null"``: a value that cannot be cast is null; ``"raise"``: it raises `CastError`,
-        and nothing is skipped.
-    zone
-        The session time zone of casts: a region or an offset.
-    threads
-        Number of row groups that are read at the same time (default: one per CPU that this process may use). Rows are
-        returned in order, and at most ``threads + 1`` row groups are in memory.
-
-    Raises
-    ------
-    VariantFileError
-        If a file or column does not exist.
-    PathError, PredicateError, SchemaError
-        If a path, the filter or a type cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"mag": 5.5}', '{"mag": 1}']), schema="infer")
-    ...     pv.parquet.scan(folder, {"mag": "$.mag:double"}, "mag > 2").to_table().to_pydict()
-    {'mag': [5.5]}
-    """
+    """Plan a query by path over Parquet files, whatever their shredding schemas; see `Table.scan`."""
     return with_current_files(
         source,
         filesystem,
@@ -470,44 +428,6 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
                 item = replace(item, type=None if is_variant_field(field) else field.type)
             typed.append(item)
     return tuple(typed)
-
-
-class ScanKeywords(TypedDict, total=False):
-    """The keywords of `scan`."""
-
-    column: str | None
-    filesystem: fs.FileSystem | None
-    skipping: bool
-    errors: Errors
-    zone: str
-    threads: int | None
-
-
-@with_keywords(ScanKeywords, scan)
-def extract(
-    source: Source, columns: Mapping[str, object] | Sequence[str], where: object = None, **options: Unpack[ScanKeywords]
-) -> pa.Table:
-    """Read paths of a Variant column as typed Arrow columns: only the leaf columns and row groups that they need.
-
-    Parameters
-    ----------
-    source, columns, where, **options
-        As for `scan`: ``column``, ``filesystem``, ``skipping``, ``errors``, ``zone``, ``threads``.
-
-    Raises
-    ------
-    VariantError
-        As `scan`, and `CastError` with ``errors="raise"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"mag": 5.5, "place": "x"}', '{"mag": "n/a"}']))
-    ...     pv.parquet.extract(folder, {"mag": ("$.mag", "double"), "place": ("$.place", "string")}).to_pydict()
-    {'mag': [5.5, None], 'place': ['x', None]}
-    """
-    return scan(source, columns, where, **options).to_arrow()
 
 
 def _warn_of_missing_paths(planned: Scan) -> None:

@@ -218,7 +218,7 @@ def _outputs(
     )
     if variant is not None and variant.repeated:
         raise VariantFileError(
-            f"{variant.name} is inside a list or map, so a row may have several values: use pv.parquet.read_table",
+            f"{variant.name} is inside a list or map, so a row may have several values: use Table.to_arrow",
             reason="repeated-column",
             file=file.name,
         )

@@ -84,39 +84,7 @@ def validate(
     limit: int = 1000,
     threads: int | None = None,
 ) -> ValidationReport:
-    """Check files, including every value, against the specification of shredding and encoding.
-
-    Parameters
-    ----------
-    source
-        A file, directory, glob, URI or list of these.
-    column
-        The Variant column to check (default: all).
-    filesystem
-        A pyarrow filesystem.
-    limit
-        Maximum number of violations per column of a file; further ones are counted.
-    threads
-        Number of row groups that are checked at the same time (default: one per CPU that this process may use).
-
-    Returns
-    -------
-    ValidationReport
-        With file, row group, row, path and reason of every violation.
-
-    Raises
-    ------
-    VariantFileError
-        If a file does not exist, is not Parquet, or does not have the Variant column.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']), schema="a bigint")
-    ...     pv.parquet.validate(folder).ok
-    True
-    """
+    """Check files, including every value, against the specification of shredding and encoding; see `Table.validate`."""
     check_count("limit", limit)
     report = ValidationReport()
     traits, workers = FileTraits(), thread_count(threads)

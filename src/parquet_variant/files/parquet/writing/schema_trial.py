@@ -30,7 +30,7 @@ def compared_with_unshredded(
     """Return the result, or with fewer columns or none if the files would be larger than unshredded.
 
     `files`: the rows of each file.
-    `options`: the options of `pv.parquet.write` for the file.
+    `options`: the options of `pv.write` for the file.
 
     >>> import parquet_variant as pv
     >>> from parquet_variant.inference.infer import infer

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Unpack, get_args
+from typing import Unpack, get_args
 
 import pyarrow as pa
 
@@ -36,48 +36,7 @@ def write(
     layout: Layout = "final",
     **options: Unpack[WriterKeywords],
 ) -> FileInfo:
-    """Write a Parquet file with Variant columns.
-
-    Parameters
-    ----------
-    path
-        The file to create, with its directory. It appears only when it is complete.
-    data
-        A `VariantArray`; a mapping of column names to `VariantArray` or Arrow arrays; or a pyarrow table whose Variant
-        columns are structs with the extension name ``arrow.parquet.variant`` (or are named in `variants`).
-    column
-        The name of the column, if `data` is a `VariantArray`.
-    schema
-        Shredding schema: a `ShreddingSchema`, its DDL, or ``"infer"``; a mapping by name for several Variant columns.
-        None writes every column as it is, shredded or not. Applies to top-level Variants, not to those inside lists.
-    layout
-        ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``.
-    **options
-        Options of `VariantWriter`: ``compression`` (``"zstd"``), ``compression_level``, ``row_group_bytes``,
-        ``annotation`` (without it, readers that do not support Variant see a struct), ``sort_by`` and
-        ``bloom_filters`` (paths), ``variants`` (structs that are Variants without the extension name), ``writer``,
-        ``filesystem``, and ``mode`` if the file exists: ``"error"`` or ``"overwrite"``.
-
-    Returns
-    -------
-    FileInfo
-        Rows, bytes, and statistics of each leaf column.
-
-    Raises
-    ------
-    VariantFileError
-        If the file exists or cannot be created.
-    SchemaError
-        If the schema is invalid, or the columns of the data do not have one type.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     info = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', "null", None]), schema="a bigint")
-    >>> info.rows, info.variants
-    (3, (('v',),))
-    """
+    """Write a Parquet file with Variant columns; see `pv.write`."""
     check_choice("layout", layout, get_args(Layout))
     columns = {column: data} if isinstance(data, VariantArray) else data
     recover([path], options.get("filesystem"))
@@ -87,36 +46,6 @@ def write(
         file.write_batch(columns)
     assert file.info is not None
     return file.info
-
-
-def write_table(table: object, where: str | os.PathLike[str], **options: Any) -> FileInfo:
-    """Write a table with Variant and ordinary columns as a Parquet file; `read_table` reads it back.
-
-    The arguments have the order of ``pyarrow.parquet.write_table``.
-
-    Parameters
-    ----------
-    table
-        An Arrow table, a data frame of pandas or polars, or columns by name.
-    where
-        The file to create.
-    **options
-        Options of `write`.
-
-    Raises
-    ------
-    VariantFileError, SchemaError
-        As `write`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.parquet.write_table({"id": [1, 2], "v": pv.parse_json(["1", '"x"'])}, f"{folder}/a.parquet")
-    ...     pv.parquet.read_table(f"{folder}/a.parquet").column_names
-    ['id', 'v']
-    """
-    return write(where, table, **options)
 
 
 def _shredded(

@@ -35,36 +35,7 @@ def merge(
 ) -> Merge:
     """Begin a merge of rows into a table; its clauses define the changes, and ``execute`` commits them.
 
-    If the condition requires columns or paths to be equal, files that hold no key of the source are not opened; this is
-    decided by partition values and statistics.
-
-    Parameters
-    ----------
-    table
-        Path, URL or snapshot of the target.
-    source
-        Rows: a pyarrow table, columns by name, any object with Arrow's C stream, or the path of a Delta table.
-    condition
-        SQL over both: ``"target.id = source.v:id::bigint"``.
-    source_alias, target_alias
-        Names of the tables in SQL.
-    zone, txn, storage_options, threads, progress, **options
-        As for `delete`.
-
-    Returns
-    -------
-    Merge
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"id": [1, 2], "v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
-    ...     news = {"id": [2, 3], "v": pv.parse_json(['{"n": 20}', '{"n": 30}'])}
-    ...     merged = pv.delta.merge(folder, news, "target.id = source.id")
-    ...     result = merged.when_matched_update_all().when_not_matched_insert_all().execute()
-    ...     (result.rows_updated, result.rows_inserted), pv.delta.read(folder).to_pylist()
-    ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
+    See `Table.merge`.
     """
     target = DeltaTable.open(table, storage_options, txn)
     rows = _source_rows(source, storage_options)

@@ -39,37 +39,7 @@ def replace_where(
     threads: int | None = 1,
     **options: Any,
 ) -> ChangeResult:
-    """Replace the rows for which a condition is true by new rows, in one commit.
-
-    Parameters
-    ----------
-    table
-        Path, URL or snapshot.
-    data
-        As for `append`; the condition must be true for every row.
-    where
-        SQL, as for `delete`.
-    zone, storage_options, threads, **options
-        As for `delete`.
-
-    Returns
-    -------
-    ChangeResult
-
-    Raises
-    ------
-    TableError
-        ``"outside-condition"`` if the condition is not true for a new row; and as `delete`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"day": [1, 1, 2], "n": [1, 2, 3]})
-    ...     _ = pv.delta.replace_where(folder, {"day": [1], "n": [9]}, "day = 1")
-    ...     sorted(pv.delta.read_table(folder)["n"].to_pylist())
-    [3, 9]
-    """
+    """Replace the rows for which a condition is true by new rows, in one commit; see `Table.overwrite`."""
     rows = all_rows(data)
     current = DeltaTable.open(table, storage_options)
     return replace_rows(current, rows, where, zone, ThreadEngine(threads, None), options)
@@ -85,23 +55,7 @@ def replace_partitions(
 ) -> ChangeResult:
     """Replace all rows of the partitions that new rows belong to, in one commit; other partitions are kept.
 
-    Parameters
-    ----------
-    table
-        Path, URL or snapshot of a table with partition columns.
-    data
-        As for `append`.
-    storage_options, threads, **options
-        As for `delete`.
-
-    Returns
-    -------
-    ChangeResult
-
-    Raises
-    ------
-    TableError
-        ``"not-partitioned"``; and as `delete`.
+    See `Table.overwrite`.
     """
     rows = all_rows(data)
     opened_table = DeltaTable.open(table, storage_options)

@@ -36,38 +36,7 @@ def write(
 ) -> CommitResult:
     """Write rows to a table, which is created with the columns of the first rows if it does not exist.
 
-    Parameters
-    ----------
-    table, storage_options
-        Path or URL of the table; see `snapshot`.
-    data
-        As for `append`.
-    mode
-        What to do if the table exists: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
-    replace_where
-        SQL, for mode ``"overwrite"``: only rows for which it is true are replaced, and it must be true for every new
-        row (see `replace_where`).
-    partition_by, properties, preview
-        As for `create`, for a new table.
-    **options
-        As for `append`.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    TableError
-        ``"exists"`` if `mode` is ``"error"`` and the table exists; and as `append`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     pv.delta.write(folder, {"v": pv.parse_json(["2"])}, mode="append").version
-    1
+    See `pv.write`.
     """
     if mode not in ("error", "append", "overwrite", "ignore"):
         raise DeltaError(f"mode is {mode!r}: use error, append, overwrite or ignore", reason="bad-argument")

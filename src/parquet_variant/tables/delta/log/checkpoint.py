@@ -161,35 +161,7 @@ def checkpoint(
     stats_parsed: bool | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> str:
-    """Write a checkpoint of the newest version.
-
-    Parameters
-    ----------
-    table, storage_options
-        The table; see `snapshot`.
-    stats_parsed
-        Also write statistics as typed columns, those of Variants as Variant columns with the Parquet annotation
-        (default: ``delta.checkpoint.writeStatsAsStruct``). Statistics as JSON are written unless
-        ``delta.checkpoint.writeStatsAsJson`` is ``false``.
-
-    Returns
-    -------
-    str
-        The file, relative to the table.
-
-    Raises
-    ------
-    TableError
-        As `snapshot`; ``"unsupported-feature"`` if this library may not write the table.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     pv.delta.checkpoint(folder)
-    '_delta_log/00000000000000000000.checkpoint.parquet'
-    """
+    """Write a checkpoint of the newest version; see `DeltaTable.checkpoint`."""
     return write_checkpoint(writable_snapshot(table, storage_options), stats_parsed=stats_parsed)
 
 

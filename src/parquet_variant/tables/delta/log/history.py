@@ -25,34 +25,7 @@ def history(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the commits that the log still holds, newest first.
-
-    Parameters
-    ----------
-    table, storage_options
-        Path or URL of the table; see `snapshot`.
-    limit
-        Maximum number of commits.
-
-    Returns
-    -------
-    list of dict
-        For each commit ``version``, ``timestamp`` (a datetime in UTC, which finds the version), ``operation``, and the
-        other information that its writer recorded (``operationParameters``, ``operationMetrics``, ``engineInfo``, …).
-
-    Raises
-    ------
-    TableError
-        ``"not-a-table"`` if there is no log.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     [entry["operation"] for entry in pv.delta.history(folder)]
-    ['CREATE TABLE AS SELECT']
-    """
+    """Return the commits that the log still holds, newest first; see `Table.history`."""
     if limit is not None:
         check_count("limit", limit)
     storage = open_storage(table, storage_options)

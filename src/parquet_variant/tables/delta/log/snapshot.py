@@ -187,46 +187,7 @@ def snapshot(
     storage_options: Mapping[str, str] | None = None,
     allow_outside: bool = False,
 ) -> Snapshot:
-    """Return a table at a version, or as of a time.
-
-    Parameters
-    ----------
-    table
-        Path or URL of the table; a `Snapshot` is returned unchanged.
-    version
-        The version (default: the newest).
-    timestamp
-        Choose the newest version committed at or before this time: milliseconds since 1970, an ISO 8601 string or a
-        datetime. The time of a version is the one that the commit records if the table has in-commit timestamps, else
-        the modification time of its file.
-    storage_options
-        Configuration of the object store.
-    allow_outside
-        Also read files outside of the table that its log names (shallow clones); by default these are refused.
-
-    Returns
-    -------
-    Snapshot
-
-    Raises
-    ------
-    TableError
-        ``"not-a-table"``, ``"no-such-version"``, ``"unsupported-feature"`` (with the reader feature), ``"broken-log"``.
-
-    Warns
-    -----
-    UserWarning
-        A damaged checkpoint is ignored, because the log still has the commits.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     snapshot = pv.delta.snapshot(folder)
-    ...     snapshot.version, snapshot.num_files, snapshot.protocol.reader_features
-    (0, 1, ('variantType', 'variantShredding'))
-    """
+    """Return a table at a version, or as of a time; see `pv.open`."""
     if isinstance(table, Snapshot):
         return table
     if version is not None and timestamp is not None:
@@ -296,7 +257,7 @@ def _replayed(storage: Storage, version: int | None, files: bool) -> tuple[Segme
         if problem is not None:
             warnings.warn(
                 f"{problem.message}: the checkpoint is ignored, because {without_secrets(storage.uri)} still has the "
-                "commits; write a new one with pv.delta.checkpoint",
+                "commits; write a new one with DeltaTable.checkpoint",
                 stacklevel=4,
             )
         return segment, state

@@ -40,51 +40,7 @@ def erase(
     engine: Engine | None = None,
     **options: Any,
 ) -> EraseReport:
-    """Erase the rows for which a condition is true from a table, its history and its statistics.
-
-    The steps: rewrite the files that hold matching rows, and those with deletion vectors; remove all older versions,
-    with their data files, change data, commits and checkpoints, because these hold the rows, or statistics and
-    predicates that name their values; read all remaining files again to verify that no row matches. A process that is
-    killed in between leaves a readable table; call `erase` again to finish.
-
-    Files that hold no matching row are kept: their lists of object keys and shredding schemas may name keys, but not
-    values, that only erased rows used. An erasure cannot reach copies: backups, shallow and deep clones, exports,
-    snapshots and versions of the object store, and the memory of running readers.
-
-    Parameters
-    ----------
-    table
-        Path or URL.
-    where
-        SQL, as for `delete`.
-    dry_run
-        Only count rows, files and versions.
-    force
-        Also erase if a writer seems to be active: if a data file without a commit is younger than an hour. Its commit
-        would then fail or lose files. Readers of older versions fail in any case.
-    zone, storage_options, threads, progress, engine, **options
-        As for `delete`.
-
-    Returns
-    -------
-    EraseReport
-
-    Raises
-    ------
-    TableError
-        ``"writer-active"`` and ``"no-such-path"`` (no row matches because of a misspelled path) without `force`;
-        ``"append-only"``; ``"published"`` for a table that `pv.publish` made; ``"conflict"`` if another commit came in
-        between: call `erase` again; ``"not-erased"`` if a remaining file still holds a matching row; and as `delete`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"user": 1}', '{"user": 2}'])})
-    ...     report = pv.delta.erase(folder, "v:user::int = 1")
-    ...     report.rows_erased, report.versions_removed, pv.delta.read(folder).to_pylist()
-    (1, 1, [{'user': 2}])
-    """
+    """Erase the rows for which a condition is true from a table, its history and its statistics; see `Table.erase`."""
     erasable = _ErasableTable(writable_snapshot(table, storage_options))
     workers = engine_or_threads(engine, threads, progress)
     return run_erasure(erasable, where, zone, workers, options, dry_run=dry_run, force=force)

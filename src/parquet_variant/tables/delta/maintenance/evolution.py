@@ -34,34 +34,7 @@ def add_columns(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Add columns, which are null in existing rows.
-
-    Parameters
-    ----------
-    table, storage_options
-        The table; see `snapshot`.
-    columns
-        DDL (``"v VARIANT"``), an Arrow schema whose Variant fields carry the extension name
-        ``arrow.parquet.variant``, or a Delta schema or schema string.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    TableError
-        ``"bad-schema"`` for a column that exists, that must not be null, or that has a default; ``"conflict"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"n": [1]})
-    ...     _ = pv.delta.add_columns(folder, "v VARIANT")
-    ...     pv.delta.read_table(folder).column_names
-    ['n', 'v']
-    """
+    """Add columns, which are null in existing rows; see `Table.add_columns`."""
     current = snapshot(table, storage_options=storage_options)
     new = read_schema(columns)
     for f in new.fields:
@@ -84,25 +57,7 @@ def rename_column(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Rename a column. No file is rewritten, so the table must have column mapping.
-
-    Parameters
-    ----------
-    table, storage_options
-        The table; see `snapshot`.
-    old, new
-        The names; a field of a struct is given by its path: ``rename_column(t, "s.a", "b")``.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    TableError
-        ``"no-column-mapping"``; ``"unknown-column"``; ``"bad-schema"`` if the new name exists; ``"column-in-use"`` if a
-        constraint or a generated column uses the column.
-    """
+    """Rename a column. No file is rewritten, so the table must have column mapping; see `Table.rename_column`."""
     current = snapshot(table, storage_options=storage_options)
     _check_mapping(current, "renamed")
     _check_unused(current, old.split(".")[0])
@@ -115,24 +70,7 @@ def rename_column(
 
 
 def drop_column(table: TableLike, name: str, *, storage_options: Mapping[str, str] | None = None) -> CommitResult:
-    """Drop a column. No file is rewritten, so the table must have column mapping.
-
-    Parameters
-    ----------
-    table, storage_options
-        The table; see `snapshot`.
-    name
-        The column, or a field of a struct by its path.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    TableError
-        As `rename_column`; ``"bad-schema"`` for a partition column or the last column.
-    """
+    """Drop a column. No file is rewritten, so the table must have column mapping; see `Table.drop_column`."""
     current = snapshot(table, storage_options=storage_options)
     _check_mapping(current, "dropped")
     _check_unused(current, name.split(".")[0])
@@ -156,25 +94,7 @@ def widen_column(
 ) -> CommitResult:
     """Widen the type of a column. No file is rewritten; the table must have ``delta.enableTypeWidening``.
 
-    Parameters
-    ----------
-    table, storage_options
-        The table; see `snapshot`.
-    name
-        The column, or a part of it by its path: fields of structs, ``element`` of lists, ``key`` and ``value`` of maps.
-    to
-        The new type, by its name in SQL or Delta: ``bigint`` or ``long``, ``double``, ``decimal(20,4)``,
-        ``timestamp_ntz``.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    TableError
-        ``"not-widening"`` for a change that Delta does not define as widening, or that the table does not allow;
-        ``"unknown-column"``.
+    See `Table.widen_column`.
     """
     current = snapshot(table, storage_options=storage_options)
     wide, metadata = named_type(to), current.metadata

@@ -46,51 +46,7 @@ def optimize(
 ) -> OptimizeResult:
     """Compact small files, re-shredding Variants where that saves space, in one commit that changes no row.
 
-    Parameters
-    ----------
-    table, storage_options
-        The table; see `snapshot`.
-    file_bytes
-        Approximate maximum size of a file. Files of at least three quarters of it, without deleted rows, are kept.
-    reshred
-        Rewrite all files, not only small ones, with the schema that `policy` chooses; implied by `schema`.
-    schema
-        Shredding schema, as for `append` (default: the schema of most rows, with the changes that `find_drift` suggests
-        if these save enough; then all files are rewritten). All rows are read to decide this.
-    policy
-        Policy that chooses the schema; see `infer_shredding_schema`.
-    min_saving
-        Minimum share of the encoded bytes that re-shredding must remove from the residual.
-    dry_run
-        Only report the drift; commit nothing.
-    threads
-        Number of files to write at the same time, each of them in memory; None for one per CPU core.
-    progress
-        Called with the step, the number of finished tasks and the number of tasks.
-    engine
-        Engine that runs the tasks (default: threads of this process).
-    **options
-        Options of `VariantWriter`.
-
-    Returns
-    -------
-    OptimizeResult
-
-    Raises
-    ------
-    TableError
-        ``"conflict"`` if another commit removed one of the files meanwhile (appends do not conflict);
-        ``"unsupported-feature"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     _ = pv.delta.append(folder, {"v": pv.parse_json(["2"])})
-    ...     result = pv.delta.optimize(folder)
-    ...     result.files_removed, result.files_added
-    (2, 1)
+    See `Table.optimize`.
     """
     current = writable_snapshot(table, storage_options)
     request = OptimizeRequest(
@@ -114,33 +70,7 @@ def drop_shredding(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> OptimizeResult:
-    """Rewrite all files unshredded and remove the feature from the protocol, in one commit.
-
-    Older versions of the table still need the feature.
-
-    Parameters
-    ----------
-    table, file_bytes, storage_options, **options
-        As for `optimize`.
-
-    Returns
-    -------
-    OptimizeResult
-
-    Raises
-    ------
-    TableError
-        ``"conflict"`` if another commit changed files meanwhile; ``"unsupported-feature"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     _ = pv.delta.drop_shredding(folder)
-    ...     pv.delta.snapshot(folder).protocol.reader_features
-    ('variantType',)
-    """
+    """Rewrite all files unshredded and remove the feature from the protocol, in one commit; see `Table.optimize`."""
     current = writable_snapshot(table, storage_options)
     if not has_feature(current.protocol.reader_features, SHREDDING):
         return OptimizeResult(current.version)

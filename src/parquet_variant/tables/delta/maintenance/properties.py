@@ -28,37 +28,7 @@ def set_properties(
     preview: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Set or remove table properties.
-
-    Parameters
-    ----------
-    table, storage_options
-        The table; see `snapshot`.
-    properties
-        Values by name; None removes a property. ``delta.enableVariantShredding=true`` also adds the feature that it
-        needs. ``false`` keeps the feature, so that shredded files stay readable (see `drop_shredding`).
-    preview
-        Name an added feature ``variantShredding-preview``.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    TableError
-        ``"unsupported-property"`` for an unknown ``delta.`` property; ``"bad-property"`` for an invalid value;
-        ``"constraint-violated"`` for a new constraint that a row breaks; ``"unsupported-feature"``; ``"conflict"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     _ = pv.delta.set_properties(folder, {"delta.enableVariantShredding": False})
-    ...     pv.delta.snapshot(folder).shredding_enabled
-    False
-    """
+    """Set or remove table properties; see `Table.set_properties`."""
     current = snapshot(table, storage_options=storage_options)
     resolved = resolve_properties(properties)
     protocol = with_features(current.protocol, resolved.features, preview=preview)

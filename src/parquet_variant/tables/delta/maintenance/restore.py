@@ -31,40 +31,9 @@ def restore(
     timestamp: int | str | datetime | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Restore the rows, schema and properties of an older version as a new version.
-
-    The protocol keeps its features, because newer files may need them, and gets back features that were dropped. Ids of
-    columns and values of identity columns are never assigned twice.
-
-    Parameters
-    ----------
-    table, storage_options
-        Path or URL of the table; see `snapshot`.
-    version, timestamp
-        The version to restore; one of them is needed.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    TableError
-        ``"missing-file"`` if vacuum has deleted a file of that version; ``"no-such-version"``; ``"append-only"``;
-        ``"conflict"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     _ = pv.delta.overwrite(folder, {"v": pv.parse_json(["2"])})
-    ...     _ = pv.delta.restore(folder, version=0)
-    ...     pv.delta.read(folder).to_pylist()
-    [{'n': 1}]
-    """
+    """Restore the rows, schema and properties of an older version as a new version; see `Table.restore`."""
     if version is None and timestamp is None:
-        raise DeltaError("restore needs a version: pass version= or timestamp=", reason="bad-argument")
+        raise DeltaError("restore needs a version: pass version= or at=", reason="bad-argument")
     current = writable_snapshot(table, storage_options)
     past = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
     current_keys, past_keys = _file_keys(current.files), _file_keys(past.files)

@@ -37,42 +37,7 @@ def vacuum(
     force: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Delete the files that the table no longer needs.
-
-    A file is deleted if the newest version does not hold it and it was removed, or (if no version ever held it)
-    written, longer ago than the retention. Temporary files in the log are deleted if their writer died. Other tables in
-    subdirectories are kept.
-
-    Parameters
-    ----------
-    table, storage_options
-        Path or URL of the table; see `snapshot`.
-    retention
-        How long to keep files (default: ``delta.deletedFileRetentionDuration``, which is one week unless set).
-    dry_run
-        Only return the files.
-    force
-        Allow a retention shorter than the table's: active writers, and readers of old versions, may then fail.
-
-    Returns
-    -------
-    list of str
-        The deleted files, relative to the table.
-
-    Raises
-    ------
-    TableError
-        ``"retention-too-short"`` without `force`; ``"unsupported-feature"``; ``"published"`` for a table that
-        `pv.publish` made.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     pv.delta.vacuum(folder)
-    []
-    """
+    """Delete the files that the table no longer needs; see `Table.vacuum`."""
     current = writable_snapshot(table, storage_options)
     check_not_published(current)
     if not isinstance(retention, timedelta | None):

@@ -40,41 +40,7 @@ def changes(
     storage_options: Mapping[str, str] | None = None,
     allow_outside: bool = False,
 ) -> pa.Table:
-    """Return the rows that versions inserted, deleted and updated.
-
-    Parameters
-    ----------
-    table, storage_options
-        Path or URL of the table; see `snapshot`.
-    since
-        The first version whose changes are returned.
-    until
-        The last version (default: the newest).
-    allow_outside
-        As for `snapshot`.
-
-    Returns
-    -------
-    pyarrow.Table
-        The table's columns as of `until`, and ``_change_type`` (``insert``, ``delete``, ``update_preimage``,
-        ``update_postimage``), ``_commit_version`` and ``_commit_timestamp``. In a version without change data, such as
-        one written without ``delta.enableChangeDataFeed``, an update is a delete and an insert.
-
-    Raises
-    ------
-    TableError
-        ``"no-such-version"`` if a commit is no longer in the log; ``"missing-file"`` if vacuum has removed a file;
-        ``"bad-schema"`` if the table has a column with one of these names.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"n": [1, 2]}, properties={"delta.enableChangeDataFeed": True})
-    ...     _ = pv.delta.update(folder, {"n": "n * 10"}, "n = 2")
-    ...     pv.delta.changes(folder, since=1).select(["n", "_change_type"]).to_pylist()
-    [{'n': 2, '_change_type': 'update_preimage'}, {'n': 20, '_change_type': 'update_postimage'}]
-    """
+    """Return the rows that versions inserted, deleted and updated; see `DeltaTable.changes`."""
     check_count("since", since)
     newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
     for field in newest.schema.fields:
@@ -177,42 +143,7 @@ def added(
     storage_options: Mapping[str, str] | None = None,
     allow_outside: bool = False,
 ) -> Snapshot:
-    """Return a snapshot that holds only the files added after a version.
-
-    Files that only rearrange rows (``dataChange=false``, as written by `optimize`) are left out.
-
-    Parameters
-    ----------
-    table, storage_options
-        Path or URL of the table; see `snapshot`.
-    since
-        The last version that was processed; -1 to start with the first version.
-    until
-        The last version to include (default: the newest).
-    ignore_changes
-        Continue where rows were removed, for example by an overwrite; by default that raises an error.
-    allow_outside
-        Also read files outside of the table that its log names (shallow clones); by default these are refused.
-
-    Returns
-    -------
-    Snapshot
-        A snapshot of version `until` with the added files only: an input of `scan`, `extract` and `read_table`.
-
-    Raises
-    ------
-    TableError
-        ``"rows-removed"`` if a commit removed rows; ``"no-such-version"`` if a commit is no longer in the log.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = pv.delta.write(folder, {"v": pv.parse_json(["1"])}).version
-    ...     _ = pv.delta.append(folder, {"v": pv.parse_json(["2"])})
-    ...     pv.delta.read(pv.delta.added(folder, since=first)).to_pylist()
-    [2]
-    """
+    """Return a snapshot that holds only the files added after a version; see `DeltaTable.added`."""
     check_count("since", since, -1)
     newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
     names = partition_names(newest.protocol, newest.metadata)

@@ -57,36 +57,7 @@ def read_table(
     threads: int | None = None,
     **at: Unpack[SnapshotKeywords],
 ) -> pa.Table:
-    """Return all rows of a table.
-
-    Parameters
-    ----------
-    table, version, timestamp, storage_options, allow_outside
-        The table and its version; see `snapshot`.
-    columns
-        Names of top-level columns, in the order of the result (default: all).
-    threads
-        Number of files to read at the same time (default: one per CPU).
-
-    Returns
-    -------
-    pyarrow.Table
-        Variants, also nested ones, are unshredded ``struct<metadata, value>``. Their fields carry the extension name
-        ``arrow.parquet.variant``, and `VariantArray.from_storage` accepts them.
-
-    Raises
-    ------
-    TableError
-        As `snapshot`; ``"unknown-column"``; ``"missing-file"`` if a data file is missing; ``"bad-deletion-vector"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     pv.delta.read_table(folder).num_rows
-    1
-    """
+    """Return all rows of a table; see `Table.to_arrow`."""
     current = snapshot(table, **at)
     schema = selected_schema(current, columns)
     parts = [part for _, part in iter_files(current, schema, threads=thread_count(threads))]
@@ -103,33 +74,7 @@ def read(
     threads: int | None = None,
     **at: Unpack[SnapshotKeywords],
 ) -> VariantArray:
-    """Return a Variant column of all rows.
-
-    Parameters
-    ----------
-    table, version, timestamp, storage_options, allow_outside, threads
-        As `read_table`.
-    column
-        The column (default: the only top-level Variant column).
-
-    Returns
-    -------
-    VariantArray
-        Unshredded.
-
-    Raises
-    ------
-    TableError
-        ``"unknown-column"`` if there is no such Variant column, or several and none is named; and as `read_table`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     pv.delta.read(folder).to_pylist()
-    [{'n': 1}]
-    """
+    """Return a Variant column of all rows; see `Table.read`."""
     current = snapshot(table, **at)
     column = named_variant(current.schema, column, DeltaError)
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
@@ -238,7 +183,7 @@ def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) ->
 
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(["1"])})
+    ...     _ = pv.write(folder, {"v": pv.parse_json(["1"])}, format="delta")
     ...     [file.removeprefix(folder)[:5] for file in data_files(folder)]
     ['/part']
     """

@@ -159,75 +159,9 @@ def scan(
     threads: int | None = None,
     **at: Unpack[SnapshotKeywords],
 ) -> DeltaScan:
-    """Plan a query by path over a table; files that cannot hold a match are not opened.
-
-    Parameters
-    ----------
-    table, version, timestamp, storage_options, allow_outside
-        The table and its version; see `snapshot`.
-    columns, where
-        As for `parquet.scan`: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of an
-        ordinary column, partition columns among them.
-    column
-        The Variant column, by its dotted name if it is inside structs; needed if the table has several.
-    skipping
-        Whether to use statistics of the log and of files; the result is the same without them.
-    zone
-        Session time zone of casts.
-    threads
-        Number of row groups to read at the same time (default: one per CPU). Rows are returned in order, and memory
-        holds at most one row group more than there are threads.
-
-    Returns
-    -------
-    DeltaScan
-
-    Raises
-    ------
-    TableError
-        As `snapshot`; ``"unknown-column"``.
-    PathError, PredicateError, SchemaError
-        A path, the filter or a type cannot be parsed.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     query = pv.delta.scan(folder, {"n": ("$.n", "long")}, "n > 1")
-    ...     query.explain().files_pruned, query.to_table().num_rows
-    (1, 0)
-    """
+    """Plan a query by path over a table; files that cannot hold a match are not opened; see `Table.scan`."""
     thread_count(threads)
     current = snapshot(table, **at)
     return DeltaScan.plan(
         current, current.schema, columns, where, column, skipping=skipping, zone=zone, threads=threads
     )
-
-
-def extract(
-    table: TableLike,
-    columns: Mapping[str, Any] | Sequence[str],
-    where: Any = None,
-    **options: Any,
-) -> pa.Table:
-    """Read paths of a table's Variant column as typed Arrow columns.
-
-    Parameters
-    ----------
-    table, columns, where, **options
-        As for `scan`, which also lists the errors.
-
-    Returns
-    -------
-    pyarrow.Table
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"mag": 5.5}', '{"mag": 1.5}'])})
-    ...     pv.delta.extract(folder, {"mag": ("$.mag", "double")}, "mag > 2").to_pydict()
-    {'mag': [5.5]}
-    """
-    return scan(table, columns, where, **options).to_table()

@@ -50,44 +50,7 @@ def create(
     description: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Create an empty table.
-
-    Parameters
-    ----------
-    table, storage_options
-        Path or URL of the table; see `snapshot`.
-    schema
-        Columns: DDL (``"id BIGINT NOT NULL, v VARIANT"``), an Arrow schema whose Variant fields carry the extension
-        name ``arrow.parquet.variant``, or a Delta schema or schema string. Identity, generation, default and invariant
-        metadata of columns enables the features that it needs.
-    partition_by
-        The partition column, or several columns.
-    properties
-        Table properties, such as ``delta.appendOnly``.
-    shredding
-        Set ``delta.enableVariantShredding`` and the feature that it needs; a value in `properties` wins.
-    preview
-        Name the feature ``variantShredding-preview``, for readers that know only this name.
-    name, description
-        Name and description of the table.
-
-    Returns
-    -------
-    Snapshot
-        Version 0.
-
-    Raises
-    ------
-    TableError
-        ``"exists"`` if the table exists; ``"bad-schema"``, ``"unsupported-type"`` for invalid columns.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pv.delta.create(folder, pa.schema([("n", pa.int64())])).version
-    0
-    """
+    """Create an empty table; see `pv.create`."""
     storage = open_storage(table, storage_options)
     planned = planned_table(
         storage, read_schema(schema), partition_by, properties, shredding, preview, name=name, description=description

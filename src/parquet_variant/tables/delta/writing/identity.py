@@ -125,7 +125,7 @@ def refuse_identity(current: Snapshot) -> None:
     for f in _identity_fields(current):
         raise DeltaError(
             f"column {f.name} is an identity column ({_START}), whose values cannot be generated in parallel tasks: "
-            "add rows with pv.delta.append, merge or replace_where",
+            "add rows with Table.append, merge or overwrite",
             reason="unsupported-feature",
         )
 

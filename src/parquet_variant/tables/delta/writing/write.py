@@ -35,52 +35,7 @@ def append(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Add rows, in one commit.
-
-    Parameters
-    ----------
-    table
-        Path or URL of an existing table, or a snapshot of it.
-    data
-        A pyarrow table or record batch, columns by name (`VariantArray` or Arrow), or an iterable of these. A partition
-        column that the data lacks is extracted from the Variant column, from the path of the same name.
-    txn
-        Application id and version, for exactly-once writes: nothing is written if the table has already recorded this
-        version, or a later one, for the application.
-    schema
-        Shredding schema (object or DDL) of the only Variant column, or schemas by dotted column name. By default the
-        schema is inferred from the first rows; columns that arrive shredded keep theirs. Without
-        ``delta.enableVariantShredding`` nothing is shredded.
-    schema_mode
-        ``"merge"`` adds columns, and fields of structs, that the first rows have and the table lacks, and widens types
-        if the table has ``delta.enableTypeWidening``. By default both are refused.
-    file_bytes
-        Approximate maximum size of a file.
-    storage_options
-        Configuration of the object store.
-    **options
-        Options of `VariantWriter`.
-
-    Returns
-    -------
-    CommitResult
-        ``committed`` is False if `txn` had been committed before.
-
-    Raises
-    ------
-    TableError
-        ``"unsupported-feature"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"conflict"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     pv.delta.append(folder, {"v": pv.parse_json(["2"])}, txn=("loader", 1)).committed
-    ...     pv.delta.append(folder, {"v": pv.parse_json(["2"])}, txn=("loader", 1)).committed
-    True
-    False
-    """
+    """Add rows, in one commit; see `Table.append`."""
     current = writable_snapshot(table, storage_options)
     if current.has_recorded(txn):
         return CommitResult(current.version, committed=False)
@@ -113,19 +68,7 @@ def overwrite(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Replace all rows, in one commit; the table's schema is kept.
-
-    Parameters, result and errors as `append`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     _ = pv.delta.overwrite(folder, {"v": pv.parse_json(["2"])})
-    ...     pv.delta.read(folder).to_pylist()
-    [2]
-    """
+    """Replace all rows, in one commit; the table's schema is kept; see `Table.overwrite`."""
     current = writable_snapshot(table, storage_options)
     if current.has_recorded(txn):
         return CommitResult(current.version, committed=False)
@@ -143,28 +86,7 @@ def plan(
 ) -> WritePlan:
     """Return the plan that a task (a Spark executor) needs to write files: ``plan.write(batches)`` gives add actions.
 
-    Parameters
-    ----------
-    table
-        Path, URL or snapshot.
-    schema, file_bytes, storage_options, **options
-        As for `append`.
-    rewriting
-        Whether the rows are in the table already.
-
-    Raises
-    ------
-    TableError
-        ``"unsupported-feature"`` if the table uses features that this library cannot write.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     adds = pv.delta.plan(folder).write({"v": pv.parse_json(["2", "3"])})
-    ...     pv.delta.commit_files(folder, adds).version, len(pv.delta.read(folder))
-    (1, 3)
+    See `DeltaTable.plan`.
     """
     current = writable_snapshot(table, storage_options)
     if not rewriting:
@@ -183,37 +105,7 @@ def commit_files(
     operation: str = "WRITE",
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Commit files that tasks wrote, once, on the driver.
-
-    The files carry a mark of the table for which their plan was made. The commit is refused if the table's schema,
-    properties (constraints among them), partition columns or protocol are different now: the rows were not checked
-    against these. The files are then not part of the table; write them again, and `vacuum` removes the old ones.
-
-    Parameters
-    ----------
-    table, storage_options
-        The table; see `snapshot`.
-    adds
-        The results of `WritePlan.write`, or add actions from elsewhere; these need a snapshot as `table`, because they
-        carry no mark.
-    mode
-        ``"overwrite"`` removes all files that are in the table when the commit succeeds.
-    txn
-        Application id and version, for exactly-once writes.
-    operation
-        Name of the operation in the history.
-
-    Returns
-    -------
-    CommitResult
-        ``committed`` is False, and nothing was done, if `txn` had been committed before.
-
-    Raises
-    ------
-    TableError
-        ``"conflict"`` if the table changed since the files were planned; ``"unplanned-files"``; ``"append-only"``;
-        ``"too-many-retries"``.
-    """
+    """Commit files that tasks wrote, once, on the driver; see `DeltaTable.commit_files`."""
     check_choice("mode", mode, ("append", "overwrite"), DeltaError)
     if not isinstance(operation, str):
         raise DeltaError(f"operation is {operation!r}: give a name", reason="bad-option")

@@ -38,42 +38,7 @@ def merge(
     progress: Progress | None = None,
     **options: Any,
 ) -> Merge:
-    """Begin a merge of rows into a table: its methods add clauses, and ``execute`` commits.
-
-    Files that hold no key of the source, by metrics, are not opened where the condition asks for equal columns or
-    paths.
-
-    Parameters
-    ----------
-    table, catalog, branch, zone, batch, storage_options, threads, progress, **options
-        The target; as for `delete`. The mode is ``write.merge.mode``.
-    source
-        Rows as for `append`, or an Iceberg table of the same catalog.
-    condition
-        SQL over both: ``"target.id = source.v:id::bigint"``.
-    source_alias, target_alias
-        Their names in SQL.
-
-    Returns
-    -------
-    Merge
-
-    Raises
-    ------
-    IcebergError
-        As `delete`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"id": [1, 2], "v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
-    ...     news = {"id": [2, 3], "v": pv.parse_json(['{"n": 20}', '{"n": 30}'])}
-    ...     merged = pv.iceberg.merge(folder, news, "target.id = source.id")
-    ...     result = merged.when_matched_update_all().when_not_matched_insert_all().execute()
-    ...     (result.rows_updated, result.rows_inserted), sorted(pv.iceberg.read(folder).to_pylist(), key=str)
-    ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
-    """
+    """Begin a merge of rows into a table: its methods add clauses, and ``execute`` commits; see `Table.merge`."""
     current = table_to_change(table, catalog, branch, storage_options)
     rows = _source_rows(source, catalog, storage_options)
     workers = ThreadEngine(threads, progress)

@@ -32,40 +32,7 @@ def update(
 ) -> ChangeResult:
     """Change columns, or paths inside of Variants, of the rows for which a condition is true, in one commit.
 
-    Updated rows keep their row ids.
-
-    Parameters
-    ----------
-    table, catalog, branch, zone, batch, storage_options, threads, progress, engine, **options
-        As for `delete`; the mode is ``write.update.mode``.
-    updates
-        SQL by column or path: ``{"v:seen": "true", "k": "k + 1"}``. Expressions see the row before the update; NULL set
-        at a path becomes JSON's null.
-    where
-        As for `delete`; all rows by default.
-    new_values
-        Python values by column or path, instead of `updates` or in addition.
-
-    Returns
-    -------
-    ChangeResult
-
-    Raises
-    ------
-    TableError
-        ``"bad-assignment"``, ``"type-mismatch"``; and as `delete`.
-    SqlError
-        For SQL that cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
-    ...     pv.iceberg.update(folder, {"v:s": "'q'", "v:n": "v:n::int * 10"}, "v:n::int = 2").rows_updated
-    ...     pv.iceberg.read(folder).to_pylist()
-    1
-    [{'n': 1}, {'n': 20, 's': 'q'}]
+    See `Table.update`.
     """
     current = table_to_change(table, catalog, branch, storage_options)
     workers = engine_or_threads(engine, threads, progress)

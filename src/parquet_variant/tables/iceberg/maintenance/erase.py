@@ -45,56 +45,7 @@ def erase(
     engine: Engine | None = None,
     **options: Any,
 ) -> EraseReport:
-    """Erase the rows for which a condition is true from a table, its history and its statistics.
-
-    The steps: rewrite the files that hold matching rows, and those with deleted rows; write manifests without removed
-    files, whose bounds name values, and without delete files that apply to no file; remove all older snapshots with
-    their data files, manifests and statistics files, and files that no snapshot names; read all remaining files again
-    to verify that no row matches. A process that is killed in between leaves a readable table; call `erase` again to
-    finish.
-
-    Files that hold no matching row are kept: their lists of object keys and shredding schemas may name keys, but not
-    values, that only erased rows used. Older metadata files are kept, because they name schemas and snapshots, but no
-    values; those whose summaries of snapshots name partitions are removed.
-    An erasure cannot reach copies: backups, tables that share files, exports, versions of the object store, and the
-    memory of running readers.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    where
-        SQL, as for `delete`.
-    dry_run
-        Only count rows, files and snapshots.
-    force
-        Also erase if a writer seems to be active (if a data file that no snapshot names is younger than an hour), and
-        drop branches and tags, which keep older snapshots.
-    zone, threads, progress, engine, **options
-        As for `delete`.
-
-    Returns
-    -------
-    EraseReport
-
-    Raises
-    ------
-    IcebergError
-        ``"writer-active"``, ``"has-references"`` and ``"no-such-path"`` (no row matches because of a misspelled
-        path) without `force`; ``"bad-property"`` if ``gc.enabled`` is false;
-        ``"conflict"`` if another commit came in between: call `erase` again.
-    TableError
-        ``"not-erased"`` if a remaining file still holds a matching row; and as `delete`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"user": 1}', '{"user": 2}'])})
-    ...     report = pv.iceberg.erase(folder, "v:user::int = 1")
-    ...     report.rows_erased, report.versions_removed, pv.iceberg.read(folder).to_pylist()
-    (1, 1, [{'user': 2}])
-    """
+    """Erase the rows for which a condition is true from a table, its history and its statistics; see `Table.erase`."""
     erasable = _ErasableTable(snapshot(table, catalog=catalog, storage_options=storage_options))
     workers = engine_or_threads(engine, threads, progress)
     return run_erasure(erasable, where, zone, workers, options, dry_run=dry_run, force=force)
@@ -113,7 +64,7 @@ class _ErasableTable(ErasableTable):
         if references:
             raise IcebergError(
                 f"the branches and tags {', '.join(references)} keep older snapshots: drop them with "
-                "pv.iceberg.drop_reference, or pass force=True (--force)",
+                "IcebergTable.drop_reference, or pass force=True (--force)",
                 reason="has-references",
                 file=self.current.table.name,
             )

@@ -51,36 +51,7 @@ def add_columns(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Add columns, or fields of structs.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    columns
-        An Arrow schema whose Variant fields are marked, or types by name: ``{"v": "variant", "props.b": "int"}``. A
-        dotted name adds a field to a struct (``tags.element.b`` to the structs of a list).
-    defaults
-        Values by name that existing rows, and new rows without the column, have instead of null.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"bad-schema"`` for a column that exists, or that may not be null and has no default.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     _ = pv.iceberg.add_columns(folder, {"v": "variant", "m": "int"}, defaults={"m": 7})
-    ...     pv.iceberg.read_table(folder).to_pylist()
-    [{'n': 1, 'v': None, 'm': 7}]
-    """
+    """Add columns, or fields of structs; see `Table.add_columns`."""
     default_values = defaults or {}
     fields = {f.name: f for f in columns} if isinstance(columns, pa.Schema) else _arrow_fields(columns)
     unknown = sorted(set(default_values) - set(fields))
@@ -104,33 +75,7 @@ def drop_column(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Drop a column, or a field of a struct by its dotted name.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    name
-        The column.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"unknown-column"``; ``"bad-schema"`` for a column that partitions or sorts the table, or the last one.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1], "m": [2]})
-    ...     _ = pv.iceberg.drop_column(folder, "m")
-    ...     pv.iceberg.read_table(folder).column_names
-    ['n']
-    """
+    """Drop a column, or a field of a struct by its dotted name; see `Table.drop_column`."""
 
     def changed(metadata: TableMetadata) -> Schema:
         place, f = metadata.schema.find(name)
@@ -148,33 +93,7 @@ def rename_column(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Rename a column, or a field of a struct by its dotted name.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    old, new
-        The dotted name as it is, and the new name of the field alone.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"unknown-column"``; ``"bad-schema"`` if the new name exists.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     _ = pv.iceberg.rename_column(folder, "n", "m")
-    ...     pv.iceberg.read_table(folder).to_pydict()
-    {'m': [1]}
-    """
+    """Rename a column, or a field of a struct by its dotted name; see `Table.rename_column`."""
 
     def changed(metadata: TableMetadata) -> Schema:
         place, _ = metadata.schema.find(old)
@@ -195,35 +114,7 @@ def move_column(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Move a column, or a field inside of its struct.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    name
-        The dotted name.
-    after
-        Name of the field (without the struct's) before the new place; the first place by default.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"unknown-column"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1], "m": [2]})
-    ...     _ = pv.iceberg.move_column(folder, "m")
-    ...     pv.iceberg.read_table(folder).column_names
-    ['m', 'n']
-    """
+    """Move a column, or a field inside of its struct; see `IcebergTable.move_column`."""
 
     def changed(metadata: TableMetadata) -> Schema:
         place, f = metadata.schema.find(name)
@@ -249,36 +140,7 @@ def widen_column(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Give a column, or a field of a struct, a wider type; no file is rewritten.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    name
-        The dotted name.
-    to
-        The new type, in SQL's words or Iceberg's: int to ``long``, float to ``double``, date to ``timestamp``, decimals
-        to a higher precision.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"unknown-column"``; ``"type-mismatch"`` if Iceberg does not allow the change.
-
-    Examples
-    --------
-    >>> import tempfile, pyarrow as pa, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": pa.array([1], pa.int32())})
-    ...     _ = pv.iceberg.widen_column(folder, "n", "long")
-    ...     pv.iceberg.read_table(folder).schema.field("n").type
-    DataType(int64)
-    """
+    """Give a column, or a field of a struct, a wider type; no file is rewritten; see `Table.widen_column`."""
 
     def changed(metadata: TableMetadata) -> Schema:
         place, f = metadata.schema.find(name)
@@ -311,36 +173,7 @@ def set_default(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Set the value that new rows without a column get; existing rows keep theirs.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    name
-        The column.
-    value
-        A Python value of the column's type; None for null.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"unknown-column"``; ``"type-mismatch"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1], "m": [2]})
-    ...     _ = pv.iceberg.set_default(folder, "m", 9)
-    ...     _ = pv.iceberg.append(folder, {"n": [3]})
-    ...     pv.iceberg.read_table(folder).to_pydict()
-    {'n': [1, 3], 'm': [2, 9]}
-    """
+    """Set the value that new rows without a column get; existing rows keep theirs; see `IcebergTable.set_default`."""
 
     def changed(metadata: TableMetadata) -> Schema:
         place, f = metadata.schema.find(name)

@@ -64,40 +64,7 @@ def expire_snapshots(
 ) -> ExpireResult:
     """Remove snapshots that the table's retention policy no longer keeps, and the files that only they need.
 
-    Branches and tags keep what they refer to. Ages are those of the references, else of the table's properties
-    ``history.expire.max-snapshot-age-ms`` (default: 5 days), ``history.expire.min-snapshots-to-keep`` (1) and
-    ``history.expire.max-ref-age-ms`` (forever).
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    older_than
-        Remove snapshots of branches that are older than a time, instead of the table's maximum age.
-    retain_last
-        Number of snapshots of each branch to keep in any case, instead of the table's.
-    delete_files
-        Delete the files; otherwise they become orphans.
-    dry_run
-        Only return what would be removed.
-
-    Returns
-    -------
-    ExpireResult
-
-    Raises
-    ------
-    IcebergError
-        ``"bad-property"`` if the table has ``gc.enabled`` set to false.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     _ = pv.iceberg.overwrite(folder, {"n": [2]})
-    ...     len(pv.iceberg.expire_snapshots(folder, older_than="2999-01-01").snapshots)
-    1
+    See `IcebergTable.expire_snapshots`.
     """
     cutoff = None if older_than is None else to_millis(older_than)
     before: list[TableMetadata] = []

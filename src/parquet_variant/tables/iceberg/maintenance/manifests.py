@@ -39,31 +39,7 @@ def rewrite_manifests(
 ) -> RewriteManifestsResult:
     """Merge the manifests of a table, with entries in the order of their partitions, in one commit.
 
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    branch
-        The branch.
-
-    Returns
-    -------
-    RewriteManifestsResult
-
-    Raises
-    ------
-    IcebergError
-        ``"unsupported-version"``, ``"too-many-retries"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     _ = pv.iceberg.append(folder, {"n": [2]})
-    ...     result = pv.iceberg.rewrite_manifests(folder)
-    ...     result.before, result.after
-    (2, 1)
+    See `IcebergTable.rewrite_manifests`.
     """
     base = snapshot(table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options)
     kinds: dict[tuple[int, bool], int] = defaultdict(int)

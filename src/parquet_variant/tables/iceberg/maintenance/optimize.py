@@ -36,58 +36,7 @@ def optimize(
     engine: Engine | None = None,
     **options: Any,
 ) -> OptimizeResult:
-    """Compact small files and files with deleted rows, in one commit that changes no row.
-
-    Rows are sorted by the table's sort order, and files of former partition specs are written under the current one.
-
-    Parameters
-    ----------
-    table, catalog, storage_options, branch
-        The table; see `snapshot`.
-    file_bytes
-        Approximate size of the new files (default: ``write.target-file-size-bytes``); files of at least three quarters
-        of it, without deleted rows, are left alone.
-    reshred
-        Rewrite every file under the schema that `policy` chooses for its rows; implied by `schema` and `policy`.
-    schema
-        What to shred, as for `write`.
-    policy
-        The policy of the inference, as for `write`.
-    min_saving
-        Minimum share of the encoded bytes that re-shredding must remove from the residual, for the reported drift to
-        say that it pays.
-    dry_run
-        Only report the drift, for which all rows are read; commit nothing.
-    rewrite_all
-        Rewrite every file, such as after a change of the sort order.
-    threads
-        Number of new files that are written at the same time (None: one per CPU); each is in memory as a whole.
-    progress
-        Called with the step, the finished tasks and the number of tasks.
-    engine
-        Runs the tasks (default: threads of this process).
-    **options
-        Options of `VariantWriter`.
-
-    Returns
-    -------
-    OptimizeResult
-
-    Raises
-    ------
-    IcebergError
-        ``"conflict"`` if another commit removed one of the files or deleted rows of it (appends do not matter).
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     _ = pv.iceberg.append(folder, {"v": pv.parse_json(["2"])})
-    ...     result = pv.iceberg.optimize(folder)
-    ...     result.files_removed, result.files_added
-    (2, 1)
-    """
+    """Compact small files and files with deleted rows, in one commit that changes no row; see `Table.optimize`."""
     current = snapshot(
         table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options
     )
@@ -116,32 +65,7 @@ def drop_shredding(
     progress: Progress | None = None,
     **options: Any,
 ) -> OptimizeResult:
-    """Rewrite all files with unshredded Variants, in one commit that changes no row.
-
-    Files that are appended later are shredded again, unless their schema says otherwise.
-
-    Parameters
-    ----------
-    table, file_bytes, branch, catalog, storage_options, threads, progress, **options
-        As for `optimize`.
-
-    Returns
-    -------
-    OptimizeResult
-
-    Raises
-    ------
-    IcebergError
-        As `optimize`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     pv.iceberg.drop_shredding(folder).files_added
-    1
-    """
+    """Rewrite all files with unshredded Variants, in one commit that changes no row; see `Table.optimize`."""
     current = snapshot(
         table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options
     )

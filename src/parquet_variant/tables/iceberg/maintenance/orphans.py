@@ -31,37 +31,7 @@ def remove_orphan_files(
 ) -> list[str]:
     """Delete files below the table's location that no snapshot needs, such as those of writes that were killed.
 
-    Metadata files are kept, and so are files of ``write.data.path`` and ``write.metadata.path`` elsewhere, which other
-    tables may share. Tables must not share a location: files of the other table would be deleted.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    older_than
-        Only files that were last changed before a time (default: three days ago); younger ones may belong to a write
-        that is running.
-    dry_run
-        Only list the files.
-
-    Returns
-    -------
-    list of str
-        The locations of the files.
-
-    Raises
-    ------
-    IcebergError
-        ``"bad-property"`` if the table has ``gc.enabled`` set to false.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     _ = pathlib.Path(folder, "data", "left-behind.parquet").write_bytes(b"")
-    ...     [name.rpartition("/")[2] for name in pv.iceberg.remove_orphan_files(folder, older_than="2999-01-01")]
-    ['left-behind.parquet']
+    See `IcebergTable.remove_orphan_files`.
     """
     cutoff = now_millis() - _DEFAULT_AGE_MS if older_than is None else to_millis(older_than)
     loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)

@@ -23,35 +23,7 @@ def set_partitioning(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Change the partition spec of new files.
-
-    Filters keep working on all files: each file is pruned by the spec that it was written with.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    partition_by
-        Partition fields, as for `write`; none for an unpartitioned table.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"bad-partitioning"``, ``"unknown-column"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1, 2]})
-    ...     _ = pv.iceberg.set_partitioning(folder, "bucket(4, n)")
-    ...     [f.name for f in pv.iceberg.snapshot(folder).metadata.spec.fields]
-    ['n_bucket']
-    """
+    """Change the partition spec of new files; see `IcebergTable.set_partitioning`."""
     names = strings_of("partition_by", partition_by)
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
@@ -84,34 +56,7 @@ def set_sort_order(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Change the sort order of new files.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    sort_by
-        Sort fields, as for `write`; none for unsorted files.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"bad-partitioning"``, ``"unknown-column"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1, 2]})
-    ...     _ = pv.iceberg.set_sort_order(folder, "n desc")
-    ...     _ = pv.iceberg.append(folder, {"n": [3, 4]})
-    ...     pv.iceberg.read_table(folder).to_pydict()
-    {'n': [1, 2, 4, 3]}
-    """
+    """Change the sort order of new files; see `IcebergTable.set_sort_order`."""
     names = strings_of("sort_by", sort_by)
 
     def make_change(metadata: TableMetadata) -> TableChange | None:

@@ -24,29 +24,7 @@ def set_properties(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
-    """Set properties of a table.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    properties
-        Values by name. Properties of writes that this package does not support are refused.
-
-    Raises
-    ------
-    IcebergError
-        ``"bad-property"``, ``"unsupported-feature"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     pv.iceberg.set_properties(folder, {"write.delete.mode": "copy-on-write"})
-    ...     pv.iceberg.delete(folder, "n = 1").rows_deleted
-    1
-    """
+    """Set properties of a table; see `Table.set_properties`."""
     checked = checked_properties(properties)
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
@@ -63,29 +41,7 @@ def remove_properties(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
-    """Remove properties of a table; names that it does not have are left out.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    names
-        The properties.
-
-    Raises
-    ------
-    IcebergError
-        As `snapshot`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]}, properties={"a": "b"})
-    ...     pv.iceberg.remove_properties(folder, "a")
-    ...     dict(pv.iceberg.snapshot(folder).properties)
-    {}
-    """
+    """Remove properties of a table; names that it does not have are left out; see `Table.set_properties`."""
     removed = list(strings_of("names", names))
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
@@ -103,30 +59,7 @@ def upgrade(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
-    """Upgrade a table of format version 1 or 2 to version 3, which this package writes.
-
-    Readers and writers of the table must know version 3 afterwards. Files are not rewritten; rows get row ids with the
-    next commit.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-
-    Raises
-    ------
-    IcebergError
-        As `snapshot`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     pv.iceberg.upgrade(folder)
-    ...     pv.iceberg.snapshot(folder).metadata.version
-    3
-    """
+    """Upgrade a table of format version 1 or 2 to version 3, which this package writes; see `IcebergTable.upgrade`."""
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
         if metadata.version == NEWEST_VERSION:

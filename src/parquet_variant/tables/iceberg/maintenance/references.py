@@ -28,38 +28,7 @@ def branch(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Make a branch, or move it to another snapshot.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    name
-        The branch.
-    snapshot_id
-        Its newest snapshot (default: the current one).
-    max_age_ms, min_snapshots_to_keep, max_snapshot_age_ms
-        How long `expire_snapshots` keeps the branch, and snapshots of it.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"unknown-snapshot"``; ``"bad-argument"`` if the name is that of a tag.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     _ = pv.iceberg.branch(folder, "audit")
-    ...     _ = pv.iceberg.append(folder, {"n": [2]}, branch="audit")
-    ...     pv.iceberg.read_table(folder).num_rows, pv.iceberg.read_table(folder, branch="audit").num_rows
-    (1, 2)
-    """
+    """Make a branch, or move it to another snapshot; see `IcebergTable.branch`."""
     retention = (min_snapshots_to_keep, max_snapshot_age_ms, max_age_ms)
     return _refer(table, name, "branch", snapshot_id, retention, catalog, storage_options)
 
@@ -73,34 +42,7 @@ def tag(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Make a tag, or move it to another snapshot.
-
-    Parameters
-    ----------
-    table, catalog, storage_options, snapshot_id, max_age_ms
-        As for `branch`.
-    name
-        The tag.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        As `branch`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     _ = pv.iceberg.tag(folder, "v1")
-    ...     _ = pv.iceberg.append(folder, {"n": [2]})
-    ...     pv.iceberg.read_table(folder, tag="v1").num_rows
-    1
-    """
+    """Make a tag, or move it to another snapshot; see `IcebergTable.tag`."""
     return _refer(table, name, "tag", snapshot_id, (None, None, max_age_ms), catalog, storage_options)
 
 
@@ -111,30 +53,7 @@ def drop_reference(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
-    """Drop a branch or tag; its snapshots are kept until they expire.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    name
-        The branch or tag.
-
-    Raises
-    ------
-    IcebergError
-        ``"unknown-snapshot"``; ``"bad-argument"`` for the main branch.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     _ = pv.iceberg.tag(folder, "v1")
-    ...     pv.iceberg.drop_reference(folder, "v1")
-    ...     sorted(pv.iceberg.snapshot(folder).metadata.references)
-    ['main']
-    """
+    """Drop a branch or tag; its snapshots are kept until they expire; see `IcebergTable.drop_reference`."""
 
     def make_change(metadata: TableMetadata) -> TableChange:
         if name == MAIN:
@@ -154,36 +73,9 @@ def rollback(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Make an older snapshot the current one again.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    snapshot_id, timestamp
-        An ancestor of the current snapshot, or the time at which it was the current one.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"unknown-snapshot"``; ``"bad-argument"`` if the snapshot is not an ancestor of the current one.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = pv.iceberg.write(folder, {"n": [1]}).snapshot_id
-    ...     _ = pv.iceberg.append(folder, {"n": [2]})
-    ...     _ = pv.iceberg.rollback(folder, snapshot_id=first)
-    ...     pv.iceberg.read_table(folder).to_pydict()
-    {'n': [1]}
-    """
+    """Make an older snapshot the current one again; see `Table.restore`."""
     if (snapshot_id is None) == (timestamp is None):
-        raise IcebergError("give either snapshot_id= or timestamp=", reason="bad-argument")
+        raise IcebergError("give either version= or at=", reason="bad-argument")
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
         target = snapshot_id
@@ -217,32 +109,7 @@ def fast_forward(
 ) -> CommitResult:
     """Move a branch forward to the newest snapshot of another one, which has the branch's as an ancestor.
 
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    name, to
-        The branch to move, such as ``"main"``, and the branch that is ahead.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        ``"unknown-snapshot"``; ``"bad-argument"`` if the branches have parted.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     _ = pv.iceberg.branch(folder, "audit")
-    ...     _ = pv.iceberg.append(folder, {"n": [2]}, branch="audit")
-    ...     _ = pv.iceberg.fast_forward(folder, "main", "audit")
-    ...     pv.iceberg.read_table(folder).num_rows
-    2
+    See `IcebergTable.fast_forward`.
     """
 
     def make_change(metadata: TableMetadata) -> TableChange | None:

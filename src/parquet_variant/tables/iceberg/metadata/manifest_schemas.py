@@ -43,7 +43,7 @@ def read_avro(data: bytes, location: str) -> AvroFile:
 
     Raises `IcebergError`, reason ``"bad-metadata"``, naming the file; so does iterating over its records.
     """
-    with optional_libraries("pv.iceberg"):
+    with optional_libraries("Iceberg"):
         import fastavro
 
     stream = io.BytesIO(data)
@@ -82,7 +82,7 @@ def _guarded(records: Iterator[Any], location: str) -> Iterator[dict[str, Any]]:
 
 def write_avro(schema: Mapping[str, Any], records: Iterable[Mapping[str, Any]], metadata: Mapping[str, str]) -> bytes:
     """Return the bytes of an Avro file of some records."""
-    with optional_libraries("pv.iceberg"):
+    with optional_libraries("Iceberg"):
         import fastavro
 
     stream = io.BytesIO()

@@ -17,36 +17,7 @@ def history(
     limit: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the snapshots of a table, newest first.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`.
-    limit
-        Maximum number of snapshots.
-
-    Returns
-    -------
-    list of dict
-        ``snapshot_id``, ``parent_id``, ``sequence_number``, ``timestamp`` (milliseconds since 1970), ``operation``,
-        ``summary``, ``schema_id``, ``references`` (branches and tags at the snapshot) and ``is_current``: whether the
-        snapshot is the current one or one of its ancestors.
-
-    Raises
-    ------
-    IcebergError
-        As `snapshot`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     _ = pv.iceberg.append(folder, {"v": pv.parse_json(["2"])})
-    ...     [entry["operation"] for entry in pv.iceberg.history(folder)]
-    ['append', 'append']
-    """
+    """Return the snapshots of a table, newest first; see `Table.history`."""
     current = snapshot(table, catalog=catalog, storage_options=storage_options)
     if limit is not None:
         check_count("limit", limit)

@@ -32,38 +32,7 @@ def read_table(
     threads: int | None = None,
     **at: Unpack[SnapshotKeywords],
 ) -> pa.Table:
-    """Read all rows of a table.
-
-    Parameters
-    ----------
-    table, catalog, snapshot_id, timestamp, branch, tag, storage_options, allow_outside
-        The table and its snapshot; see `snapshot`.
-    columns
-        Names of top-level columns, in the order of the result; all by default. ``_row_id``,
-        ``_last_updated_sequence_number``, ``_file`` and ``_pos`` can also be named.
-    threads
-        Number of files that are read at the same time (default: one per CPU).
-
-    Returns
-    -------
-    pyarrow.Table
-        Variants, at the top and nested, are unshredded ``struct<metadata, value>``; their fields carry the extension
-        name ``arrow.parquet.variant``, so `VariantArray.from_storage` takes them.
-
-    Raises
-    ------
-    IcebergError
-        As `snapshot`; ``"unknown-column"``; ``"missing-file"``, ``"bad-data-file"`` or ``"bad-deletion-vector"`` for
-        files that cannot be read; ``"outside-table"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     pv.iceberg.read_table(folder).num_rows
-    1
-    """
+    """Read all rows of a table; see `Table.to_arrow`."""
     current = snapshot(table, **at)
     fields = current.schema.struct if columns is None else current.schema.select(strings_of("columns", columns)).struct
     parts = list(rows_of_files(current, fields, plan_files(current).files, threads=thread_count(threads)))
@@ -80,33 +49,7 @@ def read(
     threads: int | None = None,
     **at: Unpack[SnapshotKeywords],
 ) -> VariantArray:
-    """Read a Variant column of all rows.
-
-    Parameters
-    ----------
-    table, catalog, snapshot_id, timestamp, branch, tag, storage_options, allow_outside, threads
-        As `read_table`.
-    column
-        The column; by default the only top-level Variant column.
-
-    Returns
-    -------
-    VariantArray
-        Unshredded.
-
-    Raises
-    ------
-    IcebergError
-        ``"unknown-column"`` if there is no such Variant column, or several and none was named; and as `read_table`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     pv.iceberg.read(folder).to_pylist()
-    [{'n': 1}]
-    """
+    """Read a Variant column of all rows; see `Table.read`."""
     current = snapshot(table, **at)
     column = named_variant(shared_schema(current.schema), column, IcebergError)
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))

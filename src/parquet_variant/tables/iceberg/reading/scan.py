@@ -165,44 +165,7 @@ def scan(
     threads: int | None = None,
     **at: Unpack[SnapshotKeywords],
 ) -> IcebergScan:
-    """Plan a query by path over a table; files that cannot hold a match are not opened.
-
-    Parameters
-    ----------
-    table, catalog, snapshot_id, timestamp, branch, tag, storage_options, allow_outside
-        The table and its snapshot; see `snapshot`.
-    columns, where
-        As for `parquet.scan`: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of an
-        ordinary column. ``_row_id``, ``_last_updated_sequence_number``, ``_file`` and ``_pos`` can also be named.
-    column
-        The Variant column (dotted if it is inside of structs), if the table has several.
-    skipping
-        Whether to use statistics of manifests and of files; the result is the same without them.
-    zone
-        The session time zone of casts.
-    threads
-        Number of row groups to read at the same time (default: one per CPU). Rows are returned in order.
-
-    Returns
-    -------
-    IcebergScan
-
-    Raises
-    ------
-    IcebergError
-        As `snapshot`; ``"unknown-column"``.
-    PathError, PredicateError, SchemaError
-        If a path, the filter or a type cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     query = pv.iceberg.scan(folder, {"n": ("$.n", "long")}, "n > 1")
-    ...     query.explain().files_pruned, query.to_table().num_rows
-    (1, 0)
-    """
+    """Plan a query by path over a table; files that cannot hold a match are not opened; see `Table.scan`."""
     thread_count(threads)
     current = snapshot(table, **at)
     return IcebergScan.plan(
@@ -216,29 +179,3 @@ def scan_schema(current: Snapshot) -> shared.StructType:
     names = {f.name for f in table_schema.fields}
     extra = tuple(shared_field(f) for name, f in METADATA_COLUMNS.items() if name not in names)
     return shared.StructType((*table_schema.fields, *extra))
-
-
-def extract(
-    table: TableLike,
-    columns: Mapping[str, Any] | Sequence[str],
-    where: Any = None,
-    **options: Any,
-) -> pa.Table:
-    """Read paths of a table's Variant column as typed Arrow columns.
-
-    Parameters, errors
-        As for `scan`, including the options.
-
-    Returns
-    -------
-    pyarrow.Table
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"mag": 5.5}', '{"mag": 1.5}'])})
-    ...     pv.iceberg.extract(folder, {"mag": ("$.mag", "double")}, "mag > 2").to_pydict()
-    {'mag': [5.5]}
-    """
-    return scan(table, columns, where, **options).to_table()

@@ -118,46 +118,7 @@ def snapshot(
     storage_options: Mapping[str, str] | None = None,
     allow_outside: bool = False,
 ) -> Snapshot:
-    """Load a table at its newest snapshot, or at another one.
-
-    Parameters
-    ----------
-    table
-        ``namespace.table`` with a catalog; the path or URI of a directory with ``version-hint.text``, or of a metadata
-        file. A snapshot is returned unchanged.
-    catalog
-        Properties of a catalog by PyIceberg's names (``{"type": "rest", "uri": …}``), or the name of a catalog in
-        PyIceberg's configuration.
-    snapshot_id
-        The id of a snapshot.
-    timestamp
-        The snapshot that was the current one at a time: milliseconds since 1970, ISO text or a datetime (UTC by
-        default).
-    branch, tag
-        The newest snapshot of a branch, or the snapshot of a tag.
-    storage_options
-        Configuration of the object store, by obstore's names or by Iceberg's (``s3.endpoint``).
-    allow_outside
-        Read files that the metadata names outside of the table's location; by default they are refused.
-
-    Returns
-    -------
-    Snapshot
-
-    Raises
-    ------
-    IcebergError
-        ``"no-such-table"``, ``"unknown-snapshot"``, ``"bad-argument"``, ``"bad-metadata"``,
-        ``"unsupported-version"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     pv.iceberg.snapshot(folder).schema.names
-    ['v']
-    """
+    """Load a table at its newest snapshot, or at another one; see `pv.open`."""
     if isinstance(table, Snapshot):
         return table
     loaded = load_table(table, catalog, storage_options, allow_outside=allow_outside)

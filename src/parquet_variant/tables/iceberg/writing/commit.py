@@ -47,8 +47,8 @@ def check_writable(metadata: TableMetadata) -> None:
     """Refuse to write to tables of older versions. Raises `IcebergError`: reason ``"unsupported-version"``."""
     if metadata.version < NEWEST_VERSION:
         raise IcebergError(
-            f"the table has format version {metadata.version}: upgrade it first with pv.iceberg.upgrade; other writers "
-            "of the table must then know version 3",
+            f"the table has format version {metadata.version}: upgrade it first with IcebergTable.upgrade; other "
+            "writers of the table must then know version 3",
             reason="unsupported-version",
             file=metadata.location,
         )

@@ -48,9 +48,9 @@ def create_namespace(namespace: str, *, catalog: CatalogOption) -> None:
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     catalog = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": folder}
-    ...     pv.iceberg.create_namespace("db", catalog=catalog)
-    ...     _ = pv.iceberg.write("db.events", {"n": [1]}, catalog=catalog)
-    ...     pv.iceberg.read_table("db.events", catalog=catalog).to_pydict()
+    ...     pv.create_namespace("db", catalog=catalog)
+    ...     _ = pv.write("db.events", {"n": [1]}, catalog=catalog)
+    ...     pv.open("db.events", catalog=catalog).to_arrow().to_pydict()
     {'n': [1]}
     """
     opened = open_catalog(catalog)
@@ -65,29 +65,7 @@ def drop_table(
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
-    """Remove a table from its catalog; its data files are kept.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        The table; see `snapshot`. Of a directory, the metadata files are deleted.
-
-    Raises
-    ------
-    IcebergError
-        ``"no-such-table"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"n": [1]})
-    ...     pv.iceberg.drop_table(folder)
-    ...     pv.iceberg.snapshot(folder)
-    Traceback (most recent call last):
-    ...
-    parquet_variant.errors.IcebergError: the table ... does not exist (file ...)
-    """
+    """Remove a table from its catalog; its data files are kept; see `IcebergTable.drop`."""
     opened, identifier = find_table(table, catalog, storage_options)
     opened.drop(identifier)
 

@@ -127,45 +127,7 @@ def append(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Add rows, in one commit.
-
-    Parameters
-    ----------
-    table, catalog, storage_options
-        A table that exists, or a snapshot of it; see `snapshot`.
-    data, schema, policy, file_bytes, **options
-        As for `write`.
-    branch
-        The branch that gets the rows.
-    batch
-        Name and number of a batch of a stream, for writing exactly once: a batch that the branch has is not written
-        again.
-    schema_mode
-        ``"merge"`` adds columns, and fields of structs, that the first rows have and the table lacks, and widens types
-        as Iceberg allows it; by default they are refused.
-
-    Returns
-    -------
-    CommitResult
-        ``committed`` is False if `batch` had been written before.
-
-    Raises
-    ------
-    IcebergError
-        ``"unsupported-version"`` for tables of versions 1 and 2; ``"too-many-retries"``.
-    TableError
-        ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"null-value"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     pv.iceberg.append(folder, {"v": pv.parse_json(["2"])}, batch=("loader", 1)).committed
-    ...     pv.iceberg.append(folder, {"v": pv.parse_json(["2"])}, batch=("loader", 1)).committed
-    True
-    False
-    """
+    """Add rows, in one commit; see `Table.append`."""
     base = _base_snapshot(table, catalog, branch, storage_options)
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
@@ -202,19 +164,7 @@ def overwrite(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Replace all rows, in one commit; schema, partitioning and properties are kept.
-
-    Parameters, result and errors as for `append`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     _ = pv.iceberg.overwrite(folder, {"v": pv.parse_json(["2"])})
-    ...     pv.iceberg.read(folder).to_pylist()
-    [2]
-    """
+    """Replace all rows, in one commit; schema, partitioning and properties are kept; see `Table.overwrite`."""
     base = _base_snapshot(table, catalog, branch, storage_options)
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
@@ -233,26 +183,7 @@ def commit_files(
     batch: tuple[str, int] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Commit files that tasks wrote with a plan (`plan`), once, on the driver.
-
-    Parameters
-    ----------
-    table, catalog, branch, batch, storage_options
-        As for `append`.
-    files
-        The results of the plan's ``write_files``.
-    mode
-        ``"overwrite"`` removes all files that the table has when the commit succeeds.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    IcebergError
-        As `append`.
-    """
+    """Commit files that tasks wrote with a plan (`plan`), once, on the driver; see `IcebergTable.commit_files`."""
     check_choice("mode", mode, ("append", "overwrite"), IcebergError)
     base = _base_snapshot(table, catalog, branch, storage_options)
     if has_batch(base, batch):
@@ -275,31 +206,7 @@ def plan(
 ) -> IcebergWritePlan:
     """Return the plan by which tasks of other processes write files for a table; see `commit_files`.
 
-    Parameters
-    ----------
-    table, catalog, schema, file_bytes, branch, storage_options, **options
-        As for `append`.
-    job
-        Beginning of the files' names.
-
-    Returns
-    -------
-    IcebergWritePlan
-
-    Raises
-    ------
-    IcebergError
-        As `append`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     files = pv.iceberg.plan(folder).write_files({"v": pv.parse_json(["2", "3"])})
-    ...     _ = pv.iceberg.commit_files(folder, files)
-    ...     len(pv.iceberg.read(folder))
-    3
+    See `IcebergTable.plan`.
     """
     base = _base_snapshot(table, catalog, branch, storage_options)
     files_plan = write_plan(base, schema=schema, file_bytes=file_bytes, options=options)
