@@ -63,7 +63,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
 def test_a_table_lives_through_its_operations_in_any_catalog(place: tuple[str, Any]) -> None:
     name, catalog = place
     with pytest.raises(IcebergError) as caught:
-        pv.open(name, catalog=catalog).append(events(1))
+        pv.open(name, format="iceberg", catalog=catalog).append(events(1))
     assert caught.value.reason == "no-such-table"
     first = pv.write(
         name, events(1, 2, 3), format="iceberg", catalog=catalog, partition_by="bucket(2, id)", sort_by="id desc"

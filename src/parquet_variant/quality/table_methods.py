@@ -49,7 +49,7 @@ def _types_of(schema: ShreddingSchema) -> dict[str, str]:
             for key, child in node.fields:
                 walk(child, path / key)
         elif node.kind != "variant":
-            types[str(path)] = node.to_ddl()
+            types[path.shorthand] = node.to_ddl()
 
     walk(schema, VariantPath())
     return types

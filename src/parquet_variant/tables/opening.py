@@ -102,7 +102,7 @@ def open(
     ...     _ = pv.write(f"{folder}/events", {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
     ...     events = pv.open(f"{folder}/events")
     ...     events.format, events.version, len(events), events.paths()
-    ('delta', 0, 1, {"$['n']": 'bigint'})
+    ('delta', 0, 1, {'$.n': 'bigint'})
     """
     if isinstance(source, Table):
         return source

@@ -73,51 +73,7 @@ def rewrite(
 ) -> list[VortexFileInfo | FileInfo]:
     """Rewrite Parquet files as Vortex files, Vortex files as Parquet files, or Vortex files in another layout.
 
-    Values do not change. Columns of the type ``vortex.json`` become Variants. Original texts of JSON columns, which
-    `write` keeps with ``exact=True``, are kept in Vortex files only.
-
-    Parameters
-    ----------
-    source
-        Parquet or Vortex files: a file, directory or glob.
-    dest
-        A file if the source is one file; otherwise a directory, in which files keep their names relative to the source,
-        with the ending of the format.
-    format
-        ``"parquet"`` or ``"vortex"``; by default the ending of `dest` decides, or else the format of the source.
-    layout
-        For Parquet ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``; for Vortex a layout of
-        `write`, ``"final"`` (struct) or ``"unshredded"`` (variant). By default each column keeps its layout as far as
-        the format has it.
-    schema
-        A `ShreddingSchema`, its DDL, or ``"infer"`` to choose one from all values of all files. By default each column
-        keeps its schema.
-    column, on_conflict, mode, threads, progress, engine
-        As for `Table.rewrite`.
-    **options
-        Options of `VariantWriter`; for Vortex, ``compact``.
-
-    Returns
-    -------
-    list of VortexFileInfo or FileInfo
-        One per file.
-
-    Raises
-    ------
-    VariantFileError
-        If there are no files to read, the destination exists, or Vortex does not preserve a column.
-    VariantError
-        For a layout or an option that the format does not have (``bad-option``).
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']), schema="a bigint")
-    ...     (info,) = rewrite(f"{folder}/a.parquet", f"{folder}/b.vortex")
-    ...     _ = rewrite(f"{folder}/b.vortex", f"{folder}/c.parquet")
-    ...     info.layouts, pv.open(f"{folder}/c.parquet").read()
-    ({'v': 'struct'}, <VariantArray final, 1 rows: [{"a":1}]>)
+    See `Table.rewrite`.
     """
     vortex()
     engine = engine_or_threads(engine, threads, progress)

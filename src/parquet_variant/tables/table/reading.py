@@ -68,7 +68,7 @@ class ReadingMethods(TableBase):
         --------
         >>> import parquet_variant as pv
         >>> pv.open(pv.parse_json(['{"id": 1, "at": {"x": 0.5}}'])).paths()
-        {"$['at']['x']": 'decimal(2,1)', "$['id']": 'bigint'}
+        {'$.at.x': 'decimal(2,1)', '$.id': 'bigint'}
         """
         paths: dict[str, str] = self._run("paths", column=column or self._options.column)
         return paths
@@ -553,7 +553,7 @@ class ReadingMethods(TableBase):
         ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']))
         ...     _ = pv.open(f"{folder}/a.parquet").rewrite(f"{folder}/b.parquet", schema="a bigint")
         ...     pv.open(f"{folder}/b.parquet").paths()
-        {"$['a']": 'bigint'}
+        {'$.a': 'bigint'}
         """
         written: list[Any] = self._run(
             "rewrite",

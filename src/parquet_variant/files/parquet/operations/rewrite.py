@@ -53,62 +53,7 @@ def rewrite(
     engine: Engine | None = None,
     **write: Unpack[FileKeywords],
 ) -> list[FileInfo]:
-    """Rewrite files; memory is limited to one row group per thread.
-
-    Parameters
-    ----------
-    source
-        A file, directory, glob, URI or list of these; in any layout.
-    dest
-        A file if the source is one file; otherwise a directory, in which files keep their names relative to the source.
-    layout
-        ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``; by default the layout of each
-        column, or ``"final"`` with a schema.
-    schema
-        A `ShreddingSchema`, its DDL, or ``"infer"`` to choose one from all values of all files. By default each column
-        keeps its schema.
-    column
-        The Variant column that `schema` applies to; optional if there is only one. Of other Variant columns, only the
-        layout changes.
-    on_conflict
-        As for `read`.
-    filesystem
-        A pyarrow filesystem for source and destination.
-    mode
-        If a file exists: ``"error"`` or ``"overwrite"``.
-    threads
-        Number of threads for row groups and columns, or for files if there are several (default: one per CPU that this
-        process may use).
-    progress
-        Called with the step, the number of finished files, and the number of files.
-    engine
-        The engine that runs the tasks (default: threads of this process).
-    **write
-        Options of `VariantWriter`: ``annotation`` (without it, readers that do not support Variant see a struct),
-        ``compression``, ``compression_level``, ``row_group_bytes``, ``bloom_filters``, ``writer``, and ``sort_by``
-        (every file is sorted in memory).
-
-    Returns
-    -------
-    list of FileInfo
-        One per file.
-
-    Raises
-    ------
-    VariantFileError
-        If there are no files to read, or the destination exists.
-    ConflictError, MalformedVariantError
-        For invalid values, with file and row.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']), schema="a bigint")
-    ...     _ = pv.open(f"{folder}/a.parquet").rewrite(f"{folder}/b.parquet", layout="unshredded", annotation=False)
-    ...     pv.open(f"{folder}/b.parquet").read()
-    <VariantArray unshredded, 1 rows: [{"a":1}]>
-    """
+    """Rewrite files; memory is limited to one row group per thread; see `Table.rewrite`."""
     engine = engine_or_threads(engine, threads, progress)
     if layout is not None:
         check_choice("layout", layout, get_args(Layout))
