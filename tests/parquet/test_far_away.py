@@ -94,5 +94,5 @@ def test_a_query_asks_for_a_footer_no_more_than_twice(store: Store) -> None:
 def test_a_directory_is_found_in_few_requests(store: Store) -> None:
     for source in ("s3://lake/small/", "s3://lake/small/*.parquet"):
         store.forget()
-        assert len(pv.open(source).scan(PATHS).plan.sources) == 8
+        assert len(pv.open(source, format="parquet").scan(PATHS).plan.sources) == 8
         assert len(store.asked) <= 9

@@ -148,7 +148,7 @@ def recognised_format(source: Any, options: OpenOptions) -> TableFormat:
         return "iceberg"
     if isinstance(source, str | os.PathLike):
         return _format_of_path(source, options)
-    if isinstance(source, list | tuple) and source and all(isinstance(path, str | os.PathLike) for path in source):
+    if isinstance(source, list | tuple) and all(isinstance(path, str | os.PathLike) for path in source):
         return "json" if options.filesystem is None and is_json(source) else "parquet"
     snapshot = _format_of_snapshot(source)
     if snapshot is not None:
