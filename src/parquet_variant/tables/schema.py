@@ -315,10 +315,7 @@ _ARROW: dict[str, pa.DataType] = {
 _DELTA = {arrow: name for name, arrow in _ARROW.items()}
 # Types that Iceberg has and Delta does not.
 _ARROW |= {
-    "time": pa.time64("us"),
-    "uuid": pa.uuid(),
-    "timestamp_ns": pa.timestamp("ns"),
-    "timestamptz_ns": pa.timestamp("ns", "UTC"),
+    row.iceberg: row.arrow for row in TYPES.values() if row.delta is None and row.iceberg is not None and row.arrow
 }
 
 

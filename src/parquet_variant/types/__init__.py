@@ -1,6 +1,7 @@
-"""The table of Variant types: encoding ids, widths, and their names in Arrow, Parquet, Delta and Spark.
+"""The table of Variant types: encoding ids, widths, and their names in Arrow, Parquet, table formats and Spark.
 
-Owns every fact of the form "type X is called Y by Z". Leaves byte layouts to `encoding` and casts to `encoding.cast`.
+Owns every fact of the form "type X is called Y by Z". `targets` and `forms` have what casts need
+to know about Arrow types. Leaves byte layouts to `encoding` and casts to `encoding.cast`.
 """
 
 from __future__ import annotations
@@ -104,8 +105,9 @@ class TypeInfo:
         The ``typed_value`` type in the notation of the shredding specification.
     spark
         The SQL name that Spark's ``schema_of_variant`` returns; None if Spark 4.3 does not have the type.
-    delta
-        The name in a Delta schema string; None if Delta does not have the type.
+    delta, iceberg, ducklake
+        The names in a Delta schema string, in Iceberg's metadata and in a DuckLake catalog; None if the format does not
+        have the type. Iceberg has no integers below 32 bits: they are its ``int``.
     precision
         For decimals, the largest number of digits.
     ddl
@@ -118,7 +120,9 @@ class TypeInfo:
     arrow: pa.DataType | None
     parquet: str
     spark: str | None
-    delta: str | None
+    delta: str | None = None
+    iceberg: str | None = None
+    ducklake: str | None = None
     precision: int | None = None
     ddl: tuple[str, ...] = ()
 
@@ -126,47 +130,46 @@ class TypeInfo:
 _P = PrimitiveId
 _V = VariantType
 _ROWS = (
-    TypeInfo(_V.NULL, (_P.NULL,), 0, None, "", "VOID", None),
-    TypeInfo(_V.BOOLEAN, (_P.TRUE, _P.FALSE), 0, pa.bool_(), "BOOLEAN", "BOOLEAN", "boolean", ddl=("boolean", "bool")),
-    TypeInfo(
-        _V.INT8, (_P.INT8,), 1, pa.int8(), "INT32 INT(8, true)", "BIGINT", "byte", ddl=("tinyint", "byte", "int8"),
-    ),
-    TypeInfo(
-        _V.INT16, (_P.INT16,), 2, pa.int16(), "INT32 INT(16, true)", "BIGINT", "short", ddl=("smallint", "short",
-        "int16"),
-    ),
-    TypeInfo(_V.INT32, (_P.INT32,), 4, pa.int32(), "INT32", "BIGINT", "integer", ddl=("int", "integer", "int32")),
-    TypeInfo(_V.INT64, (_P.INT64,), 8, pa.int64(), "INT64", "BIGINT", "long", ddl=("bigint", "long", "int64")),
-    TypeInfo(_V.FLOAT, (_P.FLOAT,), 4, pa.float32(), "FLOAT", "FLOAT", "float", ddl=("float", "real", "float32")),
-    TypeInfo(_V.DOUBLE, (_P.DOUBLE,), 8, pa.float64(), "DOUBLE", "DOUBLE", "double", ddl=("double", "float64")),
-    TypeInfo(_V.DECIMAL4, (_P.DECIMAL4,), 5, pa.decimal128(9), "INT32 DECIMAL(P, S)", "DECIMAL", "decimal", 9),
-    TypeInfo(_V.DECIMAL8, (_P.DECIMAL8,), 9, pa.decimal128(18), "INT64 DECIMAL(P, S)", "DECIMAL", "decimal", 18),
-    TypeInfo(
-        _V.DECIMAL16, (_P.DECIMAL16,), 17, pa.decimal128(38), "BYTE_ARRAY DECIMAL(P, S)", "DECIMAL", "decimal", 38,
-    ),
-    TypeInfo(_V.DATE, (_P.DATE,), 4, pa.date32(), "INT32 DATE", "DATE", "date", ddl=("date",)),
-    TypeInfo(_V.TIME, (_P.TIME,), 8, pa.time64("us"), "INT64 TIME(false, MICROS)", None, None, ddl=("time",)),
-    TypeInfo(
-        _V.TIMESTAMP, (_P.TIMESTAMP,), 8, pa.timestamp("us", "UTC"), "INT64 TIMESTAMP(true, MICROS)", "TIMESTAMP",
-        "timestamp", ddl=("timestamp", "timestamp_ltz"),
-    ),
-    TypeInfo(
-        _V.TIMESTAMP_NTZ, (_P.TIMESTAMP_NTZ,), 8, pa.timestamp("us"), "INT64 TIMESTAMP(false, MICROS)", "TIMESTAMP_NTZ",
-        "timestamp_ntz", ddl=("timestamp_ntz",),
-    ),
-    TypeInfo(
-        _V.TIMESTAMP_NANOS, (_P.TIMESTAMP_NANOS,), 8, pa.timestamp("ns", "UTC"), "INT64 TIMESTAMP(true, NANOS)", None,
-        None, ddl=("timestamp_nanos",),
-    ),
-    TypeInfo(
-        _V.TIMESTAMP_NTZ_NANOS, (_P.TIMESTAMP_NTZ_NANOS,), 8, pa.timestamp("ns"), "INT64 TIMESTAMP(false, NANOS)", None,
-        None, ddl=("timestamp_ntz_nanos",),
-    ),
-    TypeInfo(_V.BINARY, (_P.BINARY,), None, pa.binary(), "BYTE_ARRAY", "BINARY", "binary", ddl=("binary",)),
-    TypeInfo(_V.STRING, (_P.STRING,), None, pa.string(), "BYTE_ARRAY STRING", "STRING", "string", ddl=("string",)),
-    TypeInfo(_V.UUID, (_P.UUID,), 16, pa.uuid(), "FIXED_LEN_BYTE_ARRAY(16) UUID", "UUID", None, ddl=("uuid",)),
-    TypeInfo(_V.ARRAY, (), None, None, "GROUP LIST", "ARRAY", "array"),
-    TypeInfo(_V.OBJECT, (), None, None, "GROUP", "OBJECT", "struct"),
+    TypeInfo(_V.NULL, (_P.NULL,), 0, None, "", "VOID"),
+    TypeInfo(_V.BOOLEAN, (_P.TRUE, _P.FALSE), 0, pa.bool_(), "BOOLEAN", "BOOLEAN",
+             "boolean", "boolean", "boolean", ddl=("boolean", "bool")),
+    TypeInfo(_V.INT8, (_P.INT8,), 1, pa.int8(), "INT32 INT(8, true)", "BIGINT",
+             "byte", "int", "int8", ddl=("tinyint", "byte", "int8")),
+    TypeInfo(_V.INT16, (_P.INT16,), 2, pa.int16(), "INT32 INT(16, true)", "BIGINT",
+             "short", "int", "int16", ddl=("smallint", "short", "int16")),
+    TypeInfo(_V.INT32, (_P.INT32,), 4, pa.int32(), "INT32", "BIGINT",
+             "integer", "int", "int32", ddl=("int", "integer", "int32")),
+    TypeInfo(_V.INT64, (_P.INT64,), 8, pa.int64(), "INT64", "BIGINT",
+             "long", "long", "int64", ddl=("bigint", "long", "int64")),
+    TypeInfo(_V.FLOAT, (_P.FLOAT,), 4, pa.float32(), "FLOAT", "FLOAT",
+             "float", "float", "float32", ddl=("float", "real", "float32")),
+    TypeInfo(_V.DOUBLE, (_P.DOUBLE,), 8, pa.float64(), "DOUBLE", "DOUBLE",
+             "double", "double", "float64", ddl=("double", "float64")),
+    TypeInfo(_V.DECIMAL4, (_P.DECIMAL4,), 5, pa.decimal128(9), "INT32 DECIMAL(P, S)", "DECIMAL",
+             "decimal", "decimal", "decimal", precision=9),
+    TypeInfo(_V.DECIMAL8, (_P.DECIMAL8,), 9, pa.decimal128(18), "INT64 DECIMAL(P, S)", "DECIMAL",
+             "decimal", "decimal", "decimal", precision=18),
+    TypeInfo(_V.DECIMAL16, (_P.DECIMAL16,), 17, pa.decimal128(38), "BYTE_ARRAY DECIMAL(P, S)", "DECIMAL",
+             "decimal", "decimal", "decimal", precision=38),
+    TypeInfo(_V.DATE, (_P.DATE,), 4, pa.date32(), "INT32 DATE", "DATE", "date", "date", "date", ddl=("date",)),
+    TypeInfo(_V.TIME, (_P.TIME,), 8, pa.time64("us"), "INT64 TIME(false, MICROS)", None,
+             None, "time", "time", ddl=("time",)),
+    TypeInfo(_V.TIMESTAMP, (_P.TIMESTAMP,), 8, pa.timestamp("us", "UTC"), "INT64 TIMESTAMP(true, MICROS)", "TIMESTAMP",
+             "timestamp", "timestamptz", "timestamptz", ddl=("timestamp", "timestamp_ltz")),
+    TypeInfo(_V.TIMESTAMP_NTZ, (_P.TIMESTAMP_NTZ,), 8, pa.timestamp("us"), "INT64 TIMESTAMP(false, MICROS)",
+             "TIMESTAMP_NTZ", "timestamp_ntz", "timestamp", "timestamp", ddl=("timestamp_ntz",)),
+    TypeInfo(_V.TIMESTAMP_NANOS, (_P.TIMESTAMP_NANOS,), 8, pa.timestamp("ns", "UTC"), "INT64 TIMESTAMP(true, NANOS)",
+             None, None, "timestamptz_ns", ddl=("timestamp_nanos",)),
+    TypeInfo(_V.TIMESTAMP_NTZ_NANOS, (_P.TIMESTAMP_NTZ_NANOS,), 8, pa.timestamp("ns"), "INT64 TIMESTAMP(false, NANOS)",
+             None, None, "timestamp_ns", "timestamp_ns", ddl=("timestamp_ntz_nanos",)),
+    TypeInfo(_V.BINARY, (_P.BINARY,), None, pa.binary(), "BYTE_ARRAY", "BINARY",
+             "binary", "binary", "blob", ddl=("binary",)),
+    TypeInfo(_V.STRING, (_P.STRING,), None, pa.string(), "BYTE_ARRAY STRING", "STRING",
+             "string", "string", "varchar", ddl=("string",)),
+    TypeInfo(_V.UUID, (_P.UUID,), 16, pa.uuid(), "FIXED_LEN_BYTE_ARRAY(16) UUID", "UUID",
+             None, "uuid", "uuid", ddl=("uuid",)),
+    TypeInfo(_V.ARRAY, (), None, None, "GROUP LIST", "ARRAY", "array", "list"),
+    TypeInfo(_V.OBJECT, (), None, None, "GROUP", "OBJECT", "struct", "struct"),
 )  # fmt: skip
 
 TYPES: dict[VariantType, TypeInfo] = {row.type: row for row in _ROWS}

@@ -51,12 +51,10 @@ from parquet_variant.tables.publishing.source import (
     SourceColumns,
     cannot_publish,
 )
+from parquet_variant.types import TYPE_OF_ARROW
 
-_NAMES = {
-    **dict.fromkeys(("byte", "short", "integer"), "int"),
-    **{name: name for name in ("long", "float", "double", "string", "binary", "boolean", "date", "variant")},
-    "timestamp": "timestamptz",
-    "timestamp_ntz": "timestamp",
+_NAMES = {row.delta: row.iceberg for row in TYPE_OF_ARROW.values() if row.delta and row.iceberg} | {
+    "variant": "variant",
     "void": "unknown",
 }
 _NESTED_IDS = "delta.columnMapping.nested.ids"

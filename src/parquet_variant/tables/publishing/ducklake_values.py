@@ -25,24 +25,10 @@ from parquet_variant.tables.iceberg.metadata.types import (
 )
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
 from parquet_variant.tables.publishing.source import SourceColumns, cannot_publish, published_bounds
-from parquet_variant.types import INTEGERS, VariantType
+from parquet_variant.types import INTEGERS, TYPE_OF_ARROW, VariantType
 
-_NAMES = {
-    "boolean": "boolean",
-    "int": "int32",
-    "long": "int64",
-    "float": "float32",
-    "double": "float64",
-    "date": "date",
-    "time": "time",
-    "timestamp": "timestamp",
-    "timestamptz": "timestamptz",
-    "timestamp_ns": "timestamp_ns",
-    "string": "varchar",
-    "uuid": "uuid",
-    "binary": "blob",
-    "variant": "variant",
-}
+_NAMES = {row.iceberg: row.ducklake for row in TYPE_OF_ARROW.values() if row.iceberg and row.ducklake}
+_NAMES["variant"] = "variant"
 _ICEBERG_NAMES = {name: iceberg for iceberg, name in _NAMES.items()}
 _NOT_BOUNDED = {"binary", "fixed", "uuid", "time", "timestamp_ns"}
 # DuckDB's names of the types of values at a path. Integers of a path are of one type, whatever their width.

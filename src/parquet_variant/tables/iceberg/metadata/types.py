@@ -17,49 +17,24 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.layouts.primitive_types import lenient_primitive
+from parquet_variant.types import TYPE_OF_ARROW, of_arrow
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 MAX_PRECISION = 38
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
 _GEO = re.compile(r"(geometry|geography)(?:\((.*)\))?")
-_UTC = "UTC"
 
-_ARROW_OF_NAME: dict[str, pa.DataType] = {
-    "unknown": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "time": pa.time64("us"),
-    "timestamp": pa.timestamp("us"),
-    "timestamptz": pa.timestamp("us", _UTC),
-    "timestamp_ns": pa.timestamp("ns"),
-    "timestamptz_ns": pa.timestamp("ns", _UTC),
-    "string": pa.string(),
-    "uuid": pa.uuid(),
-    "binary": pa.binary(),
-    "variant": VARIANT_STORAGE,
+# The type of a name, and the name of a type, among those that take no numbers.
+_NAME_OF_ARROW: dict[pa.DataType, str] = {arrow: row.iceberg or "" for arrow, row in TYPE_OF_ARROW.items()} | {
+    pa.null(): "unknown"
+}
+_ARROW_OF_NAME: dict[str, pa.DataType] = {name: arrow for arrow, name in _NAME_OF_ARROW.items()} | {
+    "variant": VARIANT_STORAGE
 }
 # Types that version 3 added: a table of version 1 or 2 must not have them.
 _ADDED_BY_V3 = {"unknown", "variant", "timestamp_ns", "timestamptz_ns", "geometry", "geography"}
-_NAME_OF_ARROW = {arrow: name for name, arrow in _ARROW_OF_NAME.items() if name != "variant"} | {
-    pa.int8(): "int",
-    pa.int16(): "int",
-    pa.uint8(): "int",
-    pa.uint16(): "int",
-    pa.uint32(): "long",
-    pa.float16(): "float",
-    pa.large_string(): "string",
-    pa.string_view(): "string",
-    pa.large_binary(): "binary",
-    pa.binary_view(): "binary",
-    pa.date64(): "date",
-    pa.time32("s"): "time",
-    pa.time32("ms"): "time",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +308,7 @@ def type_of_arrow(kind: pa.DataType, ids: Iterator[int], name: str) -> IcebergTy
         return PrimitiveType(f"decimal({kind.precision},{kind.scale})")
     if pa.types.is_fixed_size_binary(kind):
         return PrimitiveType(f"fixed[{kind.byte_width}]")
-    type_name = _NAME_OF_ARROW.get(kind)
+    type_name = of_arrow(_NAME_OF_ARROW, lenient_primitive(kind) or kind)
     if type_name is None:
         raise IcebergError(
             f"column {name!r} is {kind}, which Iceberg has no type for: cast it first", reason="unsupported-type"
