@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.encoding.metadata import EMPTY_METADATA, encode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
-from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy, scalar, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, from_bytes, from_numpy, scalar, to_numpy
 from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
@@ -276,6 +276,21 @@ def row_by_row(rows: Iterable[int], of_row: Callable[[int], T], *, null_on_error
     return results
 
 
+def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Array:
+    """Return the base array with other values at some positions."""
+    if len(positions) == 0:
+        return base
+    if len(positions) == len(base):
+        return replacement
+    if pa.types.is_nested(base.type) or isinstance(base.type, pa.BaseExtensionType):
+        order = np.arange(len(base))
+        order[positions] = np.arange(len(base), len(base) + len(positions))
+        return pa.concat_arrays([base, replacement]).take(from_numpy(order))
+    mask = np.zeros(len(base), np.bool_)
+    mask[positions] = True
+    return pc.replace_with_mask(base, from_numpy(mask), replacement)
+
+
 def with_fallback_rows(
     storage: pa.StructArray,
     refused: npt.NDArray[Any],
@@ -288,7 +303,5 @@ def with_fallback_rows(
     if not len(rows):
         return storage
     pieces = row_by_row(rows.tolist(), lambda row: by_fallback(row).cast(storage.type), null_on_error=null_on_error)
-    pieces = [pa.nulls(1, storage.type) if piece is None else piece for piece in pieces]
-    positions = np.arange(len(storage))
-    positions[rows] = len(storage) + np.arange(len(rows))
-    return pa.concat_arrays([storage, *pieces]).take(from_numpy(positions))
+    replacement = pa.concat_arrays([pa.nulls(1, storage.type) if piece is None else piece for piece in pieces])
+    return patched(storage, rows, replacement)

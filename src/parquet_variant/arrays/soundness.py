@@ -22,7 +22,7 @@ from parquet_variant.support import arrow_compute as pc
 def refuse_unsound(array: pa.Array) -> None:
     """Raise an error if buffers of an array point outside the data.
 
-    Raises `SchemaError` with reason ``bad-arrow`` and the path of the child.
+    Raises `SchemaError` with reason ``bad-arrow`` and the path of the child, and ``too-deep`` for hundreds of levels.
 
     >>> import numpy as np
     >>> offsets = pa.py_buffer(np.array([0, 4, 0], np.int32))
@@ -35,7 +35,10 @@ def refuse_unsound(array: pa.Array) -> None:
         array.validate()
     except pa.ArrowException as error:
         raise _damaged(str(error).split("\n", maxsplit=1)[0], "$") from None
-    _check(array, "$")
+    try:
+        _check(array, "$")
+    except RecursionError:
+        raise SchemaError("the Arrow data is nested too deeply to be checked", reason="too-deep") from None
 
 
 def refuse_bad_indices(array: pa.Array) -> None:

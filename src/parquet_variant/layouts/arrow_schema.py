@@ -12,7 +12,7 @@ import pyarrow as pa
 from parquet_variant.errors import SchemaError
 from parquet_variant.layouts.final_storage import final_storage_type, tree_of_final
 from parquet_variant.layouts.primitive_types import lenient_primitive
-from parquet_variant.layouts.storage_shape import SchemaNode, TypeTree, is_binary, is_list
+from parquet_variant.layouts.storage_shape import SchemaNode, TypeTree, is_binary, is_list, refuse_deep
 from parquet_variant.path import WILDCARD, VariantPath
 
 ROOT = VariantPath()
@@ -22,14 +22,16 @@ def tree_from_arrow(arrow: pa.Schema | pa.DataType) -> TypeTree:
     """Return the shredding schema of an Arrow schema or type, as a plain tree.
 
     Raises `SchemaError` for a type that no Variant type holds: nanosecond times, durations, intervals, unions, decimals
-    over 38 digits (``unsupported-type``).
+    over 38 digits (``unsupported-type``); and for one with too many levels (``too-deep``).
 
     >>> tree_from_arrow(pa.schema({"a": pa.uint32(), "m": pa.map_(pa.string(), pa.int8())}))
     {'a': DataType(int64), 'm': None}
     """
     if not isinstance(arrow, pa.Schema | pa.DataType):
         raise SchemaError(f"expected an Arrow schema or type, got {arrow!r}", reason="unsupported-type")
-    return _node(pa.struct(list(arrow)) if isinstance(arrow, pa.Schema) else arrow, ROOT)
+    kind = pa.struct(list(arrow)) if isinstance(arrow, pa.Schema) else arrow
+    refuse_deep(kind)
+    return _node(kind, ROOT)
 
 
 def _node(arrow: pa.DataType, path: VariantPath) -> TypeTree:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from parquet_variant.errors import SchemaError
 from parquet_variant.layouts.primitive_types import stored_primitive
 from parquet_variant.path import VariantPath
+from parquet_variant.types.forms import nesting_depth
 
 # None: an untyped variant. An Arrow type: a typed column. A list of one node: an array. A dict: an object's fields.
 TypeTree: TypeAlias = "pa.DataType | list[TypeTree] | dict[str, TypeTree] | None"
@@ -53,6 +54,15 @@ def tree_of_node(node: SchemaNode) -> TypeTree:
 
 # Two Arrow structs per level: deeper than Parquet readers support, and shallow enough for recursive functions.
 MAX_DEPTH = 200
+
+
+def refuse_deep(arrow: pa.DataType) -> None:
+    """Raise `SchemaError` (``too-deep``) for an Arrow type with more levels than a schema may have."""
+    if nesting_depth(arrow) > MAX_DEPTH:
+        raise SchemaError(
+            f"the Arrow type is nested more than {MAX_DEPTH} levels deep: use Variants for the inner levels",
+            reason="too-deep",
+        )
 
 
 def refuse(message: str, path: VariantPath, reason: str) -> SchemaError:

@@ -24,7 +24,7 @@ from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.values.slot_columns import narrow
 from parquet_variant.layouts.primitive_types import lenient_primitive
-from parquet_variant.layouts.storage_shape import is_binary, is_list
+from parquet_variant.layouts.storage_shape import is_binary, is_list, refuse_deep
 from parquet_variant.ops.columns.arguments import as_arrow, as_variant_array
 from parquet_variant.ops.columns.column_slots import slots_of_column
 from parquet_variant.ops.columns.json_text import json_column
@@ -88,6 +88,8 @@ def cast_to_variant(values: Any) -> VariantArray:
     if isinstance(values, VariantArray):
         return values
     array = without_encoding(as_arrow(values))
+    if not _is_variant(array.type):
+        refuse_deep(array.type)
     if _is_variant(array.type):
         return VariantArray(array)
     if is_json_type(array.type):

@@ -82,6 +82,25 @@ def has_encodings(arrow: pa.DataType) -> bool:
     return False
 
 
+def nesting_depth(arrow: pa.DataType) -> int:
+    """Return how many types are nested in each other, without recursion.
+
+    >>> nesting_depth(pa.int8()), nesting_depth(pa.list_(pa.struct({"a": pa.int8()})))
+    (1, 3)
+    """
+    deepest, remaining = 1, [(arrow, 1)]
+    while remaining:
+        kind, depth = remaining.pop()
+        deepest = max(deepest, depth)
+        if isinstance(kind, pa.BaseExtensionType):
+            kind = kind.storage_type
+        if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+            remaining.append((kind.value_type, depth + 1))
+        else:
+            remaining += [(kind.field(number).type, depth + 1) for number in range(kind.num_fields)]
+    return deepest
+
+
 def with_fields(arrow: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
     """Return a nested type with changed fields, list views as lists; a type without fields is returned unchanged.
 

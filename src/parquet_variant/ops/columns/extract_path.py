@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.arrays.parts import patched
 from parquet_variant.arrays.variant_array import VariantArray, remembered
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
@@ -20,7 +21,7 @@ from parquet_variant.layouts.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.column_slots import slots_of_column
 from parquet_variant.ops.columns.shredded_walk import Group, follow, follow_positions, lists_of, scatter
-from parquet_variant.ops.columns.slot_casts import CastOptions, array_of_slots, list_array, patched
+from parquet_variant.ops.columns.slot_casts import CastOptions, array_of_slots, list_array
 from parquet_variant.ops.columns.target_type import result_type
 from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.path import AnyPath, VariantPath

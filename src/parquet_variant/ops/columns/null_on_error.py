@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import row_by_row
+from parquet_variant.arrays.parts import patched, row_by_row
 from parquet_variant.arrays.storages import unshredded_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.kernels.arrow_buffers import bitmap, from_numpy
 from parquet_variant.ops.columns.arguments import as_variant_array
-from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
 from parquet_variant.types import MAX_OFFSET
 
@@ -104,8 +103,8 @@ def with_fallback_texts(
 
     Rows for which the function raises become null with ``null_on_error``; otherwise the error names the row.
     """
-    rows = np.flatnonzero(refused).tolist()
-    if not rows:
+    rows = np.flatnonzero(refused)
+    if not len(rows):
         return text
     array = VariantArray(storage)
 
@@ -114,7 +113,5 @@ def with_fallback_texts(
         assert variant is not None, "a row that is SQL NULL is not refused"
         return text_of(variant)
 
-    texts = row_by_row(rows, of_row, null_on_error=null_on_error)
-    mask = np.zeros(len(text), np.bool_)
-    mask[rows] = True
-    return pc.replace_with_mask(text, pa.array(mask), pa.array(texts, text.type))
+    texts = row_by_row(rows.tolist(), of_row, null_on_error=null_on_error)
+    return patched(text, rows, pa.array(texts, text.type))

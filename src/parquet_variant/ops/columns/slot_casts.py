@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import metadata_of_all, storage_of
+from parquet_variant.arrays.parts import metadata_of_all, patched, storage_of
 from parquet_variant.arrays.variant_array import trusted_array
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar
@@ -113,21 +113,6 @@ def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> 
         array, done = cast_column(slots, target, options.zone)
     done = done | (slots.kinds == get.MISSING) | (slots.kinds == _P.NULL)
     return _by_fallback(slots, np.flatnonzero(~done), target, options, array)
-
-
-def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Array:
-    """Return the base array with other values at some positions."""
-    if len(positions) == 0:
-        return base
-    if len(positions) == len(base):
-        return replacement
-    if pa.types.is_nested(base.type) or isinstance(base.type, pa.BaseExtensionType):
-        order = np.arange(len(base))
-        order[positions] = np.arange(len(base), len(base) + len(positions))
-        return pa.concat_arrays([base, replacement]).take(from_numpy(order))
-    mask = np.zeros(len(base), np.bool_)
-    mask[positions] = True
-    return pc.replace_with_mask(base, from_numpy(mask), replacement)
 
 
 def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_], arrow: pa.DataType) -> pa.Array:

@@ -11,7 +11,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from parquet_variant.errors import CastError, SchemaError
-from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.layouts.storage_shape import is_list, refuse_deep
 from parquet_variant.layouts.type_grammar import ParsedColumn, TypeParser
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
@@ -33,6 +33,7 @@ def as_target(target: str | pa.DataType) -> pa.DataType:
     parquet_variant.errors.CastError: unknown type 'strin': did you mean 'string'? (byte offset 0)
     """
     if isinstance(target, pa.DataType):
+        refuse_deep(target)
         return target
     if not isinstance(target, str):
         raise CastError(f"type is {target!r}: pass a type name such as 'bigint', or a pyarrow type", reason="bad-type")

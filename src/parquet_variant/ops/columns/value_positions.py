@@ -142,8 +142,7 @@ class ScalarSlots:
 
 
 # Positions by key: starts, stops, and the positions below. A `ValuePositions` would refer to itself by its root, and
-# the
-# garbage collector does not notice how much memory such cycles hold.
+# the garbage collector does not notice how much memory such cycles hold.
 _Keys: TypeAlias = "dict[str, tuple[Int64s, Int64s, _Keys]]"
 
 
