@@ -17,7 +17,7 @@ from parquet_variant.arrays.draft_columns import (
     final_of_draft_object,
     final_of_draft_paths,
 )
-from parquet_variant.arrays.final_columns import Undecided, shredded_final
+from parquet_variant.arrays.final_columns import NeedsReference, shredded_final
 from parquet_variant.arrays.storages import shredded_storage, unshredded_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
@@ -174,7 +174,7 @@ def test_nested_typed_values_and_several_shapes_go_to_the_reference() -> None:
     values = [V([{"a": [1, 2]}, {"a": "x"}])]
     nested = paths_storage_type(DDL("array<struct<a: array<int>>>"), whole_arrays=True)
     draft = reference.shredded_storage(values, nested, "draft-paths")
-    with pytest.raises(Undecided):
+    with pytest.raises(NeedsReference):
         final_of_draft_paths(draft)
     assert list(VariantArray(unshredded_storage(draft, "draft-paths"))) == values
 
@@ -182,7 +182,7 @@ def test_nested_typed_values_and_several_shapes_go_to_the_reference() -> None:
     shapes = pa.struct({"untyped_value": pa.binary(), "array": pa.list_(leaf), "typed_value": pa.string()})
     values = [V([1, "x"]), V("s"), V({"k": 1}), None]
     draft = reference.shredded_storage(values, shapes, "draft-object")
-    with pytest.raises(Undecided):
+    with pytest.raises(NeedsReference):
         final_of_draft_object(draft)
     assert list(VariantArray(unshredded_storage(draft, "draft-object"))) == values
 

@@ -2,8 +2,8 @@
 
 Draft ``object`` has the same typed columns as the final layout under other names. Draft ``paths`` stores in the one
 ``value`` at the top what the final layout stores in the ``value`` of every group, so that it is gathered from the
-groups or distributed to them. Leaves rows that the columns do not decide to the scalar reference (`Undecided`), and
-calling the kernels that rewrite values to `final_columns`.
+groups or distributed to them. Leaves rows that the columns do not decide to the scalar reference (`NeedsReference`),
+and calling the kernels that rewrite values to `final_columns`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.final_columns import (
+    NeedsReference,
     Spans,
-    Undecided,
     assembled_storage,
     dictionary_names,
+    needs_reference_if,
     remapped,
     shredded_final,
     spans_of,
     split_combined,
-    undecided_if,
     with_minimal_metadata,
 )
 from parquet_variant.arrays.parts import columns_of, metadata_of_all, metadata_parts
@@ -82,7 +82,7 @@ class Binaries:
             self._append(len(value), None)
             return
         parts = metadata_parts(metadata)
-        undecided_if(np.any((parts.indices < 0) & value.is_valid().to_numpy(zero_copy_only=False)))
+        needs_reference_if(np.any((parts.indices < 0) & value.is_valid().to_numpy(zero_copy_only=False)))
         self._append(len(value), (spans_of(value, np.maximum(parts.indices, 0).astype(np.int64)), parts.dictionary))
 
     def _append(self, length: int, split: tuple[Spans, pa.BinaryArray] | None) -> None:
@@ -123,7 +123,7 @@ def final_storage(
 def draft_object_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
     """Return a storage of the final layout, without conflicts as `shred_variant` makes it, in draft ``object``.
 
-    Raises `Undecided` for values whose bytes only the scalar reference can rewrite.
+    Raises `NeedsReference` for values whose bytes only the scalar reference can rewrite.
     """
     columns = columns_of(storage)
     metadata = metadata_parts(columns["metadata"])
@@ -158,8 +158,8 @@ def _object_groups(
 def final_of_draft_object(storage: pa.StructArray) -> pa.StructArray:
     """Return a storage of draft ``object`` in the final layout, with one dictionary for all rows.
 
-    Conflicts are preserved for `kernels.shredding.unshred` to find. Raises `Undecided` for groups of several shapes,
-    and for binaries that only the scalar reference can read.
+    Conflicts are preserved for `kernels.shredding.unshred` to find. Raises `NeedsReference` for groups of several
+    shapes, and for binaries that only the scalar reference can read.
     """
     plan = object_plan(storage.type)
     binaries, names = Binaries(), set[str]()
@@ -168,7 +168,7 @@ def final_of_draft_object(storage: pa.StructArray) -> pa.StructArray:
 
 
 def _collect_object(group: pa.StructArray, node: ObjectNode, binaries: Binaries, names: set[str]) -> None:
-    undecided_if((node.fields is not None) + (node.element is not None) + (node.typed is not None) > 1)
+    needs_reference_if((node.fields is not None) + (node.element is not None) + (node.typed is not None) > 1)
     columns = columns_of(group)
     if node.has_untyped:
         binaries.add_combined(columns["untyped_value"])
@@ -212,8 +212,8 @@ def _valid_mask(column: pa.Array) -> Mask:
 def draft_paths_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
     """Return a storage of the final layout, without conflicts as `shred_variant` makes it, in draft ``paths``.
 
-    The schema must not be a single variant. Raises `Undecided` for values whose bytes only the scalar reference can
-    rewrite.
+    The schema must not be a single variant. Raises `NeedsReference` for values whose bytes only the scalar reference
+    can rewrite.
     """
     columns = columns_of(storage)
     metadata = metadata_parts(columns["metadata"])
@@ -254,7 +254,7 @@ def _top_residual(
         return {name: pa.nulls(len(has_residual), pa.binary()) for name in ("value", "metadata")}
     storage = struct_of({"metadata": columns["metadata"], **group}, missing)
     plain, refused = assembled_storage(storage, schema_table(_skeleton(schema)), metadata_parts(columns["metadata"]))
-    undecided_if(refused.any())
+    needs_reference_if(refused.any())
     value = pc.if_else(pa.array(has_residual), plain.field("value"), None)
     minimal_metadata, value = with_minimal_metadata(spans_of(value, rows), names)
     return {"value": value, "metadata": minimal_metadata}
@@ -301,12 +301,12 @@ def _skeleton(node: ShreddingSchema | PathsNode) -> ShreddingSchema:
 def final_of_draft_paths(storage: pa.StructArray) -> pa.StructArray:
     """Return a storage of draft ``paths`` in the final layout, with one dictionary for all rows.
 
-    Raises `Undecided` for storages without ``paths`` or with nested typed values, for columns that conflict, and for
-    binaries that only the scalar reference can read.
+    Raises `NeedsReference` for storages without ``paths`` or with nested typed values, for columns that conflict, and
+    for binaries that only the scalar reference can read.
     """
     plan = paths_plan(storage.type)
     if plan is None:
-        raise Undecided
+        raise NeedsReference
     top = columns_of(storage)
     binaries, names = Binaries(), set[str]()
     if "value" in top:
@@ -334,7 +334,7 @@ def _collect_paths(group: pa.Array, node: PathsNode, binaries: Binaries, names: 
         for name, child in node.fields.items():
             _collect_paths(columns[name], child, binaries, names)
         return
-    undecided_if(node.typed is not None and pa.types.is_nested(node.typed))
+    needs_reference_if(node.typed is not None and pa.types.is_nested(node.typed))
     if node.has_untyped:
         binaries.add_combined(columns["untyped_value"])
 
@@ -367,12 +367,14 @@ def _merged(
         in_paths = _valid_mask(columns["value"])
         if "typed_value" in columns:
             in_paths = in_paths | _valid_mask(columns["typed_value"])
-        undecided_if(np.any(in_paths & has_value & ~is_placeholder))
+        needs_reference_if(np.any(in_paths & has_value & ~is_placeholder))
         return {**columns, "value": pc.if_else(pa.array(in_paths), columns["value"], residual_value)}
     typed, residual_typed = columns["typed_value"], residual["typed_value"]
     in_paths, in_residual = _valid_mask(typed), _valid_mask(residual_typed)
     conflicts = in_paths & ~in_residual & has_value
-    undecided_if(np.any(conflicts & ~is_placeholder) or (not element and node.kind == "object" and np.any(conflicts)))
+    needs_reference_if(
+        np.any(conflicts & ~is_placeholder) or (not element and node.kind == "object" and np.any(conflicts))
+    )
     value = pc.if_else(pa.array(conflicts), None, residual_value)
     missing = pa.array(~(in_paths | in_residual))
     if node.element is not None:
@@ -389,7 +391,7 @@ def _merged(
 def _merged_lists(typed: pa.Array, residual: pa.Array, in_paths: Mask, in_residual: Mask, node: PathsNode) -> pa.Array:
     lengths, elements = list_parts(typed)
     residual_lengths, residual_elements = list_parts(residual)
-    undecided_if(np.any(in_paths & in_residual & (lengths != residual_lengths)))
+    needs_reference_if(np.any(in_paths & in_residual & (lengths != residual_lengths)))
     sizes = np.maximum(lengths, residual_lengths)
     merged = _merged(
         columns_of(_scatter_lists(elements, in_paths, lengths, sizes)),

@@ -46,14 +46,14 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
 
 
-class Undecided(Exception):  # noqa: N818 - not an error: the scalar reference decides the rows
-    """The columns do not decide the meaning of the rows; the scalar reference must."""
+class NeedsReference(Exception):  # noqa: N818 - not an error
+    """The kernels cannot convert some rows: the scalar reference must convert them."""
 
 
-def undecided_if(condition: bool | np.bool_) -> None:
-    """Raise `Undecided` if a condition holds."""
+def needs_reference_if(condition: bool | np.bool_) -> None:
+    """Raise `NeedsReference` if a condition is true."""
     if condition:
-        raise Undecided
+        raise NeedsReference
 
 
 class Spans(NamedTuple):
@@ -86,7 +86,7 @@ def split_combined(array: pa.Array) -> tuple[Spans, pa.BinaryArray]:
     spans = spans_of(array, np.empty(0, np.int64))
     sizes = np.empty(len(array), np.int64)
     metadata_sizes(spans.starts, spans.stops, sizes)
-    undecided_if(np.any(sizes < 0))
+    needs_reference_if(np.any(sizes < 0))
     metadata = filled_binary(sizes, partial(copy_spans, spans.starts, sizes), spans.valid)
     encoded = metadata.dictionary_encode()
     dictionary_of = to_numpy(encoded.indices.fill_null(0)).astype(np.int64)
@@ -95,12 +95,12 @@ def split_combined(array: pa.Array) -> tuple[Spans, pa.BinaryArray]:
 
 
 def dictionary_names(dictionary: pa.BinaryArray) -> list[list[str]]:
-    """Return the names of each metadata. Raises `Undecided` if a metadata is malformed or has a name twice."""
+    """Return the names of each metadata. Raises `NeedsReference` if a metadata is malformed or has a name twice."""
     try:
         names = [decode_metadata(metadata) for metadata in dictionary.to_pylist()]
     except MalformedVariantError:
-        raise Undecided from None
-    undecided_if(any(len(set(entry)) < len(entry) for entry in names))
+        raise NeedsReference from None
+    needs_reference_if(any(len(set(entry)) < len(entry) for entry in names))
     return names
 
 
@@ -126,7 +126,7 @@ def _mapped_nodes(spans: Spans, ids: Sequence[Any]) -> tuple[Int64s, Int64s]:
     dictionary_of = spans.dictionary_of.astype(np.int32)
     exported = canonical_nodes(spans.starts, spans.stops, dictionary_of, map_starts, id_map, row_start, refused)
     nodes = adopt(*exported)
-    undecided_if(refused.any())
+    needs_reference_if(refused.any())
     return nodes, row_start
 
 

@@ -31,7 +31,7 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: L
     if layout == "final":
         return shredded_final(storage, schema)
     from parquet_variant.arrays.draft_columns import draft_object_of_final, draft_paths_of_final
-    from parquet_variant.arrays.final_columns import Undecided
+    from parquet_variant.arrays.final_columns import NeedsReference
     from parquet_variant.arrays.parts import variants_of
     from parquet_variant.layouts.reference import storages as scalar
 
@@ -40,7 +40,7 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: L
             return draft_object_of_final(shredded_final(storage, schema), schema)
         if schema.kind != "variant":
             return draft_paths_of_final(shredded_final(storage, schema), schema)
-    except Undecided:
+    except NeedsReference:
         pass
     return scalar.shredded_storage(variants_of(storage), schema, layout)
 
@@ -63,14 +63,14 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
     if layout == "final":
         return unshredded_final(storage, on_conflict)
     from parquet_variant.arrays.draft_columns import final_of_draft_object, final_of_draft_paths
-    from parquet_variant.arrays.final_columns import Undecided
+    from parquet_variant.arrays.final_columns import NeedsReference
     from parquet_variant.arrays.parts import metadata_parts
     from parquet_variant.kernels.shredding.schema_table import schema_table
     from parquet_variant.layouts.reference import storages as scalar
 
     try:
         final = (final_of_draft_object if layout == "draft-object" else final_of_draft_paths)(storage)
-    except Undecided:
+    except NeedsReference:
         return scalar.unshredded_storage(storage, on_conflict)
     table = schema_table(ShreddingSchema.from_storage(final.type))
     plain, refused = assembled_storage(final, table, metadata_parts(final.field("metadata")))

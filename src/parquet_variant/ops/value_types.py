@@ -51,7 +51,7 @@ from parquet_variant.ops.columns.null_on_error import (
     or_null,
     readable_storage,
     text_column,
-    with_fallback_texts,
+    with_fallback_strings,
 )
 from parquet_variant.ops.columns.shredded_walk import Group, follow
 from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
@@ -251,7 +251,7 @@ def _type_names(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArr
     pieces = [_chunk_types(storage.slice(start, stop - start)) for start, stop in value_chunks(storage)]
     types = pa.concat_arrays([text for text, _ in pieces])
     refused = np.concatenate([flags for _, flags in pieces])
-    return with_fallback_texts(
+    return with_fallback_strings(
         types, storage, refused, lambda value: str(schema_of(value)), null_on_error=null_on_error
     )
 

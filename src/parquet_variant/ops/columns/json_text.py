@@ -27,7 +27,7 @@ from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.kernels.values.reading import EncodedValues
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arguments import joined_slices
-from parquet_variant.ops.columns.null_on_error import readable_storage, text_column, with_fallback_texts
+from parquet_variant.ops.columns.null_on_error import readable_storage, text_column, with_fallback_strings
 from parquet_variant.support.choices import OnConflict
 
 _MAX_DEPTH = 1000
@@ -108,4 +108,4 @@ def _unshredded_json(storage: pa.StructArray, *, null_on_error: bool = False) ->
         QuotedNames(address_of(names_text), starts), offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
     text = text_column(adopt_bytes(*exported), offsets, valid)
-    return with_fallback_texts(text, storage, refused, Variant.to_json, null_on_error=null_on_error)
+    return with_fallback_strings(text, storage, refused, Variant.to_json, null_on_error=null_on_error)

@@ -91,7 +91,7 @@ def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], val
     )
 
 
-def with_fallback_texts(
+def with_fallback_strings(
     text: pa.Array,
     storage: pa.StructArray,
     refused: npt.NDArray[Any],
