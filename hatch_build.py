@@ -23,7 +23,7 @@ LINKER = "ziglang>=0.13,<0.18"
 
 def _levels(version: str) -> tuple[str, ...]:
     """Return the CPU levels to build: all of the architecture for a wheel, the best one for an editable install."""
-    from parquet_variant.kernels.machine_code.levels import levels_here, levels_of_wheel
+    from parquet_variant.kernels.machine_code.library import levels_here, levels_of_wheel
 
     if named := os.environ.get(LEVELS):
         return tuple(named.split(","))
@@ -36,7 +36,7 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
     def dependencies(self) -> list[str]:
         """Return the packages that compiling and linking need on this platform."""
         sys.path.insert(0, str(SOURCES))
-        from parquet_variant.kernels.machine_code.building.linking import needs_ziglang
+        from parquet_variant.kernels.machine_code.building.build import needs_ziglang
 
         levels = _levels("standard")
         return COMPILERS * bool(levels) + [LINKER] * any(map(needs_ziglang, levels))
@@ -49,8 +49,7 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         from parquet_variant.kernels.machine_code.building.__main__ import progress
         from parquet_variant.kernels.machine_code.building.build import build
-        from parquet_variant.kernels.machine_code.levels import platform_tag
-        from parquet_variant.kernels.machine_code.library import FOLDER
+        from parquet_variant.kernels.machine_code.library import FOLDER, platform_tag
 
         target = SOURCES / "parquet_variant" / FOLDER
         if version != "editable":

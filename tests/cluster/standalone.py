@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pyspark
 
-from parquet_variant.kernels.machine_code.levels import levels_here
+from parquet_variant.kernels.machine_code.library import levels_here
 from parquet_variant.spark.java import find_java
 
 _ROOT = Path(__file__).resolve().parents[2]

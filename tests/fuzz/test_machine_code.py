@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.kernels.machine_code.entry_points import Jit, MachineCode
-from parquet_variant.kernels.machine_code.levels import levels_here
-from parquet_variant.kernels.machine_code.library import TABLE, Library, file_name
+from parquet_variant.kernels.machine_code.library import TABLE, Library, file_name, levels_here
 from parquet_variant.testing import json_texts, shredding_schemas
 
 pytestmark = [
@@ -85,7 +84,7 @@ def test_every_way_gives_the_same(codes: Any, texts: list[str], schema: pv.Shred
 
 
 def test_they_are_different_ways(codes: Any) -> None:
-    assert len({(code.way, code.level) for code, _ in codes}) == len(codes) >= 3
+    assert len({(code.mode, code.level) for code, _ in codes}) == len(codes) >= 3
 
 
 def test_every_kernel_is_in_the_library(codes: Any) -> None:

@@ -70,7 +70,7 @@ def operations(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[Any
         json.dumps({"i": i, "s": f"t{i % 3}" * 4, "l": [i, None, {"x": i / 4}], f"key{i:04}": {"d": "2024-01-02"}})
         for i in range(270)
     ]
-    rows = rows if machine_code().way == "built" else rows[:3]
+    rows = rows if machine_code().mode == "built" else rows[:3]
     rows += ['{"b":1,"b":2,"a":[12345678901234567890123.5,null]}', json.dumps(deep), '{"i":"x","l":[[1]],"z":{}}']
     schema = "struct<i: bigint, s: string, l: array<struct<x: double>>>"
     array = pv.parse_json(rows)
@@ -143,7 +143,7 @@ def fail_each(allocations: Any, call: Callable[[], Any], comparable: Callable[[A
 
 
 def main() -> None:
-    allocations = Preloaded() if machine_code().way == "built" else Checked()
+    allocations = Preloaded() if machine_code().mode == "built" else Checked()
     with tempfile.TemporaryDirectory() as folder:
         for name, (call, comparable) in operations(Path(folder)).items():
             if name.startswith(tuple(sys.argv[1:]) or ""):

@@ -12,7 +12,7 @@ import pytest
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.machine_code.functions import Kernel
-from parquet_variant.kernels.machine_code.levels import X86_64
+from parquet_variant.kernels.machine_code.library import X86_64
 from parquet_variant.kernels.machine_code.signatures import Bools, Int64s, Int64Table, ReadOnlyInt64s
 
 pytestmark = pytest.mark.usefixtures("compiled_here")
@@ -226,7 +226,7 @@ def test_the_garbage_collector_is_left_as_it_was(collects: bool) -> None:
 
 
 def _fingerprint(compiled: Kernel, level: str = X86_64) -> str:
-    from parquet_variant.kernels.machine_code.building.fingerprints import fingerprint
+    from parquet_variant.kernels.machine_code.building.objects import fingerprint
 
     return fingerprint(compiled, level)
 

@@ -84,7 +84,7 @@ importing, end = threading.Event(), threading.Event()
 name = "parquet_variant.kernels.json.scalar_text"
 
 def pause(event, arguments):
-    if event == "import" and arguments[0] == "parquet_variant.kernels.json.shortest" and not importing.is_set():
+    if event == "import" and arguments[0] == "parquet_variant.kernels.json.scalar_text" and not importing.is_set():
         importing.set()
         end.wait()
 

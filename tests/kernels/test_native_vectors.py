@@ -24,9 +24,10 @@ from parquet_variant.kernels.native_vectors import (
     reserve,
     reserve_bytes,
     reserve_rows,
+    sort_run,
+    sort_with,
 )
 from parquet_variant.kernels.ownership import Memory, allocate
-from parquet_variant.kernels.sorting import sort_run, sort_with
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 

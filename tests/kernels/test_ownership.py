@@ -28,7 +28,7 @@ def _counts(*names: str, **env: str) -> dict[str, int]:
 @pytest.mark.machine_code
 @pytest.mark.skipif(_COMPILER is None, reason="no C compiler here, which makes the library that intercepts allocations")
 def test_a_failed_allocation_of_machine_code_is_a_memory_error_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    if machine_code().way != "built" or sys.platform != "linux":
+    if machine_code().mode != "built" or sys.platform != "linux":
         pytest.skip("allocations are intercepted in the library of kernels, on Linux")
     library = tmp_path / "failing_allocations.so"
     subprocess.run([str(_COMPILER), "-shared", "-fPIC", "-O1", "-o", library, _INTERCEPTS, "-ldl"], check=True)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.kernels.int128 import digits_of, divide_by_power, multiply_power
-from parquet_variant.kernels.json.shortest import shortest_decimal
+from parquet_variant.kernels.json.scalar_text import shortest_decimal
 from parquet_variant.testing import json_texts, mutated_variants, shredding_schemas, variants
 
 

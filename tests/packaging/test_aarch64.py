@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from parquet_variant.kernels.machine_code.levels import AARCH64, X86_64, levels_of_wheel
+from parquet_variant.kernels.machine_code.library import AARCH64, X86_64, levels_of_wheel
 
 QEMU = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
 SOURCE = Path(__file__).with_name("parse_corpus.c")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import parquet_variant
-from parquet_variant.kernels.machine_code.levels import X86_64, levels_here, levels_of_wheel
+from parquet_variant.kernels.machine_code.library import X86_64, levels_here, levels_of_wheel
 
 PACKAGE = Path(parquet_variant.__file__).parent
 CODE = """
@@ -26,7 +26,7 @@ rows = pv.parse_json(['{{"a": [1, 2.5], "b": "x"}}', "3"])
 shredded = pv.shred_variant(rows, "a array<bigint>, b string")
 assert pv.to_json(pv.unshred_variant(shredded)).to_pylist() == ['{{"a":[1,2.5],"b":"x"}}', "3"]
 {after}
-print(machine_code().way, machine_code().level, *sorted({{"numba", "llvmlite"}} & set(sys.modules)))
+print(machine_code().mode, machine_code().level, *sorted({{"numba", "llvmlite"}} & set(sys.modules)))
 """
 
 pytestmark = pytest.mark.skipif(not levels_here(), reason="no libraries of kernels are built on this platform")
@@ -124,7 +124,7 @@ def test_processes_that_are_forked_or_spawned_have_kernels(package: Path, method
 
 
 def _change_a_kernel(package: Path) -> None:
-    with package.joinpath("kernels", "sorting.py").open("a") as file:
+    with package.joinpath("kernels", "native_vectors.py").open("a") as file:
         file.write("\n# changed\n")
 
 
@@ -208,7 +208,7 @@ def test_an_unknown_way_is_refused(package: Path) -> None:
 @pytest.mark.skipif(X86_64 not in levels_of_wheel(), reason="one level only")
 def test_a_cpu_without_avx2_gets_the_baseline(package: Path) -> None:
     before = (
-        "import parquet_variant.kernels.machine_code.levels as l; l.cpu_flags = lambda: frozenset({'sse4_2', 'avx'})"
+        "import parquet_variant.kernels.machine_code.library as l; l.cpu_flags = lambda: frozenset({'sse4_2', 'avx'})"
     )
     assert _told(_run(package.parent, before=before)) == "built x86-64"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from parquet_variant.kernels.machine_code.cache import find_object, keep_object, own_temporary
+from parquet_variant.kernels.machine_code.library import find_object, keep_object, own_temporary
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_nu
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.memory import address_of, buffer_address, copy_spans
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
-from parquet_variant.kernels.operations.remap import least_metadata, metadata_sizes
+from parquet_variant.kernels.operations.edit import least_metadata, metadata_sizes
 from parquet_variant.kernels.shredding.schema_table import S, SchemaTable, schema_table
 from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedRows, assemble
 from parquet_variant.kernels.values.name_tables import NameTable, name_table

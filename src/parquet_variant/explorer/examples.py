@@ -14,7 +14,7 @@ import numpy as np
 
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
-from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.ops.conversions import to_json

@@ -1,7 +1,7 @@
 """JSON files as values: all of them, or only those that some paths lead to.
 
 Owns reading them in threads, in order. Leaves the steps to `batches`, and removing the other values to
-`kernels.tapes.projection`.
+`kernels.tapes.compact`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.io.engine import check_interrupted
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
-from parquet_variant.kernels.tapes.projection import project
+from parquet_variant.kernels.tapes.compact import project
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath

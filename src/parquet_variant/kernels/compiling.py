@@ -1,6 +1,7 @@
 """How a kernel is written: the two decorators, intrinsics, and constants.
 
-    @kernel     def find_index(starts: Int64s, wanted: int, out_starts: Int64s) -> int: ...
+    @kernel
+    def find_index(starts: Int64s, wanted: int, out_starts: Int64s) -> int: ...
 
 A function that Python calls is a `kernel`; its annotations are checked at each call. A function that only kernels call
 is a `helper`; its annotations are for readers and mypy. Modules need no registration: `machine_code.building` finds

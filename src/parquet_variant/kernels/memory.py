@@ -1,6 +1,6 @@
-"""Memory by absolute address, inside kernels: load, store, copy, compare.
+"""Memory by absolute address, inside kernels: load, store, copy, compare, hash.
 
-Owns the primitives that turn an address into a value; `intrinsics.memory` has their instructions. Leaves every bounds
+Owns the primitives that turn an address into a value; `intrinsics` has their instructions. Leaves every bounds
 check to the caller: a kernel checks that bytes lie inside one of its buffers before it calls a function of this module.
 Integers are loaded as ``int64``, and unsigned ones are zero-extended, because Numba makes a float of an ``int64`` and a
 ``uint64``.
@@ -9,6 +9,7 @@ Integers are loaded as ``int64``, and unsigned ones are zero-extended, because N
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any
 
 import numpy as np
@@ -165,3 +166,24 @@ def store_uint(address: int, value: int, width: int) -> None:
         store_u8(address + 2, value >> 16)
     else:
         store_u32(address, value)
+
+
+# Different in every process, so that colliding keys cannot be crafted; results do not depend on it.
+HASH_SEED = int.from_bytes(os.urandom(7), "little") | 1
+# Odd numbers, by which bits are spread.
+MIX_A, MIX_B = 0x2127599BF4325C37, 0x2545F4914F6CDD1D
+
+
+@helper
+def hash_bytes(address: int, length: int, seed: int) -> int:
+    """Return a 62-bit hash of bytes."""
+    value = seed ^ (length * MIX_B)
+    i = 0
+    while i + 8 <= length:
+        value = (value ^ load_u64(address + i)) * MIX_A
+        value ^= (value >> 29) & 0x7FFFFFFFF
+        i += 8
+    tail = load_u64(address + length - 8) if length >= 8 else short_word(address, length)
+    value = (value ^ tail) * MIX_A
+    value ^= (value >> 32) & 0xFFFFFFFF
+    return value & 0x3FFFFFFFFFFFFFFF

@@ -1,4 +1,4 @@
-"""Vectors and tables that kernels allocate, and that grow while a kernel fills them.
+"""Vectors and tables that kernels allocate, that grow while a kernel fills them, and that are sorted in place.
 
 Owns memory without reference counts: the atomic operations of Numba's counts in loops took a quarter to two thirds of
 the time of every kernel. `ownership` frees what a kernel does not export; Python takes over exports with `adopt`.
@@ -7,7 +7,7 @@ Memory that comes from Python must never be grown or freed here. Entries are ``i
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, intrinsic
+from parquet_variant.kernels.compiling import helper, intrinsic, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.ownership import Memory, allocate, disown, own, reallocate
 
@@ -140,3 +140,46 @@ def reserve_bytes(address: int, room: int, size: int) -> tuple[int, int]:
     """Return ``(address, room)`` of bytes with room for ``size``: unchanged, or at least doubled."""
     larger = _grown_size(size, room)
     return _grown_address(address, room, larger, 1), larger
+
+
+@helper
+def widest_gap(count: int) -> int:
+    """Return the first gap of the sort."""
+    gap = 1
+    while gap < count // 3:
+        gap = gap * 9 // 4 + 1
+    return gap
+
+
+@kernel
+def sort_run(values: Int64s, begin: int, end: int) -> None:
+    """Sort the entries of a vector from ``begin`` to ``end`` (Shell sort with Tokuda's gaps)."""
+    gap = widest_gap(end - begin)
+    while True:
+        for i in range(begin + gap, end):
+            value = values[i]
+            j = i
+            while j - gap >= begin and values[j - gap] > value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+        if gap == 1:
+            break
+        gap = gap * 4 // 9
+
+
+@kernel
+def sort_with(ranks: Int64s, values: Int64s, begin: int, end: int) -> None:
+    """Sort the entries of ``ranks`` from ``begin`` to ``end``, and move those of ``values`` with them."""
+    gap = widest_gap(end - begin)
+    while True:
+        for i in range(begin + gap, end):
+            rank, value = ranks[i], values[i]
+            j = i
+            while j - gap >= begin and ranks[j - gap] > rank:
+                ranks[j], values[j] = ranks[j - gap], values[j - gap]
+                j -= gap
+            ranks[j], values[j] = rank, value
+        if gap == 1:
+            break
+        gap = gap * 4 // 9

@@ -23,8 +23,15 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.operations.edit import CHANGED, LEFT, UNCHANGED, Change, edit_rows, strip_rows
-from parquet_variant.kernels.operations.remap import least_metadata
+from parquet_variant.kernels.operations.edit import (
+    CHANGED,
+    LEFT,
+    UNCHANGED,
+    Change,
+    edit_rows,
+    least_metadata,
+    strip_rows,
+)
 from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.ops.columns.arguments import as_variant_array
 from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks

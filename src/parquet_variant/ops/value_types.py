@@ -36,10 +36,10 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt_bytes
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations import get
-from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Texts, write_types
+from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Strings, write_types
+from parquet_variant.kernels.records import KIND
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.arguments import as_variant_array
 from parquet_variant.ops.columns.extract_path import assembled_values, in_final_layout
@@ -267,7 +267,7 @@ def _chunk_types(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint
     offsets = np.empty(len(storage) + 1, np.int64)
     exported = write_types(
         nodes, row_start, MergeRules(words.code_of_kind, words.merged, BIGINT_DIGITS), MAX_DEPTH,
-        Texts(address_of(words.text), words.starts), Texts(quoted.address, quoted.offsets), offsets, refused,
+        Strings(address_of(words.text), words.starts), Strings(quoted.address, quoted.offsets), offsets, refused,
     )  # fmt: skip
     return text_column(adopt_bytes(*exported), offsets, valid_bytes(storage)), refused
 

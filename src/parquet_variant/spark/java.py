@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from parquet_variant.errors import VariantError
-from parquet_variant.kernels.machine_code.cache import own_temporary
+from parquet_variant.kernels.machine_code.library import own_temporary
 
 MINIMUM_JAVA = 17
 # Spark 4.1 contains Hadoop 3.4, which uses a method that Java 24 removed (HADOOP-19212).

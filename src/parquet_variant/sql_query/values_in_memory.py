@@ -15,8 +15,8 @@ from parquet_variant.arrays.field_names import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.profile import Profile
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.operations import get
+from parquet_variant.kernels.records import KIND
 from parquet_variant.ops.columns.extract_path import extract_variant
 from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.ops.value_types import variant_type

@@ -50,8 +50,8 @@ def doctor(as_json: AsJson = False) -> int:
 def warmup(as_json: AsJson = False) -> int:
     """Compile kernels that were not built with the package, as in a checkout or on rare platforms."""
     from parquet_variant.cli.output import Progress, print_json
-    from parquet_variant.kernels.machine_code.cache import cache_home
     from parquet_variant.kernels.machine_code.entry_points import machine_code, warmup
+    from parquet_variant.kernels.machine_code.library import cache_home
 
     begun = time.monotonic()
     with Progress() as progress:
@@ -59,7 +59,7 @@ def warmup(as_json: AsJson = False) -> int:
     seconds, level = round(time.monotonic() - begun, 1), machine_code().level
     if as_json:
         cache = cache_home() if compiled else None
-        print_json({"kernels": machine_code().way, "level": level, "seconds": seconds, "cache": cache})
+        print_json({"kernels": machine_code().mode, "level": level, "seconds": seconds, "cache": cache})
     elif compiled:
         print(f"compiled kernels for {level} in {seconds} s, cached in {cache_home()}")
     else:
@@ -96,7 +96,7 @@ def _kernels() -> str:
         code = machine_code()
     except VariantError as error:
         return f"error: {error.message}"
-    return f"{code.way}, for {code.level}"
+    return f"{code.mode}, for {code.level}"
 
 
 def _version(name: str) -> str | None:

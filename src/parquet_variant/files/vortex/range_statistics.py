@@ -25,7 +25,7 @@ from parquet_variant.files.parquet.scanning.path_statistics import scalar_statis
 from parquet_variant.files.vortex.dtype import final_variant
 from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.inference.statistics import TEXT_LENGTH, lower_text, upper_text
-from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.records import KIND
 from parquet_variant.ops.columns.target_type import as_target
 from parquet_variant.ops.variant_get import get_variant_element
 from parquet_variant.path import VariantPath

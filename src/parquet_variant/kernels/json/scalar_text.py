@@ -1,17 +1,16 @@
 """Write scalars as JSON text inside kernels; the counterpart of `encoding.json_writer`.
 
-Owns the text of every scalar except strings and floats. Leaves strings and structure to `operations.to_json`, and rows
-with floats to the scalar fallback. Every function writes at an address with room for `SCALAR_ROOM` bytes and returns
-the address after the text.
+Owns the text of every scalar except strings and floats, the shortest digits of a double, and dates in digits. Leaves
+strings and structure to `operations.to_json`, and rows with floats to the scalar fallback. Every function that writes
+does so at an address with room for `SCALAR_ROOM` bytes, and returns the address after the text.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import helper
-from parquet_variant.kernels.int128 import divide_small, negate
-from parquet_variant.kernels.json.shortest import shortest_decimal
+from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.int128 import divide_small, multiply_add, negate
 from parquet_variant.kernels.memory import load_u8, store_u8, store_u64
 
 # Longest text of a scalar that is not a string or binary: 38 digits with sign, point and zeros, or a timestamp.
@@ -272,3 +271,108 @@ def base64_text(at: int, source: int, size: int) -> int:
         at += 4
         i += 3
     return at
+
+
+# The shortest decimal that reads back as the same double (Raffaello Giulietti, "The Schubfach way to render doubles",
+# 2020): powers of ten from the first to the last exponent.
+_FIRST, _LAST = -292, 324
+
+
+def _power(k: int) -> tuple[int, int]:
+    """Return 10**k scaled to 128 bits and rounded up, as two halves."""
+    if k >= 0:
+        value = 10**k
+        shift = value.bit_length() - 128
+        scaled = -(-value >> shift) if shift > 0 else value << -shift
+    else:
+        divisor = 10**-k
+        shift = 127 + divisor.bit_length()
+        scaled = -(-(1 << shift) // divisor)
+        if scaled.bit_length() > 128:
+            scaled = -(-(1 << (shift - 1)) // divisor)
+    return scaled >> 64, scaled & ((1 << 64) - 1)
+
+
+_SCALED = np.array([_power(k) for k in range(_FIRST, _LAST + 1)], np.uint64).view(np.int64)
+_HIGH, _LOW = _SCALED[:, 0].copy(), _SCALED[:, 1].copy()
+
+
+@helper
+def _round_to_odd(high: int, low: int, factor: int) -> int:
+    """Return the top 64 bits of ``power * factor``, with the last bit set if any lower bit was cut off."""
+    carry, _ = multiply_add(0, low, factor, 0)
+    upper, lower = multiply_add(0, high, factor, carry)
+    return upper | (1 if lower != 0 and lower != 1 else 0)
+
+
+@kernel
+def shortest_decimal(bits: int) -> tuple[int, int]:
+    """Return ``(digits, exponent)`` of a finite, positive double: digits * 10**exponent, digits as an integer."""
+    fraction = bits & 0xFFFFFFFFFFFFF
+    biased = (bits >> 52) & 0x7FF
+    if biased != 0:
+        c, q = fraction | (1 << 52), biased - 1075
+        if -53 < q <= 0 and c & ((1 << -q) - 1) == 0:
+            return c >> -q, 0
+    else:
+        c, q = fraction, -1074
+    even = c & 1 == 0
+    closer = 1 if fraction == 0 and biased > 1 else 0
+    k = (q * 1262611 - (524031 if closer else 0)) >> 22
+    h = q + ((-k * 1741647) >> 19) + 1
+    high, low = _HIGH[-k - _FIRST], _LOW[-k - _FIRST]
+    lower = _round_to_odd(high, low, (4 * c - 2 + closer) << h)
+    value = _round_to_odd(high, low, (4 * c) << h)
+    upper = _round_to_odd(high, low, (4 * c + 2) << h)
+    if not even:
+        lower += 1
+        upper -= 1
+    s = value >> 2
+    if s >= 10:
+        tens = s // 10
+        fits_lower = lower <= 40 * tens
+        fits_upper = 40 * tens + 40 <= upper
+        if fits_lower != fits_upper:
+            return tens + (1 if fits_upper else 0), k + 1
+    fits_lower = lower <= 4 * s
+    fits_upper = 4 * s + 4 <= upper
+    if fits_lower != fits_upper:
+        return s + (1 if fits_upper else 0), k
+    middle = 4 * s + 2
+    return s + (1 if value > middle or (value == middle and s & 1) else 0), k
+
+
+# The result of `days_since_epoch` for an invalid date.
+NO_DAY = -1 << 40
+
+
+@helper(inline=True)
+def digits_value(address: int, count: int) -> int:
+    """Return the number of a fixed count of decimal digits, or -1 if another character occurs."""
+    number = 0
+    for i in range(count):
+        digit = load_u8(address + i) - 48
+        if digit < 0 or digit > 9:
+            return -1
+        number = number * 10 + digit
+    return number
+
+
+@helper
+def days_since_epoch(year: int, month: int, day: int) -> int:
+    """Return the days since 1970-01-01, or NO_DAY if the date does not exist."""
+    leap = (year % 4 == 0 and year % 100 != 0) or year % 400 == 0
+    if month == 2:
+        last = 29 if leap else 28
+    elif month == 4 or month == 6 or month == 9 or month == 11:
+        last = 30
+    else:
+        last = 31
+    if month < 1 or month > 12 or day < 1 or day > last:
+        return NO_DAY
+    # Years start in March here, so that the leap day comes last.
+    y = year - (1 if month <= 2 else 0)
+    era = y // 400
+    year_of_era = y - era * 400
+    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468

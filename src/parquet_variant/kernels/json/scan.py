@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, negate
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import UInt8s
 from parquet_variant.kernels.memory import (
     copy,
@@ -24,6 +23,7 @@ from parquet_variant.kernels.memory import (
 )
 from parquet_variant.kernels.native_vectors import address_in, export_vector, new_vector, reserve
 from parquet_variant.kernels.ownership import Memory
+from parquet_variant.kernels.records import KIND
 
 # Status codes of the parser. The scalar reader words the errors.
 STATUS = numbered(

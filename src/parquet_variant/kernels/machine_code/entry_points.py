@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from parquet_variant.errors import KernelsError
 from parquet_variant.kernels.machine_code.checks import is_checking, reporting, symbols
-from parquet_variant.kernels.machine_code.levels import levels_here
+from parquet_variant.kernels.machine_code.library import levels_here
 from parquet_variant.support.fork_safety import cached_property, in_forked_child
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Jit:
     """Objects that LLVM has loaded."""
 
     def __init__(self) -> None:
-        self.way = "checked" if is_checking() else "jit"
+        self.mode = "checked" if is_checking() else "jit"
         self.level = next(iter(levels_here()), "host")
         self._addresses: dict[str, int] = {}
 
@@ -82,7 +82,7 @@ class MachineCode(Protocol):
     """A source of machine code."""
 
     @property
-    def way(self) -> str:
+    def mode(self) -> str:
         """``built``, ``jit`` or ``checked``."""
 
     @property
@@ -160,7 +160,7 @@ def warmup(progress: Callable[[str, int, int], None] | None = None) -> bool:
         If there are neither built kernels that fit nor Numba, or if a kernel cannot be compiled.
     """
     code = machine_code()
-    if code.way == "built":
+    if code.mode == "built":
         return False
     from parquet_variant.kernels.machine_code.building.build import build_all_objects
     from parquet_variant.kernels.machine_code.functions import find_kernels

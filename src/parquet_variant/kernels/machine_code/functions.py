@@ -60,13 +60,12 @@ class Helper(_Compiled):
 class Intrinsic:
     """A few instructions that Python cannot express, made by LLVM's builder.
 
-    The module and function of the same name in `kernels.intrinsics` make them. Only compiling imports those modules.
+    The function of the same name in `kernels.intrinsics` makes them. Only compiling imports that module.
     """
 
     def __init__(self, module: str, name: str, numba_type: NumbaType) -> None:
         self.__module__, self.name, self._numba_type = module, name, numba_type
-        package, _, last = module.rpartition(".")
-        self.maker = f"{package}.intrinsics.{last}"
+        self.maker = f"{module.rpartition('.')[0]}.intrinsics"
 
     def __reduce__(self) -> str:
         return self.name
@@ -131,8 +130,8 @@ def find_kernels() -> list[Kernel]:
     names = sorted(module.name for module in pkgutil.walk_packages(package.__path__, f"{_PACKAGE}."))
     kernels = {}
     for name in names:
-        # Modules of intrinsics and those that build need Numba.
-        if ".intrinsics" not in name and ".machine_code" not in name:
+        # The module of intrinsics and those that build need Numba.
+        if not name.endswith(".intrinsics") and ".machine_code" not in name:
             for value in vars(import_module(name)).values():
                 if isinstance(value, Kernel) and value.py_func.__module__ == name:
                     kernels[value.symbol] = value

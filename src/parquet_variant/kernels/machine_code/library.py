@@ -1,9 +1,10 @@
-"""The library of kernels that was built with the package, and the hash of the sources from which it was built.
+"""The library of kernels that was built with the package, its CPU levels, and the hash of its sources.
 
-Owns finding the library, refusing one that does not fit, and loading it; and the hash, which covers every module of
-`kernels` and the modules from which these take constants. Leaves building to `building`. The file ``kernels.json``
-describes the library, and is read before anything is loaded. Nothing is written. The package may be a directory or a
-zip file.
+Owns finding the library, refusing one that does not fit, and loading it; the hash, which covers every module of
+`kernels` and the modules from which these take constants; and the directory of compiled objects for later builds and
+the `jit` mode, one file per kernel and CPU level, named by its fingerprint. Leaves building to `building`. The file
+``kernels.json`` describes the library, and is read before anything is loaded. The package may be a directory or a zip
+file.
 """
 
 from __future__ import annotations
@@ -19,10 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.kernels.machine_code.levels import levels_here
 
 if TYPE_CHECKING:
     from parquet_variant.kernels.machine_code.functions import Kernel
+
+
+import contextlib
+import platform
+import stat
+import sys
+import tempfile
 
 # Directory of the package, or its path in a zip file.
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
@@ -79,7 +86,7 @@ class Library:
     level: str
     handle: ctypes.CDLL
     kernels: dict[str, str]
-    way: str = "built"
+    mode: str = "built"
 
     def address(self, kernel: Kernel) -> int:
         """Return the entry point of a kernel. Raises `KernelsError` if the library does not have the kernel."""
@@ -169,3 +176,111 @@ def load(levels: tuple[str, ...] | None = None) -> Library:
         problem = "the library of kernels does not belong to its table; reinstall the package"
         raise KernelsError(problem, reason="other-kernels", file=name)
     return Library(level, handle, table["kernels"])
+
+
+X86_64, X86_64_V3, AARCH64 = "x86-64", "x86-64-v3", "aarch64"
+LEVELS = (X86_64_V3, X86_64, AARCH64)
+
+# Flags of x86-64-v3 beyond the baseline, as Linux spells them (psABI, "Micro-Architecture Levels"; abm is lzcnt).
+_V3_FLAGS = frozenset(
+    (
+        *("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"),
+        *("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"),
+    )
+)
+
+
+def cpu_flags() -> frozenset[str]:
+    """Return the flags of the first CPU; empty if Linux does not report them."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:  # noqa: PTH123
+            for line in lines:
+                if line.startswith("flags"):
+                    return frozenset(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return frozenset()
+
+
+def architecture(level: str) -> str:
+    """Return the architecture of a level, as Linux names it."""
+    return "aarch64" if level == AARCH64 else "x86_64"
+
+
+def platform_tag(levels: tuple[str, ...]) -> str:
+    """Return the platform tag of a wheel with libraries for some levels.
+
+    >>> platform_tag((X86_64_V3, X86_64))
+    'manylinux_2_17_x86_64'
+    """
+    (name,) = {architecture(level) for level in levels}
+    return f"manylinux_2_17_{name}"
+
+
+def _architecture_here() -> str | None:
+    """Return the architecture of this machine, if libraries are built for it."""
+    if not sys.platform.startswith("linux") or sys.maxsize < 2**32:
+        return None
+    names = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+    return names.get(platform.machine().lower())
+
+
+def levels_of_wheel() -> tuple[str, ...]:
+    """Return all levels of this machine's architecture, best first; empty if no libraries are built for it."""
+    return tuple(level for level in LEVELS if architecture(level) == _architecture_here())
+
+
+def levels_here() -> tuple[str, ...]:
+    """Return the levels whose code this machine can run, best first; empty if no libraries are built for it."""
+    levels = levels_of_wheel()
+    if X86_64_V3 in levels and not cpu_flags() >= _V3_FLAGS:
+        return (X86_64,)
+    return levels
+
+
+def cache_home() -> Path:
+    """Return the cache directory of all versions; ``PARQUET_VARIANT_CACHE`` overrides it."""
+    named = os.environ.get("PARQUET_VARIANT_CACHE")
+    if named is not None:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "parquet-variant"
+    except RuntimeError:  # a user without a home
+        return own_temporary()
+
+
+def own_temporary() -> Path:
+    """Return a private directory in the directory of temporary files, to which anybody may write.
+
+    Raises `PermissionError` if another user made it or can write to it.
+    """
+    place = Path(tempfile.gettempdir()) / f"parquet-variant-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        place.mkdir(mode=0o700)
+    status = place.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise PermissionError(f"{place} does not belong to this user alone; remove it")
+    return place
+
+
+def _path(key: str) -> Path:
+    return cache_home() / "objects" / key[:2] / f"{key}.o"
+
+
+def find_object(key: str) -> bytes | None:
+    """Return an object from the cache, or None."""
+    try:
+        return _path(key).read_bytes()
+    except OSError:
+        return None
+
+
+def keep_object(key: str, content: bytes) -> None:
+    """Store an object, unless the directory is not writable."""
+    with contextlib.suppress(OSError):
+        path = _path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
+            file.write(content)
+        os.replace(file.name, path)  # noqa: PTH105

@@ -25,7 +25,6 @@ from parquet_variant.kernels.json.scalar_text import (
     word,
 )
 from parquet_variant.kernels.json.scan import STATUS, scan_string
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import (
     copy,
@@ -39,10 +38,23 @@ from parquet_variant.kernels.memory import (
 )
 from parquet_variant.kernels.native_vectors import export_bytes, new_table, reserve_bytes
 from parquet_variant.kernels.ownership import Memory, allocate
+from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.values.name_tables import UNUSABLE
-from parquet_variant.kernels.values.reading import MALFORMED, EncodedValues, scalar_of_size, value_size
+from parquet_variant.kernels.values.reading import (
+    COUNT,
+    END,
+    MALFORMED,
+    NEXT,
+    OWN,
+    EncodedValues,
+    child,
+    child_id,
+    open_container,
+    scalar_of_size,
+    take_bytes,
+    value_size,
+)
 from parquet_variant.kernels.values.value_nodes import RAW
-from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
 
 _MICROS, _NANOS = 1_000_000, 1_000_000_000
 _MAX_SCALE = 38

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json.scalar_text import int_text
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import load_u64, store_u8, store_u64
 from parquet_variant.kernels.native_vectors import export_bytes, new_table, reserve_bytes, reserve_rows
 from parquet_variant.kernels.ownership import Memory, allocate
+from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.values.reading import scalar
 
 # Types that the kernel knows by number; other types only occur in the tables.
@@ -33,7 +33,7 @@ _END, _TYPE, _LAST = range(3)
 _COMMA, _SPACE, _OPEN, _CLOSE, _LESS, _GREATER = (ord(sign) for sign in ", ()<>")
 
 
-class Texts(NamedTuple):
+class Strings(NamedTuple):
     """Strings that follow each other: their address, and the start of each and the end of the last one."""
 
     address: int
@@ -167,7 +167,7 @@ def _words_at(target: int, source: int, size: int) -> None:
 
 @helper
 def _write_row(
-    types: Int64Table, words: Texts, names: Texts, stack: Int64Table, out: int, room: int, written_bytes: int
+    types: Int64Table, words: Strings, names: Strings, stack: Int64Table, out: int, room: int, written_bytes: int
 ) -> tuple[int, int, int]:
     """Append the text of type 0; return ``(out, room, written_bytes)`` of the buffer, which grows as needed."""
     depth = 0
@@ -229,8 +229,8 @@ def write_types(
     row_start: Int64s,
     rules: MergeRules,
     max_depth: int,
-    words: Texts,
-    names: Texts,
+    words: Strings,
+    names: Strings,
     offsets: Int64s,
     refused: UInt8s,
 ) -> tuple[int, int]:

@@ -11,23 +11,27 @@ from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json.scan import is_utf8
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import load_u8, load_uint
-from parquet_variant.kernels.native_vectors import new_table, new_vector, reserve, reserve_rows
+from parquet_variant.kernels.native_vectors import new_table, new_vector, reserve, reserve_rows, sort_run
 from parquet_variant.kernels.ownership import Memory
-from parquet_variant.kernels.sorting import sort_run
+from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE
 from parquet_variant.kernels.values.reading import (
+    COUNT,
+    END,
     MALFORMED,
+    NEXT,
+    OWN,
     Container,
     EncodedValues,
+    child,
     metadata_header,
+    open_container,
     scalar,
     value_kind,
     value_size,
 )
-from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, open_container
 
 _MAX_SCALE = 38
 

@@ -2,7 +2,7 @@
 
 Owns levels, and values that are PLAIN, in a dictionary, or numbers in deltas. The columns of a table of pages are named
 below. Every bound is checked before a byte is read. Fills ``valid``, which marks the rows that have a value, and the
-values. Leaves byte arrays in deltas to `deltas`, and headers and compression of pages to
+values. Leaves byte arrays in deltas to `runs`, and headers and compression of pages to
 `files.parquet.reading.chunk_pages`.
 """
 
@@ -15,8 +15,7 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64, store_u8, store_u32, store_u64
 from parquet_variant.kernels.native_vectors import address_in
-from parquet_variant.kernels.pages.deltas import read_deltas
-from parquet_variant.kernels.pages.run_reading import packed_value, read_indices, read_levels
+from parquet_variant.kernels.pages.runs import packed_value, read_deltas, read_indices, read_levels
 
 # Columns of a table of pages: rows, encoding, start and stop of levels and values, and number of values (filled).
 FIRST, COUNT, ENCODING, LEVELS, LEVELS_STOP, VALUES, STOP, PRESENT = range(8)

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.hashing import MIX_A, MIX_B, hash_bytes
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
-from parquet_variant.kernels.memory import copy, equal, load_s32, load_u64
+from parquet_variant.kernels.memory import MIX_A, MIX_B, copy, equal, hash_bytes, load_s32, load_u64
 from parquet_variant.kernels.native_vectors import address_in
 from parquet_variant.kernels.pages.levels import ByteArrays, is_set, offset_at
 
@@ -93,7 +92,7 @@ def rehash_words(words: Int64s, entries: int, seed: int, slots: Int64s) -> None:
         slots[at] = entry
 
 
-class KnownTexts(NamedTuple):
+class DistinctStrings(NamedTuple):
     """The distinct byte arrays of a column: their hash table, their entries, and their bytes."""
 
     slots: Int64s
@@ -104,7 +103,13 @@ class KnownTexts(NamedTuple):
 
 @kernel
 def index_bytes(
-    texts: ByteArrays, distinct: KnownTexts, slot: int, entries: int, arena_bytes: int, indices: Int32s, numbered: int
+    strings: ByteArrays,
+    distinct: DistinctStrings,
+    slot: int,
+    entries: int,
+    arena_bytes: int,
+    indices: Int32s,
+    numbered: int,
 ) -> tuple[int, int, int, int, int]:
     """Number the byte arrays that are not null, new ones in order, from ``slot`` on.
 
@@ -113,11 +118,11 @@ def index_bytes(
     """
     slots, table = distinct.slots, distinct.table
     mask, arena, total, entry = len(slots) - 1, address_in(distinct.arena), 0, -1
-    while slot < texts.rows:
-        if is_set(texts.bits, texts.first + slot):
-            start = offset_at(texts.offsets, slot, texts.width)
-            size = offset_at(texts.offsets, slot + 1, texts.width) - start
-            text = texts.data + start
+    while slot < strings.rows:
+        if is_set(strings.bits, strings.first + slot):
+            start = offset_at(strings.offsets, slot, strings.width)
+            size = offset_at(strings.offsets, slot + 1, strings.width) - start
+            text = strings.data + start
             # Repeated values often follow each other, and then need no hash.
             if entry < 0 or table[entry, _SIZE] != size or not equal(arena + table[entry, _START], text, size):
                 hashed = _hash_text(text, size, distinct.seed)

@@ -1,15 +1,18 @@
-"""Values of Arrow columns as Parquet's pages store them, and the smallest and largest byte arrays.
+"""Values of Arrow columns as Parquet's pages store them, the smallest and largest byte arrays, and hashes of values.
 
-Owns leaving out nulls, and the encodings of byte arrays: PLAIN and DELTA_BYTE_ARRAY. Leaves levels, indices and deltas
-to `pages.levels`, `pages.dictionary` and `pages.runs`. Byte arrays are lengths (``int32``) and the address of their
-bytes, one value after the other. The caller provides enough room.
+Owns leaving out nulls, the encodings of byte arrays (PLAIN and DELTA_BYTE_ARRAY), copying byte arrays out of pages, and
+the hashes and bits of bloom filters (XXH64 of values as PLAIN stores them, without their length; ``BloomFilter.md``).
+Leaves levels, indices and deltas to `pages.levels`, `pages.dictionary` and `pages.runs`. Byte arrays are lengths
+(``int32``) and the address of their bytes, one value after the other. The caller provides enough room.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s
-from parquet_variant.kernels.memory import copy, load_u8, load_u64, move, store_u32, trailing_zeros
+from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, ReadOnlyInt32s, ReadOnlyUInt8s
+from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64, move, store_u32, trailing_zeros
 from parquet_variant.kernels.pages.levels import ByteArrays, is_set, offset_at
 from parquet_variant.kernels.pages.runs import put_deltas
 
@@ -26,12 +29,12 @@ def valid_values(source: int, width: int, bits: int, first: int, count: int, tar
 
 
 @kernel
-def valid_lengths(texts: ByteArrays, lengths: Int32s) -> tuple[int, int]:
+def valid_lengths(strings: ByteArrays, lengths: Int32s) -> tuple[int, int]:
     """Fill the lengths of the byte arrays that are not null; return ``(values, bytes)``."""
     values = total = 0
-    for i in range(texts.rows):
-        if is_set(texts.bits, texts.first + i):
-            length = offset_at(texts.offsets, i + 1, texts.width) - offset_at(texts.offsets, i, texts.width)
+    for i in range(strings.rows):
+        if is_set(strings.bits, strings.first + i):
+            length = offset_at(strings.offsets, i + 1, strings.width) - offset_at(strings.offsets, i, strings.width)
             lengths[values] = length
             values += 1
             total += length
@@ -39,13 +42,13 @@ def valid_lengths(texts: ByteArrays, lengths: Int32s) -> tuple[int, int]:
 
 
 @kernel
-def gather_bytes(texts: ByteArrays, target: int) -> None:
+def gather_bytes(strings: ByteArrays, target: int) -> None:
     """Copy the byte arrays that are not null, if other byte arrays are between them."""
-    for i in range(texts.rows):
-        if is_set(texts.bits, texts.first + i):
-            start = offset_at(texts.offsets, i, texts.width)
-            length = offset_at(texts.offsets, i + 1, texts.width) - start
-            copy(target, texts.data + start, length)
+    for i in range(strings.rows):
+        if is_set(strings.bits, strings.first + i):
+            start = offset_at(strings.offsets, i, strings.width)
+            length = offset_at(strings.offsets, i + 1, strings.width) - start
+            copy(target, strings.data + start, length)
             target += length
 
 
@@ -135,3 +138,178 @@ def byte_bounds(data: int, lengths: Int32s) -> tuple[int, int, int, int]:
             high, high_size = at, size
         at += size
     return low - data, low_size, high - data, high_size
+
+
+_HIGH_BITS = -0x7F7F7F7F7F7F7F80
+
+
+@helper
+def _is_ascii(at: int, size: int) -> bool:
+    high, stop = 0, at + size
+    while at + 8 <= stop:
+        high |= load_u64(at)
+        at += 8
+    while at < stop:
+        high |= load_u8(at)
+        at += 1
+    return high & _HIGH_BITS == 0
+
+
+@kernel
+def plain_strings(at: int, stop: int, offsets: Int32s, target: int) -> tuple[bool, bool]:
+    """Copy the strings of a PLAIN page, and fill where each starts in the copy, and the last stops.
+
+    The copy has room for the page without the four bytes before each string. Returns whether the strings fill the page,
+    no more and no less, and whether all are ASCII.
+    """
+    done, count = 0, len(offsets) - 1
+    for i in range(count):
+        if at + 4 > stop:
+            return False, False
+        size = load_u32(at)
+        at += 4
+        if at + size + 4 * (count - 1 - i) > stop:
+            return False, False
+        offsets[i] = done
+        copy(target + done, at, size)
+        at += size
+        done += size
+    offsets[count] = done
+    return at == stop, _is_ascii(target, done)
+
+
+@kernel
+def are_ascii(offsets: ReadOnlyInt32s, data: int, size: int) -> bool:
+    """Return whether strings lie in data of some size, one after the other, and all are ASCII."""
+    first, last, steps = offsets[0], offsets[len(offsets) - 1], 0
+    for i in range(len(offsets) - 1):
+        steps |= offsets[i + 1] - offsets[i]
+    return 0 <= first and last <= size and steps >= 0 and _is_ascii(data + first, last - first)
+
+
+@kernel
+def copy_strings(starts: Int64s, sizes: Int64s, offsets: Int32s, target: int) -> bool:
+    """Copy strings one after the other, and fill where each starts and the last stops; return whether all are ASCII."""
+    done = 0
+    for i in range(len(starts)):
+        offsets[i] = done
+        copy(target + done, starts[i], sizes[i])
+        done += sizes[i]
+    offsets[len(starts)] = done
+    return _is_ascii(target, done)
+
+
+@kernel
+def entry_offsets(valid: ReadOnlyUInt8s, indices: ReadOnlyInt32s, stops: ReadOnlyInt32s, offsets: Int32s) -> int:
+    """Fill where each row's entry of a dictionary starts in a copy, and the last stops, which is returned.
+
+    ``valid`` has Arrow's bits, ``stops`` the dictionary's offsets. -1 if an index is none, or the copy too large.
+    """
+    done = 0
+    for row in range(len(indices)):
+        offsets[row] = done
+        if len(valid) and valid[row >> 3] >> (row & 7) & 1 == 0:
+            continue
+        index = indices[row]
+        if index < 0 or index + 1 >= len(stops):
+            return -1
+        done += stops[index + 1] - stops[index]
+        if done > 0x7FFFFFFF:
+            return -1
+    offsets[len(indices)] = done
+    return done
+
+
+@kernel
+def copy_entries(indices: ReadOnlyInt32s, stops: ReadOnlyInt32s, data: int, offsets: Int32s, target: int) -> None:
+    """Copy the entries whose ``offsets`` were filled."""
+    for row in range(len(indices)):
+        size = offsets[row + 1] - offsets[row]
+        if size:
+            copy(target + offsets[row], data + stops[indices[row]], size)
+
+
+# Signed, because kernels compute in int64; multiplication wraps around in the same way.
+_P1, _P2, _P3, _P4, _P5 = (
+    int(np.uint64(prime).astype(np.int64))
+    for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+)
+SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
+
+
+@helper
+def _rotated(number: int, bits: int) -> int:
+    """Rotate the bits of a number to the left."""
+    return (number << bits) | ((number >> (64 - bits)) & ((1 << bits) - 1))
+
+
+@helper
+def _shifted(number: int, bits: int) -> int:
+    """Shift the bits of an unsigned number to the right."""
+    return (number >> bits) & ((1 << (64 - bits)) - 1)
+
+
+@helper
+def _round(lane: int, word: int) -> int:
+    """Mix a word into a lane."""
+    return _rotated(lane + word * _P2, 31) * _P1
+
+
+@helper
+def _xxh64(at: int, size: int) -> int:
+    """Return the XXH64 hash of bytes."""
+    stop = at + size
+    if size >= 32:
+        one, two, three, four = _P1 + _P2, _P2, 0, -_P1
+        while at + 32 <= stop:
+            one = _round(one, load_u64(at))
+            two = _round(two, load_u64(at + 8))
+            three = _round(three, load_u64(at + 16))
+            four = _round(four, load_u64(at + 24))
+            at += 32
+        result = _rotated(one, 1) + _rotated(two, 7) + _rotated(three, 12) + _rotated(four, 18)
+        result = (result ^ _round(0, one)) * _P1 + _P4
+        result = (result ^ _round(0, two)) * _P1 + _P4
+        result = (result ^ _round(0, three)) * _P1 + _P4
+        result = (result ^ _round(0, four)) * _P1 + _P4
+    else:
+        result = _P5
+    result += size
+    while at + 8 <= stop:
+        result = _rotated(result ^ _round(0, load_u64(at)), 27) * _P1 + _P4
+        at += 8
+    if at + 4 <= stop:
+        result = _rotated(result ^ (load_u32(at) * _P1), 23) * _P2 + _P3
+        at += 4
+    while at < stop:
+        result = _rotated(result ^ (load_u8(at) * _P5), 11) * _P1
+        at += 1
+    result = (result ^ _shifted(result, 33)) * _P2
+    result = (result ^ _shifted(result, 29)) * _P3
+    return result ^ _shifted(result, 32)
+
+
+@kernel
+def hash_values(source: int, width: int, hashes: Int64s) -> None:
+    """Hash values of one width."""
+    for i in range(len(hashes)):
+        hashes[i] = _xxh64(source + i * width, width)
+
+
+@kernel
+def hash_byte_arrays(data: int, lengths: Int32s, hashes: Int64s) -> None:
+    """Hash byte arrays that follow each other."""
+    for i in range(len(lengths)):
+        hashes[i] = _xxh64(data, lengths[i])
+        data += lengths[i]
+
+
+@kernel
+def set_blocks(hashes: Int64s, blocks: int, bitset: int) -> None:
+    """Set the bits of values in a filter of ``blocks`` blocks of 32 bytes at an address."""
+    for i in range(len(hashes)):
+        block = bitset + ((_shifted(hashes[i], 32) * blocks) >> 32) * 32
+        key = hashes[i] & 0xFFFFFFFF
+        for k in range(8):
+            at = block + 4 * k
+            store_u32(at, load_u32(at) | (1 << (((key * SALT[k]) & 0xFFFFFFFF) >> 27)))

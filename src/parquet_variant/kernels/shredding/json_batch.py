@@ -20,14 +20,13 @@ from parquet_variant.encoding.json_reader import JsonOptions, parse_json
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.buffer_pool import acquire, adopt, adopt_bytes, release
-from parquet_variant.kernels.hashing import HASH_SEED
 from parquet_variant.kernels.json.scan import STATUS
-from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.memory import HASH_SEED, address_of
 from parquet_variant.kernels.shredding.columns import ColumnBuffers, NodeLeaves
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, measure
 from parquet_variant.kernels.tapes.compact import compact
-from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, Texts, parse_rows
+from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, TextSpans, parse_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import MAX_OFFSET
@@ -103,7 +102,7 @@ def parse_text(
     status = np.zeros(rows, np.int32)
     doubles = acquire(np.int64, total // 2 + rows + 2)
     _, count, double_count, dropped, tables = parse_rows(
-        Texts(address_of(data), starts, stops, _NO_BYTES if valid is None else valid, address_of(scratch)),
+        TextSpans(address_of(data), starts, stops, _NO_BYTES if valid is None else valid, address_of(scratch)),
         ParsedNodes(nodes, row_start, status, doubles),
         Rules(
             as_double=options.floats == "double",

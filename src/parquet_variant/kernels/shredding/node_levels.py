@@ -22,8 +22,8 @@ from parquet_variant.kernels.shredding.shred_tape import BUFFERS, COUNTS
 E_GROUP, E_VALUE, E_TYPED = range(3)
 ENTRY_ROWS = 3
 # Columns of the table of entries. Levels are positions among all levels, or -1 - level if all levels are the same.
-# LEAST
-# and MOST are those of `pages.levels`; FILLED are the levels of an optional field that is never null, -1 until needed.
+# LEAST and MOST are those of `pages.levels`; FILLED are the levels of an optional field that is never null, -1 until
+# needed.
 E_COUNT, E_DEFINITION, E_REPETITION, E_LEAST, E_MOST, E_PRESENT, E_DEPTH, E_FILLED = range(8)
 ENTRY_COLUMNS = 8
 LEAF_COLUMNS = E_PRESENT + 1  # Columns that a leaf needs.

@@ -13,12 +13,11 @@ from typing import NamedTuple
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import is_utf8
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_uint
 from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_vector
 from parquet_variant.kernels.ownership import Memory, allocate, reallocate
-from parquet_variant.kernels.records import get, put
+from parquet_variant.kernels.records import KIND, get, put
 from parquet_variant.kernels.shredding.growing_columns import (
     GrowingColumns,
     finish,
@@ -30,7 +29,6 @@ from parquet_variant.kernels.shredding.growing_columns import (
     put_value,
 )
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, NamedNodes, S
-from parquet_variant.kernels.values.containers import begin_object, object_size
 from parquet_variant.kernels.values.name_tables import UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.values.reading import (
     MALFORMED,
@@ -39,7 +37,7 @@ from parquet_variant.kernels.values.reading import (
     scalar_of_size,
     value_size,
 )
-from parquet_variant.kernels.values.scalar_slots import exact_slot
+from parquet_variant.kernels.values.scalar_slots import begin_object, exact_slot, object_size
 
 # Columns of the frame of an open container. OFFSETS, LEFT and AT advance over the elements of an array; AT is the entry
 # of the next element, and SCHEMA the schema node of elements. ROOM is the bytes that the children may still take,

@@ -15,18 +15,24 @@ from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import STATUS
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.kernels.memory import copy, load_s32, store_u8, store_u32, store_uint
-from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_vector, reserve, vector_at
+from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_vector, reserve, sort_with, vector_at
 from parquet_variant.kernels.ownership import Memory, disown
-from parquet_variant.kernels.records import NODE, NODE_BYTES, get, put
+from parquet_variant.kernels.records import KIND, NODE, NODE_BYTES, get, put
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, S
-from parquet_variant.kernels.sorting import sort_with
 from parquet_variant.kernels.tapes.dictionaries import assign_dictionaries
 from parquet_variant.kernels.tapes.tape import PATH, SHAPE, kind_of, path_of, scale_of
-from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
-from parquet_variant.kernels.values.scalar_slots import exact_slot, scalar_size, store_slot, write_scalar
+from parquet_variant.kernels.values.scalar_slots import (
+    array_size,
+    begin_array,
+    begin_object,
+    exact_slot,
+    object_size,
+    scalar_size,
+    store_slot,
+    write_scalar,
+)
 
 # Columns of the counts table that `measure` fills; it has one row per schema node.
 COUNTS = numbered("VALUE_COUNT VALUE_BYTES TYPED_COUNT TYPED_BYTES")

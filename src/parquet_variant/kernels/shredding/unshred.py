@@ -15,7 +15,6 @@ from typing import NamedTuple
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.int128 import digits_of
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, load_uint, store_u32
 from parquet_variant.kernels.native_vectors import (
@@ -26,15 +25,14 @@ from parquet_variant.kernels.native_vectors import (
     reserve_rows,
 )
 from parquet_variant.kernels.ownership import Memory, allocate
-from parquet_variant.kernels.records import NODE, NODE_BYTES, get, put
+from parquet_variant.kernels.records import KIND, NODE, NODE_BYTES, get, put
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, NamedNodes, S
 from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.values.reading import MALFORMED, container, load_fixed, value_kind, value_size
 from parquet_variant.kernels.values.value_nodes import RAW
 
 # Columns of the input table, which has one row per schema node: addresses of buffers, 0 for missing buffers. Validity
-# is
-# one byte per entry; its address is 0 if all entries are valid, and -1 if none is valid (or the column is missing).
+# is one byte per entry; its address is 0 if all entries are valid, and -1 if none is valid (or the column is missing).
 # Offsets are int64.
 INPUT = numbered("VALUE_VALID VALUE_OFFSETS VALUE_DATA TYPED_VALID TYPED_OFFSETS TYPED_DATA SLOTS GROUP_VALID")
 

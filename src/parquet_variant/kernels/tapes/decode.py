@@ -19,13 +19,12 @@ from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.arrow_buffers import plain_binary
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.hashing import HASH_SEED, hash_bytes
 from parquet_variant.kernels.json.scan import is_utf8
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
-from parquet_variant.kernels.memory import load_u8, load_uint
+from parquet_variant.kernels.memory import HASH_SEED, hash_bytes, load_u8, load_uint
 from parquet_variant.kernels.native_vectors import filled_vector, new_table, reserve_rows
 from parquet_variant.kernels.ownership import Memory
+from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.interning import (
     HashedTable,
     Interned,
@@ -39,14 +38,21 @@ from parquet_variant.kernels.tapes.interning import (
 )
 from parquet_variant.kernels.tapes.tape import PATH, SHAPE, Tape, put_node
 from parquet_variant.kernels.values.reading import (
+    COUNT,
+    END,
     MALFORMED,
+    NEXT,
+    OWN,
     EncodedValues,
+    child,
+    child_id,
     metadata_header,
+    open_container,
     scalar_of_size,
+    take_bytes,
     value_kind,
     value_size,
 )
-from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
 
 _OK, _VALUE, _FIELD_ID, _NAME, _NAME_TEXT, _DUPLICATE, _OVERLAP, _METADATA = range(8)
 _FAULTS = {
@@ -59,7 +65,7 @@ _FAULTS = {
     _METADATA: ("malformed", "the bytes are not Variant metadata"),
 }
 # Faults that decoding ignores.
-_PASSED_OVER = frozenset(
+_IGNORED_FAULTS = frozenset(
     ("bad-utf8", "unsorted-dictionary", "unsorted-keys", "bad-decimal", "bad-time", "unused-bytes", "trailing-bytes")
 )
 
@@ -299,7 +305,7 @@ def decode_values(
 
 def _fault(status: int, row: int, offset: int, metadata: bytes, value: bytes) -> MalformedVariantError:
     """Return the error for a malformed row, worded by the scalar reader if it finds the fault too."""
-    faults = [fault for fault in find_faults(metadata, value) if fault.reason not in _PASSED_OVER]
+    faults = [fault for fault in find_faults(metadata, value) if fault.reason not in _IGNORED_FAULTS]
     if faults:
         fault = min(faults, key=lambda fault: (fault.part != "metadata", abs(fault.offset - offset)))
         where = fault.message if fault.part == "value" else f"metadata: {fault.message}"

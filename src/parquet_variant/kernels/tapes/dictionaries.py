@@ -10,16 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parquet_variant.kernels.compiling import helper
-from parquet_variant.kernels.hashing import MIX_A
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
-from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
-from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_vector, refilled_vector, reserve
+from parquet_variant.kernels.memory import MIX_A, copy, store_u8, store_u32, store_uint
+from parquet_variant.kernels.native_vectors import (
+    address_in,
+    filled_vector,
+    new_vector,
+    refilled_vector,
+    reserve,
+    sort_run,
+    widest_gap,
+)
 from parquet_variant.kernels.ownership import Memory, allocate
-from parquet_variant.kernels.sorting import sort_run, widest_gap
+from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.tape import KEY, SHAPE
-from parquet_variant.kernels.values.containers import uint_width
 from parquet_variant.kernels.values.name_tables import compare_bytes
+from parquet_variant.kernels.values.scalar_slots import uint_width
 
 
 class _Runs(NamedTuple):

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parquet_variant.kernels.compiling import helper
-from parquet_variant.kernels.hashing import MIX_A, MIX_B
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
-from parquet_variant.kernels.memory import equal
+from parquet_variant.kernels.memory import MIX_A, MIX_B, equal
 from parquet_variant.kernels.native_vectors import export_table, filled_vector, new_table, refilled_vector, reserve_rows
 from parquet_variant.kernels.ownership import Memory
+from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.tape import KEY, PATH, SHAPE
 
 _ELEMENT_KEY: Any = np.int64(-1)  # key of the root, and of paths that stand for the elements of an array

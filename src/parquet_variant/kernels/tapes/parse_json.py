@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.hashing import hash_bytes
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, PLAIN, STATUS, scan_number, scan_string, unescape
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
-from parquet_variant.kernels.memory import equal, load_u8, load_u32
+from parquet_variant.kernels.memory import equal, hash_bytes, load_u8, load_u32
 from parquet_variant.kernels.native_vectors import new_table, reserve_rows
 from parquet_variant.kernels.ownership import Memory
+from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.interning import (
     Interned,
     TableExports,
@@ -37,7 +36,7 @@ _WORD_NULL = int.from_bytes(b"null", "little")
 _NODE, _PATH, _PLACE, _CHILDREN = range(4)
 
 
-class Texts(NamedTuple):
+class TextSpans(NamedTuple):
     """The text of a batch."""
 
     # Where the text of each row starts and stops, counted from the address ``base``.
@@ -293,7 +292,9 @@ def _parse_row(
 
 
 @kernel
-def parse_rows(memory: Memory, texts: Texts, out: ParsedNodes, rules: Rules) -> tuple[int, int, int, int, TableExports]:
+def parse_rows(
+    memory: Memory, spans: TextSpans, out: ParsedNodes, rules: Rules
+) -> tuple[int, int, int, int, TableExports]:
     """Parse the text of each row into the tape.
 
     Returns ``(rows done, nodes, doubles, dropped, tables)``: the number of rows, nodes, doubles and dropped fields
@@ -301,16 +302,16 @@ def parse_rows(memory: Memory, texts: Texts, out: ParsedNodes, rules: Rules) -> 
     """
     tables = new_tables(memory)
     stack = new_table(memory, 64, 4)
-    to = _To(0, texts.scratch, 0, 0)
-    rows = len(texts.starts)
+    to = _To(0, spans.scratch, 0, 0)
+    rows = len(spans.starts)
     row = 0
     while row < rows:
         first = to
         out.row_start[row] = first.node
-        if len(texts.valid) > 0 and texts.valid[row] == 0:
+        if len(spans.valid) > 0 and spans.valid[row] == 0:
             row += 1
             continue
-        pos, end = texts.base + texts.starts[row], texts.base + texts.stops[row]
+        pos, end = spans.base + spans.starts[row], spans.base + spans.stops[row]
         error, path, stack, tables, to = _parse_row(pos, end, stack, tables, out, to, rules)
         if error != STATUS.OK:
             out.status[row] = error

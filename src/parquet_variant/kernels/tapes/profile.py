@@ -10,13 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.hashing import MIX_A, MIX_B, hash_bytes
 from parquet_variant.kernels.int128 import digits_of
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8Table
-from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
+from parquet_variant.kernels.memory import (
+    MIX_A,
+    MIX_B,
+    hash_bytes,
+    load_u8,
+    load_u16,
+    load_u32,
+    load_u64,
+    trailing_zeros,
+)
 from parquet_variant.kernels.native_vectors import export_table, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.ownership import Memory
+from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.string_forms import FORMS, string_form
 from parquet_variant.kernels.tapes.tape import KEY, PATH, path_of
 

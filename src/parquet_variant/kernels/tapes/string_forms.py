@@ -6,12 +6,12 @@ apart from its spelling. `profile` counts the forms, and `inference.typed_string
 
 from __future__ import annotations
 
-from parquet_variant.kernels.civil_time import NO_DAY, days_since_epoch, digits_value
 from parquet_variant.kernels.compiling import helper, kernel, numbered
+from parquet_variant.kernels.json.scalar_text import NO_DAY, days_since_epoch, digits_value
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, STATUS, scan_number
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import load_u8, store_u64
+from parquet_variant.kernels.records import KIND
 
 # The forms, in the order of their columns in a profile.
 FORM = numbered("DATE TIMESTAMP TIMESTAMP_NTZ UUID NUMBER")

@@ -1,7 +1,8 @@
 """Read encoded values inside kernels, with every bound checked.
 
 Owns the byte layout of values when reading: where the parts of a container are, the size of a value, the content of a
-scalar. Leaves writing to `scalar_slots` and `containers`, and full validation to `operations.validate`.
+scalar; and the walk with a stack of open containers. Leaves the work at each value, and the columns of a frame from
+`OWN` on, to the kernels that walk, writing to `scalar_slots`, and full validation to `operations.validate`.
 
 ``end`` is always the address after the last byte that may be read. Lengths and counts are compared before they are
 added to addresses, so that no malformed number can wrap around.
@@ -12,9 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper
-from parquet_variant.kernels.kinds import KIND
-from parquet_variant.kernels.machine_code.signatures import Int64s, ReadOnlyInt32s, UInt8s
+from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import load_s8, load_s16, load_s32, load_u8, load_u32, load_u64, load_uint
+from parquet_variant.kernels.records import KIND
 
 MALFORMED = -1
 
@@ -173,3 +174,48 @@ def metadata_header(at: int, end: int) -> tuple[bool, int, int, int, int, int]:
     names = offsets + (count + 1) * width
     size = load_uint(offsets + count * width, width)
     return size <= end - names, count, offsets, width, names, names + size - at
+
+
+# Columns of a frame: addresses of the ids, offsets and values, the widths of ids and offsets (the id width of an array
+# is 0), the end of the values, the bytes of values that no child has taken, the number of children, and the number of
+# the next child. Each walk adds its own columns after these.
+_IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, END, _UNTAKEN, COUNT, NEXT, OWN = range(10)
+
+
+@helper
+def open_container(stack: Int64Table, depth: int, at: int, end: int) -> Container:
+    """Push the object or array at an address; return its parts."""
+    parts = container(at, end)
+    stack[depth, _IDS] = parts.ids
+    stack[depth, _ID_WIDTH] = parts.id_width
+    stack[depth, _OFFSETS] = parts.offsets
+    stack[depth, _OFFSET_WIDTH] = parts.offset_width
+    stack[depth, _VALUES] = parts.values
+    stack[depth, END] = parts.values + parts.size
+    stack[depth, _UNTAKEN] = parts.size
+    stack[depth, COUNT] = parts.count
+    stack[depth, NEXT] = 0
+    return parts
+
+
+@helper
+def child(stack: Int64Table, top: int, i: int) -> int:
+    """Return the address of a child of the container at the top; the child ends before the container's ``END``."""
+    width = stack[top, _OFFSET_WIDTH]
+    return stack[top, _VALUES] + load_uint(stack[top, _OFFSETS] + i * width, width)
+
+
+@helper
+def take_bytes(stack: Int64Table, depth: int, size: int) -> bool:
+    """Return whether the open container, if any, has as many unused bytes for a child: children do not overlap."""
+    if depth == 0:
+        return True
+    stack[depth - 1, _UNTAKEN] -= size
+    return stack[depth - 1, _UNTAKEN] >= 0
+
+
+@helper
+def child_id(stack: Int64Table, top: int, i: int) -> int:
+    """Return the field id of a child of the container at the top; -1 in an array."""
+    width = stack[top, _ID_WIDTH]
+    return load_uint(stack[top, _IDS] + i * width, width) if width > 0 else -1

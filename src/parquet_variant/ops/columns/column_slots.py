@@ -19,7 +19,7 @@ from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.kernels.arrow_buffers import Int64s, to_numpy
 from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.kernels.operations import get
-from parquet_variant.kernels.pages.byte_arrays import are_ascii
+from parquet_variant.kernels.pages.values import are_ascii
 from parquet_variant.layouts.primitive_types import stored_primitive
 from parquet_variant.ops.columns.value_positions import ScalarSlots
 from parquet_variant.types import TYPE_OF_ARROW, PrimitiveId

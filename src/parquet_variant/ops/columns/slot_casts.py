@@ -25,8 +25,8 @@ from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError, VariantError
 from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, to_numpy
-from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.operations import get
+from parquet_variant.kernels.records import KIND
 from parquet_variant.ops.columns.column_casts import bytes_of_slots, cast_column
 from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.support import arrow_compute as pc

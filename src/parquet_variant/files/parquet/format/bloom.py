@@ -1,7 +1,7 @@
 """Bloom filters of shredded columns: the leaves that get a filter, and the test whether a value may be in a column.
 
 Owns reading the split-block filter of Parquet's ``BloomFilter.md``, because pyarrow writes but does not read it. Leaves
-hashing to `kernels.pages.bloom_hash`, and the decision when a filter applies to a path to `scan_plan`.
+hashing to `kernels.pages.values`, and the decision when a filter applies to a path to `scan_plan`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.kernels.memory import address_of
-from parquet_variant.kernels.pages.bloom_hash import SALT
+from parquet_variant.kernels.pages.values import SALT
 from parquet_variant.layouts.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath
@@ -34,7 +34,7 @@ def xxh64(data: bytes) -> int:
     >>> hex(xxh64(b"")), hex(xxh64(b"abc"))
     ('0xef46db3751d8e999', '0x44bc2cf5ad770999')
     """
-    from parquet_variant.kernels.pages.bloom_hash import hash_values
+    from parquet_variant.kernels.pages.values import hash_values
 
     hashes = np.empty(1, np.int64)
     hash_values(address_of(np.frombuffer(data, np.uint8)), len(data), hashes)

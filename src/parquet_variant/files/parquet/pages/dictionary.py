@@ -12,8 +12,14 @@ import numpy.typing as npt
 
 from parquet_variant.files.parquet.pages.leaf_values import ArrowByteArrays, LeafValues
 from parquet_variant.kernels.buffer_pool import acquire, release
-from parquet_variant.kernels.hashing import HASH_SEED
-from parquet_variant.kernels.pages.dictionary import KnownTexts, index_bytes, index_words, rehash_bytes, rehash_words
+from parquet_variant.kernels.memory import HASH_SEED
+from parquet_variant.kernels.pages.dictionary import (
+    DistinctStrings,
+    index_bytes,
+    index_words,
+    rehash_bytes,
+    rehash_words,
+)
 from parquet_variant.kernels.pages.levels import ByteArrays
 
 # Small tables grow fourfold, because every entry is hashed again when a table grows.
@@ -95,7 +101,7 @@ class _Bytes:
             self._grow()
             self._arena = acquire(np.uint8, _FIRST_BYTES)
         while True:
-            known_texts = KnownTexts(self._slots, HASH_SEED, self._table, self._arena)
+            known_texts = DistinctStrings(self._slots, HASH_SEED, self._table, self._arena)
             slot, done, size, self.count, self._arena_bytes = index_bytes(
                 arrays, known_texts, slot, self.count, self._arena_bytes, indices, done
             )

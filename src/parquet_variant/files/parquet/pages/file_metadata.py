@@ -24,7 +24,7 @@ from parquet_variant.files.parquet.pages.file_schema import LeafColumn
 from parquet_variant.files.parquet.pages.leaf_types import Physical
 from parquet_variant.inference.statistics import upper_text
 from parquet_variant.kernels.memory import address_of
-from parquet_variant.kernels.pages.bloom_hash import set_blocks
+from parquet_variant.kernels.pages.values import set_blocks
 
 # Longer bounds of a chunk are omitted, and longer bounds of a page are truncated.
 _MAX_CHUNK_BOUND, _MAX_PAGE_BOUND = 4096, 64

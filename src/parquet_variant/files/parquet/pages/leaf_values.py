@@ -19,9 +19,14 @@ from parquet_variant.files.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.files.parquet.pages.levels import Entries
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.memory import address_of, buffer_address
-from parquet_variant.kernels.pages.bloom_hash import hash_byte_arrays, hash_values
 from parquet_variant.kernels.pages.levels import ByteArrays, present_slots
-from parquet_variant.kernels.pages.values import gather_bytes, valid_lengths, valid_values
+from parquet_variant.kernels.pages.values import (
+    gather_bytes,
+    hash_byte_arrays,
+    hash_values,
+    valid_lengths,
+    valid_values,
+)
 from parquet_variant.types import MAX_OFFSET
 
 Bytes = npt.NDArray[np.uint8]

@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.pages.file_schema import LeafColumn
 from parquet_variant.files.parquet.pages.leaf_types import Physical
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues
 from parquet_variant.kernels.memory import address_of, buffer_address
-from parquet_variant.kernels.pages.byte_arrays import plain_texts
+from parquet_variant.kernels.pages.values import plain_strings
 from parquet_variant.types import MAX_OFFSET
 
 _LEVEL = 3
@@ -120,7 +120,9 @@ class StoredPages:
         if width:
             return LeafValues(count, width, np.frombuffer(plain, np.uint8, count * width))
         offsets, data = np.empty(count + 1, np.int32), np.empty(max(plain.size - 4 * count, 0), np.uint8)
-        is_sound, _ = plain_texts(buffer_address(plain), buffer_address(plain) + plain.size, offsets, address_of(data))
+        is_sound, _ = plain_strings(
+            buffer_address(plain), buffer_address(plain) + plain.size, offsets, address_of(data)
+        )
         if not is_sound:
             raise ThriftError("values of a dictionary are damaged")
         return LeafValues(count, 0, data, np.diff(offsets))

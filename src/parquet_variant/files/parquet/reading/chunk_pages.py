@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, rea
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.buffer_pool import acquire_result
 from parquet_variant.kernels.memory import address_of, buffer_address
-from parquet_variant.kernels.pages import byte_arrays, chunks, deltas
+from parquet_variant.kernels.pages import chunks, runs, values
 
 PAGE_ERRORS = (
     ThriftError, pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError,
@@ -74,12 +74,12 @@ class PackedStrings(NamedTuple):
     is_ascii: bool
 
 
-def plain_texts(page: pa.Buffer, count: int) -> PackedStrings:
+def plain_strings(page: pa.Buffer, count: int) -> PackedStrings:
     """Return the `count` strings of a PLAIN page. Raises ValueError if they do not fill it."""
     if not 0 <= 4 * count <= page.size:
         raise ValueError("a page has more strings than bytes")
     texts = acquire_result(np.int32, count + 1), acquire_result(np.uint8, page.size - 4 * count)
-    is_sound, is_ascii = byte_arrays.plain_texts(
+    is_sound, is_ascii = values.plain_strings(
         buffer_address(page), buffer_address(page) + page.size, texts[0], address_of(texts[1])
     )
     _check(is_sound)
@@ -164,7 +164,7 @@ class ChunkPages:
             raise ValueError("a dictionary has more values than bytes")
         self.entries, self.numbers_at = count, buffer_address(page)
         if not self.width:
-            self.strings = plain_texts(page, count)
+            self.strings = plain_strings(page, count)
 
     def _page(self, header: dict[int, Any], position: int) -> tuple[int, int, int, int, int]:
         """Return the encoding of a page, and where its levels and values start and end."""
@@ -245,14 +245,14 @@ class ChunkPages:
         at, stop, count = page[chunks.VALUES], page[chunks.STOP], page[chunks.PRESENT]
         prefixes = np.empty(count if page[chunks.ENCODING] == chunks.PREFIXED else 0, np.int64)
         if page[chunks.ENCODING] == chunks.PREFIXED:
-            at = deltas.delta_values(at, stop, prefixes)
+            at = runs.delta_values(at, stop, prefixes)
         lengths = np.empty(count, np.int64)
-        at = -1 if at < 0 else deltas.delta_values(at, stop, lengths)
-        _check(at >= 0 and deltas.sized_spans(at, stop, lengths, valid, starts, sizes))
+        at = -1 if at < 0 else runs.delta_values(at, stop, lengths)
+        _check(at >= 0 and runs.sized_spans(at, stop, lengths, valid, starts, sizes))
         total = int(prefixes.sum() + lengths.sum())
         if len(prefixes):
             _check(0 <= total <= _MAX_BYTES)
             joined = acquire_result(np.uint8, total)
             self.owner.append(joined)
-            _check(deltas.joined_prefixes(starts, sizes, prefixes, valid, address_of(joined), total))
+            _check(runs.joined_prefixes(starts, sizes, prefixes, valid, address_of(joined), total))
         return total

@@ -21,7 +21,7 @@ from parquet_variant.files.parquet.reading.chunk_pages import PAGE_ERRORS, Chunk
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, bitmap
 from parquet_variant.kernels.buffer_pool import acquire, acquire_result, release
 from parquet_variant.kernels.memory import address_of, buffer_address
-from parquet_variant.kernels.pages.byte_arrays import copy_entries, copy_texts, entry_offsets
+from parquet_variant.kernels.pages.values import copy_entries, copy_strings, entry_offsets
 from parquet_variant.types import MAX_OFFSET
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _strings_at(nulls: pa.Buffer | None, starts: Int64s, sizes: Int64s, total: i
     if total > MAX_OFFSET:
         raise ValueError("the strings exceed the size of an Arrow string array")
     offsets, data = acquire_result(np.int32, len(starts) + 1), acquire_result(np.uint8, total)
-    is_ascii = copy_texts(starts, sizes, offsets, address_of(data))
+    is_ascii = copy_strings(starts, sizes, offsets, address_of(data))
     return _strings(nulls, offsets, data), is_ascii
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from parquet_variant.errors import KernelsError
 from parquet_variant.kernels.machine_code.building.build import Report, build
-from parquet_variant.kernels.machine_code.levels import LEVELS, levels_here
+from parquet_variant.kernels.machine_code.library import LEVELS, levels_here
 
 
 def progress() -> Report:

@@ -1,11 +1,14 @@
 """Compile all kernels for some CPU levels on all cores, and link them into one library per level.
 
-Owns the plan: the kernels, the processes, and the table that is written with the libraries. Leaves compiling one kernel
-to `objects`.
+Owns the plan (the kernels, the processes, and the table that is written with the libraries), the processes that
+compile, and linking with the C compiler of the machine or the one of the package ``ziglang``. A library depends on no
+other library: the C functions that it calls are already in the process, whichever libc it has. Leaves compiling one
+kernel to `objects`.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -20,15 +23,16 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.kernels.machine_code.building.linking import find_linker, link
-from parquet_variant.kernels.machine_code.building.objects import object_of_string
-from parquet_variant.kernels.machine_code.functions import Kernel, find_kernels
+from parquet_variant.kernels.machine_code.building.objects import build_objects, object_of_string
+from parquet_variant.kernels.machine_code.functions import Kernel, find_kernel, find_kernels
 from parquet_variant.kernels.machine_code.library import (
     FOLDER,
     HASH_SYMBOL,
     PACKAGE,
     TABLE,
+    architecture,
     file_name,
+    levels_of_wheel,
     source_hash,
     sources,
 )
@@ -45,7 +49,7 @@ def _order(kernels: list[Kernel]) -> list[Kernel]:
 
 def _work(waiting: SimpleQueue[Kernel], done: Callable[[], None], levels: Sequence[str], folder: Path) -> None:
     """Let a process compile kernels until none are waiting."""
-    command = [sys.executable, "-m", "parquet_variant.kernels.machine_code.building.worker"]
+    command = [sys.executable, "-m", "parquet_variant.kernels.machine_code.building.build"]
     path = os.pathsep.join([str(Path(PACKAGE).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
@@ -154,3 +158,63 @@ def build(
         (target / TABLE).write_text(table)
     report("linking", len(levels), len(levels))
     return time.monotonic() - begun
+
+
+_OPTIONS = ("-shared", "-nostdlib", "-Wl,-s", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--gc-sections")
+
+
+def _c_compiler() -> str | None:
+    return shutil.which(os.environ.get("CC", "cc"))
+
+
+def needs_ziglang(level: str) -> bool:
+    """Return whether this machine has no C compiler that links for a CPU level."""
+    return level not in levels_of_wheel() or _c_compiler() is None
+
+
+def find_linker(level: str) -> list[str]:
+    """Return the link command for a CPU level, without arguments. Raises `KernelsError` if there is none."""
+    compiler = _c_compiler()
+    if compiler is not None and not needs_ziglang(level):
+        return [compiler]
+    if importlib.util.find_spec("ziglang") is not None:
+        return [sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture(level)}-linux-gnu.2.17"]
+    raise KernelsError(
+        f"found no linker for {architecture(level)}: install a C compiler, or pip install ziglang",
+        reason="no-linker",
+    )
+
+
+def link(objects: Sequence[Path], target: Path, level: str) -> None:
+    """Link objects to a shared library. Raises `KernelsError` with the output of the linker if that fails."""
+    # The names of a thousand objects may be longer than a command line allows, so they are passed in a file.
+    names = target.with_suffix(".objects")
+    names.write_text("".join(f'"{path}"\n' for path in objects))
+    try:
+        command = [*find_linker(level), *_OPTIONS, f"@{names}", "-o", str(target)]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+    finally:
+        names.unlink()
+    if run.returncode:
+        raise KernelsError(f"linking kernels for {level} failed: {run.stderr.strip()[-2000:]}", reason="no-linker")
+
+
+def _serve() -> None:
+    """Compile a kernel for each line of the input, and answer with one line.
+
+    Each core has its own process, because Numba and LLVM hold global locks; functions that were compiled for one kernel
+    are reused for the next.
+    """
+    for line in sys.stdin:
+        module, name, levels, targets = json.loads(line)
+        try:
+            for content, target in zip(build_objects(find_kernel(module, name), tuple(levels)), targets, strict=True):
+                Path(target).write_bytes(content)
+            answer = ""
+        except Exception as failed:
+            answer = f"{type(failed).__name__}: {failed}"
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    _serve()
