@@ -2,7 +2,7 @@
 
 Owns calling `kernels.shredding.shred` and `unshred`, building the address tables of the latter from a storage struct
 (of any Arrow form and with any missing columns), and inserting the rows that only the scalar reference decides. Owns
-also calling `kernels.operations.remap` for columns whose values get the ids of a common dictionary or metadata of their
+also calling `kernels.operations.edit` for columns whose values get the ids of a common dictionary or metadata of their
 own. Leaves the drafts to `storages`.
 """
 

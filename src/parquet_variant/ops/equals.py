@@ -1,7 +1,7 @@
 """`equals`: comparison of values by meaning.
 
-Owns the public operation, and the quick answer for equal bytes. `kernels.operations.equals` compares different bytes,
-and the equality of `Variant` decides for malformed values.
+Owns the public operation, and the quick answer for equal bytes. `kernels.operations.canonical_nodes` compares different
+bytes, and the equality of `Variant` decides for malformed values.
 """
 
 from __future__ import annotations
