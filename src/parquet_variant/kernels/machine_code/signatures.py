@@ -106,6 +106,11 @@ class RecordType:
             ),
         )
 
+    @cached_property
+    def plan(self) -> _Plan:
+        """The fields as `_put` takes them."""
+        return _plan(self.fields)
+
     @property
     def words(self) -> int:
         """Number of words of the fields."""
@@ -146,33 +151,45 @@ _NOTHING = ctypes.c_int64()
 _NOWHERE = _addressof(_NOTHING)
 
 
-def _put(words: list[Any], parameters: Iterable[tuple[str, Type]], values: tuple[Any, ...], where: str = "") -> None:
+# Name and type of each value, and the dtype and the dimensions of arrays that are not read-only.
+_Plan = tuple[tuple[str, Type, Any, int], ...]
+
+
+def _plan(parameters: Iterable[tuple[str, Type]]) -> _Plan:
+    arrays = {kind: kind.numpy for _, kind in parameters if type(kind) is ArrayType and not kind.read_only}
+    return tuple((name, kind, arrays.get(kind), getattr(kind, "dimensions", 0)) for name, kind in parameters)
+
+
+def _put(words: list[Any], plan: _Plan, values: tuple[Any, ...], where: str = "") -> None:
     """Append the words of arguments. One loop without calls, because many kernels take less time than a few calls."""
-    for (name, kind), value in zip(parameters, values, strict=False):
+    for (name, kind, dtype, dimensions), value in zip(plan, values, strict=False):
+        if dtype is not None:
+            try:
+                if value.dtype is dtype and value.ndim == dimensions:
+                    # Fails for arrays that are read-only or strided; the array interface takes five times as long.
+                    words.append(_addressof(_characters(value)) if value.size else _NOWHERE)
+                    words += value.shape
+                    continue
+            except (TypeError, ValueError, AttributeError):
+                pass
         if kind is int:
             words.append(value)
         elif kind is bool:
             words.append(bool(value))
         elif type(kind) is ArrayType:
-            try:
-                if value.dtype is not kind.numpy or value.ndim != kind.dimensions:
-                    raise TypeError
-                # Fails for arrays that are read-only or strided, and takes a tenth of the time of the array interface.
-                words.append(_addressof(_characters(value)) if value.size else _NOWHERE)
-            except (TypeError, ValueError, AttributeError):
-                problem = kind.describe(value)
-                if problem is not None:
-                    raise TypeError(f"{where}{name} must be {kind}, not {problem}") from None
-                words.append(value.__array_interface__["data"][0])
-            words.extend(value.shape)
-        elif isinstance(kind, RecordType):
+            problem = kind.describe(value)
+            if problem is not None:
+                raise TypeError(f"{where}{name} must be {kind}, not {problem}")
+            words.append(value.__array_interface__["data"][0])
+            words += value.shape
+        elif type(kind) is RecordType:
             if type(value) is not kind.record:
                 raise TypeError(f"{where}{name} must be {kind}, not {type(value).__name__}")
-            _put(words, kind.fields, value, f"{where}{name}.")
+            _put(words, kind.plan, value, f"{where}{name}.")
         else:
             if not isinstance(value, tuple) or len(value) != len(kind):
                 raise TypeError(f"{where}{name} must be {_text(kind)}, not {value!r}")
-            _put(words, ((name, part) for part in kind), value, where)
+            _put(words, _plan([(name, part) for part in kind]), value, where)
 
 
 @dataclass(frozen=True)
@@ -215,6 +232,11 @@ class Signature:
         return f"({parameters}) -> {_text(self.result) if self.result is not None else 'None'}"
 
     @cached_property
+    def plan(self) -> _Plan:
+        """The parameters as `_put` takes them."""
+        return _plan(self.parameters)
+
+    @cached_property
     def result_words(self) -> tuple[int, ...]:
         """One zero for each word of the result."""
         return (0,) * (0 if self.result is None else _words(self.result))
@@ -227,7 +249,7 @@ class Signature:
         if len(arguments) != len(self.parameters):
             raise TypeError(f"{len(arguments)} arguments for {self}")
         words: list[Any] = []
-        _put(words, self.parameters, arguments)
+        _put(words, self.plan, arguments)
         words += self.result_words
         try:
             return array("q", words)
