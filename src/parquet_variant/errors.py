@@ -7,6 +7,7 @@ the decision what is an error to the layer that raises it.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -15,16 +16,37 @@ from typing import Any
 # A secret may contain a slash that is not escaped. A port number after the host is not a password.
 _USER = re.compile(r"(?<=://)(?:[^/@\s'\"]+|[^/:@\s'\"]*:(?!\d+/)[^@\s'\"]+)@")
 _MAX_CHARACTERS = 1500
-_SIGNED = re.compile(r"(?i)([?&;][^=&\s]*(?:sig|token|cred|key|secret|pass)[^=&\s]*=)[^&#\s'\")]+")
+_MAX_CONTEXTS = 20
+# URLs may be percent-encoded, perhaps several times: ``%3F``, ``%2526``, ``%3D``.
+_SEPARATOR, _EQUALS = "(?:[?&;]|%(?:25)*(?:3F|26|3B))", "(?:=|%(?:25)*3D)"
+_SIGNED = re.compile(
+    rf"(?i)({_SEPARATOR}(?:(?!{_SEPARATOR}|{_EQUALS})\S){{0,60}}?(?:sig|token|cred|key|secret|pass)"
+    rf"(?:(?!{_SEPARATOR}|{_EQUALS})\S){{0,60}}{_EQUALS})(?:(?!{_SEPARATOR})[^#\s'\")])+"
+)
+# As obstore prints the parts of a URL.
+_DEBUG = re.compile(r'((?:password|secret\w*|token\w*): Some\(\s*")[^"]+')
 
 
 def without_secrets(text: str) -> str:
     """Return a text with the passwords and signatures in its URLs replaced by ``***``.
 
-    >>> without_secrets("s3://key:secret@bucket/x, https://host/x?sig=abc&v=1")
-    's3://***@bucket/x, https://host/x?sig=***&v=1'
+    >>> without_secrets("s3://key:secret@bucket/x, https://host/x?sig=abc&v=1, x%3Fsig%3Dabc%26v%3D1")
+    's3://***@bucket/x, https://host/x?sig=***&v=1, x%3Fsig%3D***%26v%3D1'
     """
-    return _SIGNED.sub(r"\1***", _USER.sub("***@", text))
+    return _DEBUG.sub(r"\1***", _SIGNED.sub(r"\1***", _USER.sub("***@", text)))
+
+
+def _remove_secrets(error: BaseException | None) -> None:
+    """Remove passwords and signatures from the errors of other libraries that become the context of a new error."""
+    for _ in range(_MAX_CONTEXTS):
+        if error is None:
+            return
+        if not isinstance(error, VariantError):
+            error.args = tuple(without_secrets(part) if isinstance(part, str) else part for part in error.args)
+            for name in ("strerror", "filename", "filename2") if isinstance(error, OSError) else ():
+                if isinstance(part := getattr(error, name, None), str):
+                    setattr(error, name, without_secrets(part))
+        error = error.__cause__ or error.__context__
 
 
 def _in_one_line(message: str) -> str:
@@ -86,6 +108,7 @@ class VariantError(ValueError):
         path: str | None = None,
         offset: int | None = None,
     ) -> None:
+        _remove_secrets(sys.exc_info()[1])
         message = without_secrets(_in_one_line(message))
         self.message = message
         self.reason = reason if reason is not None else self.default_reason

@@ -42,12 +42,16 @@ def source(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def rows(source) -> pv.VariantArray:
-    return pv.parse_json(source.read_text().splitlines())
+    rows = pv.parse_json(source.read_text().splitlines())
+    pv.write(source.with_suffix(".parquet"), rows)
+    return rows
 
 
 def _ways(source: Path, rows: pv.VariantArray) -> dict:
     return {
         "parquet.write": lambda dest: pv.write(dest, rows),
+        "parquet.rewrite": lambda dest: pv.open(source.with_suffix(".parquet")).rewrite(dest),
+        "parquet.ingest to a file": lambda dest: pv.ingest(source, dest, schema="n int", one_file=True),
         "parquet.ingest": lambda dest: pv.ingest(source, dest, schema="n int"),
         "delta.ingest": lambda dest: pv.ingest(source, dest, schema="n int", format="delta"),
         "delta.write": lambda dest: pv.write(dest, {"v": rows}, format="delta"),
@@ -66,7 +70,8 @@ def test_a_full_disk_is_reported_with_the_place_and_leaves_nothing(name, size, s
         pytest.importorskip("vortex", reason="vortex-data is not installed")
     dest = tmp_path / "out"
     # A file of Vortex is made in a directory next to it; where there is no room for that, it is named.
-    place = rf"{tmp_path}/\.out" if (name, size) == ("vortex.write", 2) else str(dest)
+    is_beside = (name, size) == ("vortex.write", 2) or name == "parquet.ingest to a file"
+    place = rf"{tmp_path}/\.out" if is_beside else str(dest)
     with _full(size), pytest.raises(pv.VariantError, match=place) as raised:
         _ways(source, rows)[name](dest)
     assert raised.value.reason in ("cannot-write", "commit-failed")
@@ -130,3 +135,15 @@ def test_a_publication_without_room_can_be_repeated(is_published, size, tmp_path
     pv.publish(table, "ducklake")
     assert not pv.publish(table, "ducklake").committed
     assert {path.name for path in tmp_path.iterdir()} <= {"t", "t.ducklake", "t.ducklake.wal"}
+
+
+@pytest.mark.parametrize("size", [2, 30_000])
+def test_an_annotation_that_does_not_fit_is_reported_and_the_file_stays(size, rows, tmp_path):
+    path = tmp_path / "a.parquet"
+    pv.write(path, rows)
+    before = path.read_bytes()
+    with _full(size), pytest.raises(pv.VariantError, match=str(path)) as raised:
+        pv.open(path).annotate([])
+    assert raised.value.reason == "cannot-write"
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

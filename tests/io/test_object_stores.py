@@ -78,3 +78,46 @@ def test_explored_from_afar(s3):
         assert '"text"' in page
     with pytest.raises(pv.VariantError, match="s3://lake/nothing does not exist"):
         pv.explore("s3://lake/nothing")
+
+
+NOWHERE = "region=us-east-1&endpoint_override=127.0.0.1:9&scheme=http"
+
+
+def test_a_store_that_cannot_be_reached_is_an_error_of_ours(tmp_path, monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    source = tmp_path / "in.ndjson"
+    source.write_text("1\n")
+    works = [
+        lambda: pv.open(f"s3://lake/x.parquet?{NOWHERE}").read(),
+        lambda: pv.ingest(source, f"s3://lake/x?{NOWHERE}", mode="append"),
+        lambda: pv.sql(f"SELECT * FROM 's3://lake/x.parquet?{NOWHERE}'").to_pylist(),
+    ]
+    for work in works:
+        with pytest.raises(pv.VariantError, match="lake") as raised:
+            work()
+        assert raised.value.reason == "cannot-read"
+
+
+@pytest.mark.parametrize("name", ["allow_http", "timeout", "user_agent", "proxy_url", "pool_idle_timeout"])
+def test_options_of_the_connection_are_passed_with_those_of_the_store(name):
+    from parquet_variant.tables.object_store import open_store
+
+    value = {"allow_http": "true", "timeout": "30s", "pool_idle_timeout": "30s"}.get(name, "x")
+    assert open_store("s3://bucket/x", {name: value, "aws_region": "us-east-1"}) is not None
+
+
+def test_a_panic_of_the_store_is_an_error_of_ours(monkeypatch):
+    import obstore.store
+
+    from parquet_variant.tables.object_store import open_store
+
+    class Panic(BaseException):
+        """What pyo3 raises for a panic."""
+
+    def panics(*_, **__):
+        raise Panic("expected something")
+
+    monkeypatch.setattr(obstore.store, "from_url", panics)
+    with pytest.raises(pv.TableError, match="expected something"):
+        open_store("s3://bucket/x", {})

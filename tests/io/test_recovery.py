@@ -71,6 +71,7 @@ NEXT = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:a commit to")
 @pytest.mark.parametrize("work", NEXT)
 def test_the_next_operation_completes_an_interrupted_optimize(work, tmp_path, monkeypatch):
     dest = tmp_path / "table"

@@ -26,6 +26,10 @@ URLS = [
     f"/nowhere/x.parquet?X-Amz-Security-Token={SECRET}",
     f"/nowhere/x.vortex?sig={SECRET}",
     f"nowhere/x.json?AWSAccessKeyId={SECRET}",
+    f"foo://user:{SECRET}@host/x.parquet?v=1&X-Amz-Signature={SECRET}",
+    f"ftp://host/x.parquet?X-Amz-Signature={SECRET}&v=1",
+    f"/nowhere/x.parquet%3FX-Amz-Signature%3D{SECRET}%26v%3D1",
+    f"/nowhere/https%253A%252F%252Fh%252Fx%253FX-Amz-Signature%253D{SECRET}%2526v=1",
 ]
 WAYS: dict[str, Callable[[str], Any]] = {
     "read": (lambda path: pv.open(path).read()),
@@ -52,6 +56,10 @@ def test_errors(way: str, url: str) -> None:
         WAYS[way](url)
     for shown in (str(caught.value), repr(caught.value), caught.value.message, str(caught.value.file)):
         assert SECRET not in shown
+    cause: BaseException | None = caught.value
+    while cause is not None:
+        assert SECRET not in str(cause) + repr(cause)
+        cause = cause.__cause__ or cause.__context__
 
 
 @pytest.mark.parametrize("url", URLS)

@@ -18,7 +18,7 @@ from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import TaskPlan, WrittenSplits
 from parquet_variant.io.commit_journal import visible_files
-from parquet_variant.io.filesystems import filesystem_of, write_errors
+from parquet_variant.io.filesystems import filesystem_of, info_of, write_errors
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, staging_beside
 from parquet_variant.io.temporaries import keep_mode, linked_file
 
@@ -98,7 +98,7 @@ class FileDestination(Destination):
         """
         dest, mode = request.dest, request.mode
         filesystem, path = filesystem_of(dest)
-        file_type = filesystem.get_file_info(path).type
+        file_type = info_of(filesystem, path).type
         if file_type == pafs.FileType.Directory:
             raise VariantFileError(
                 f"{dest} is a directory, not a file: choose another path", reason="exists", file=dest

@@ -100,7 +100,7 @@ def has_iceberg_metadata(path: str | os.PathLike[str]) -> bool:
         return True
     filesystem, root = filesystem_of(path)
     directory = f"{root.rstrip('/')}/metadata"
-    if filesystem.get_file_info(f"{directory}/version-hint.text").type == fs.FileType.File:
+    if info_of(filesystem, f"{directory}/version-hint.text").type == fs.FileType.File:
         return True
     # A writer that was killed may have left the hint out.
     files = filesystem.get_file_info(fs.FileSelector(directory, allow_not_found=True))
@@ -110,7 +110,7 @@ def has_iceberg_metadata(path: str | os.PathLike[str]) -> bool:
 def has_delta_log(path: str | os.PathLike[str]) -> bool:
     """Return whether a path is a Delta table: a directory with a log."""
     filesystem, root = filesystem_of(path)
-    return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == fs.FileType.Directory)
+    return bool(info_of(filesystem, f"{root.rstrip('/')}/_delta_log").type == fs.FileType.Directory)
 
 
 def table_directories(paths: Iterable[str]) -> set[str]:
@@ -182,6 +182,18 @@ def cannot_write(place: str | os.PathLike[str], why: object) -> VariantFileError
         reason="cannot-write",
         file=os.fspath(place),
     )
+
+
+def info_of(filesystem: fs.FileSystem, path: str) -> fs.FileInfo:
+    """Return what is at a path. Raises `VariantFileError` (``cannot-read``) if the filesystem cannot be asked."""
+    try:
+        return filesystem.get_file_info(path)
+    except (OSError, pa.ArrowException) as error:
+        raise VariantFileError(
+            f"{path} cannot be read: {error}; check the path, the connection and the permissions",
+            reason="cannot-read",
+            file=path,
+        ) from None
 
 
 @contextmanager

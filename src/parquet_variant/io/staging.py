@@ -38,6 +38,7 @@ from parquet_variant.io.filesystems import (
     filesystem_of,
     has_delta_log,
     has_iceberg_metadata,
+    info_of,
     is_inside,
     path_text,
     table_directories,
@@ -340,19 +341,20 @@ def recover(paths: Iterable[str | os.PathLike[str]], filesystem: pafs.FileSystem
     replaces by name. On an object store only the directories of a URI and of its partitions are checked.
     """
     names = [path_text(path) for path in paths]
-    for folder in dict.fromkeys(posixpath.dirname(name) for name in names):
-        system, place = filesystem_of(folder or ".", filesystem)
-        if isinstance(system, pafs.LocalFileSystem):
-            above = [str(parent) for parent in (Path(place).absolute(), *Path(place).absolute().parents)]
-            directories = [parent for parent in above if os.path.isdir(f"{parent}/{TEMPORARY}")]  # noqa: PTH112
-        else:
-            directories = [committed_directory(folder)] if filesystem is None else []
-        for directory in directories:
-            with suppress(VariantFileError, OSError):
-                sweep(directory, only_journals=True)
-    places = [filesystem_of(name, filesystem) for name in names]
-    for system, path in places[:1]:
-        sweep_temporaries(system, [linked_file(system, path) for _, path in places])
+    if filesystem is None and any("://" in name and not name.startswith("file:") for name in names):
+        # Without the query of a URI, its directory would be on another endpoint.
+        directories = {committed_directory(posixpath.dirname(name)) for name in names if "?" not in name}
+    elif filesystem is None or isinstance(filesystem, pafs.LocalFileSystem):
+        disk = pafs.LocalFileSystem()
+        places = [linked_file(disk, filesystem_of(name, filesystem)[1]) for name in names]
+        above = {parent for place in places for parent in Path(place).absolute().parents}
+        directories = {str(parent) for parent in above if os.path.isdir(parent / TEMPORARY)}  # noqa: PTH112
+        sweep_temporaries(disk, places)
+    else:
+        directories = set()
+    for directory in directories:
+        with suppress(VariantFileError, OSError):
+            sweep(directory, only_journals=True)
 
 
 def _remove_empty(filesystem: pafs.FileSystem, directory: str) -> None:
@@ -408,7 +410,7 @@ def check_target(filesystem: pafs.FileSystem, path: str, mode: FileMode) -> None
     """
     is_replaced, kind = replaces(mode), pafs.FileType.NotFound
     if not is_replaced or isinstance(filesystem, pafs.LocalFileSystem):  # on object stores each check is a request
-        kind = filesystem.get_file_info(path).type
+        kind = info_of(filesystem, path).type
     if not posixpath.basename(path) or kind in (pafs.FileType.Directory, pafs.FileType.Unknown):
         raise VariantFileError(
             f"{path!r} is a directory or not a file name: pass the path of a file", reason="bad-path"
@@ -436,7 +438,7 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
     """
     check_mode(mode)
     filesystem, path = filesystem_of(dest)
-    kind = filesystem.get_file_info(path).type
+    kind = info_of(filesystem, path).type
     if kind == pafs.FileType.File:
         raise VariantFileError(f"{dest} is a file: pass a directory", reason="exists", file=dest)
     if kind == pafs.FileType.Directory:

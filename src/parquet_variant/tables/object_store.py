@@ -13,6 +13,13 @@ from urllib.parse import parse_qsl, urlparse
 from parquet_variant.errors import TableError
 from parquet_variant.io.filesystems import with_known_scheme
 
+# Options of the connection, which obstore takes apart from those of the store.
+_CLIENT_OPTIONS = frozenset({
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "default_headers",
+    "http1_only", "http2_keep_alive_interval", "http2_keep_alive_timeout", "http2_keep_alive_while_idle", "http2_only",
+    "pool_idle_timeout", "pool_max_idle_per_host", "proxy_ca_certificate", "proxy_excludes", "proxy_url",
+    "root_certificate", "timeout", "user_agent",
+})  # fmt: skip
 _ENDPOINTS = ("endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url")
 
 
@@ -21,6 +28,9 @@ def open_store(uri: str, options: Mapping[str, Any]) -> Any:
     parts = urlparse(with_known_scheme(uri))
     query = dict(parse_qsl(parts.query))
     configuration = dict(options)
+    client = {name: configuration.pop(name) for name in list(configuration) if name in _CLIENT_OPTIONS}
+    if client:
+        configuration["client_options"] = client | dict(configuration.get("client_options") or {})
     if "endpoint_override" in query:
         host = query["endpoint_override"]
         configuration.setdefault("endpoint", host if "://" in host else f"{query.get('scheme', 'https')}://{host}")
@@ -37,9 +47,9 @@ def open_store(uri: str, options: Mapping[str, Any]) -> Any:
             configuration["client_options"] = {"allow_http": True} | dict(configuration.get("client_options") or {})
     try:
         return obstore_library().store.from_url(parts._replace(query="").geturl(), **configuration)
-    except TableError:
+    except (TableError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:
+    except BaseException as error:  # a panic of obstore is not an Exception
         line = str(error).split("\n", maxsplit=1)[0]
         raise TableError(
             f"cannot open {uri}: {line}; tables can be on local disks and in s3, gs, az and abfss stores",

@@ -47,6 +47,7 @@ from parquet_variant.io.commit_journal import committed_directory, fixed_part, g
 from parquet_variant.io.filesystems import (
     ICEBERG_METADATA,
     filesystem_of,
+    info_of,
     is_inside,
     table_directories,
 )
@@ -324,7 +325,7 @@ def _files_of(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _Re
             raise VariantFileError("the list of files is empty: pass at least one Parquet file", reason="no-files")
         return files
     system, path = filesystem_of(source, filesystem)
-    info = system.get_file_info(path)
+    info = info_of(system, path)
     if info.type == fs.FileType.File:
         return {path: (ParquetSource(path, system, info.size), "")}
     if info.type == fs.FileType.Directory:

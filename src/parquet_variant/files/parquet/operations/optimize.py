@@ -34,7 +34,7 @@ from parquet_variant.inference.drift import DriftReport, SchemaOrigin, find_drif
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
-from parquet_variant.io.filesystems import filesystem_of, has_delta_log, has_iceberg_metadata, path_text
+from parquet_variant.io.filesystems import filesystem_of, has_delta_log, has_iceberg_metadata, info_of, path_text
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging, sweep
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.keywords import with_keywords
@@ -204,7 +204,7 @@ def optimize_directory(
 
 def _check_directory(root: str) -> None:
     filesystem, path = filesystem_of(root)
-    if filesystem.get_file_info(path).type != fs.FileType.Directory:
+    if info_of(filesystem, path).type != fs.FileType.Directory:
         raise VariantFileError(
             f"{root} is not a directory: pass a directory of Parquet files, or a Delta table",
             reason="not-found",

@@ -28,7 +28,7 @@ from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import filesystem_of, info_of
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import check_target, recover
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -98,7 +98,7 @@ def _targets(
     """Return pairs of source file and destination; files keep their paths relative to the source directory."""
     system, root = filesystem_of(dest, filesystem)
     source_path = filesystem_of(source, filesystem)[1] if isinstance(source, str | os.PathLike) else None
-    if [file.path for file in sources] == [source_path] and system.get_file_info(root).type != fs.FileType.Directory:
+    if [file.path for file in sources] == [source_path] and info_of(system, root).type != fs.FileType.Directory:
         return [(sources[0], str(dest))]
     folders = [posixpath.dirname(file.path) for file in sources]
     base = posixpath.commonpath(folders) if all(folders) else ""
