@@ -93,7 +93,7 @@ def test_a_table_lives_through_its_operations_in_any_catalog(place: tuple[str, A
     assert ids(name, catalog=catalog, tag="before") == [1, 4, 5]
     pv.open(name, catalog=catalog).drop()
     with pytest.raises(IcebergError):
-        _ = pv.open(name, catalog=catalog).snapshot
+        _ = pv.open(name, format="iceberg", catalog=catalog).snapshot
 
 
 def test_writers_at_the_same_time_lose_no_row(place: tuple[str, Any]) -> None:

@@ -521,7 +521,7 @@ def test_filters_on_typed_columns_are_left_to_vortex(files):
 
 def test_only_the_columns_on_the_path_are_asked_for(files):
     scan = pv.open(files / "struct.vortex").scan({"n": "$.n:bigint", "x": "$.o.x:double", "k": "$.extra.k:boolean"})
-    parts = list(scan.files[0].parts.values())
+    parts = list(scan.plan.files[0].parts.values())
     assert [part.levels for part in parts] == [("n",), ("o", "x"), ()]
     assert [part.only_value for part in parts] == [False, False, True]
 
@@ -603,7 +603,7 @@ def test_a_directory_is_read_as_its_files_are(tmp_path):
         pv.open(tmp_path / "t").to_arrow()
     (tmp_path / "empty").mkdir()
     with pytest.raises(VariantFileError, match="no Vortex file found"):
-        pv.open(tmp_path / "empty").scan({"n": "$.n:int"})
+        pv.open(tmp_path / "empty", format="vortex").scan({"n": "$.n:int"}).to_arrow()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -73,16 +73,16 @@ def stored(directory):
 
 @pytest.mark.parametrize("target", ["delta", "iceberg"])
 def test_vortex_files_are_published_each_once(files, target):
-    package, table = getattr(pv, target), files.with_name("v.published")
+    table = files.with_name("v.published")
     result = pv.publish(files, target)
     assert (result.files_added, result.table) == (6, str(table))
-    assert content(package.read_table(table)) == stored(files)
+    assert content(pv.open(table, format=target).to_arrow()) == stored(files)
     assert len(stored(files)) == 50
     assert not pv.publish(files, target).committed
     # Every Variant is shredded, so that statistics exclude files.
     for file in (table / "data").iterdir():
         assert pv.open(file).read().is_shredded or file.name.startswith("empty")
-    report = package.scan(table, {"n": ("$.n", "bigint")}, "n > 1000").explain()
+    report = pv.open(table, format=target).scan({"n": ("$.n", "bigint")}, "n > 1000").explain()
     excluded = report.files_by_partition + report.files_by_statistics
     assert report.files_total - excluded <= 2  # only `s` is typed in the layout "variant"; no rows have no bounds
     before = {file.name: file.stat().st_mtime_ns for file in (table / "data").iterdir()}
@@ -93,7 +93,7 @@ def test_vortex_files_are_published_each_once(files, target):
     (files / "b.vortex").unlink()
     result = pv.publish(files, target)
     assert (result.files_added, result.files_removed) == (1, 2)
-    assert content(package.read_table(table)) == stored(files)
+    assert content(pv.open(table, format=target).to_arrow()) == stored(files)
     after = {file.name: file.stat().st_mtime_ns for file in (table / "data").iterdir()}
     assert before.items() <= after.items()
     assert len(after) == len(before) + 1

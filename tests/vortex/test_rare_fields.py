@@ -42,7 +42,7 @@ def test_answers_are_those_of_parquet(files, columns, where, layout):
     if where is not None and "'" in where and not columns["a"].endswith("string"):
         where = "a > 95" if ">" in where else "a = 91 or a is null"
     wanted = pv.open(files / "a.parquet").scan(columns, where).to_arrow()
-    for options in ({}, {"pushdown": False}):
+    for options in ({}, {"skipping": False}):
         found = pv.open(files / f"{layout}.vortex").scan(columns, where, **options).to_arrow()
         for name in columns:
             pair = [pv.to_json(item[name]) if columns[name] == "$.rare" else item[name] for item in (found, wanted)]

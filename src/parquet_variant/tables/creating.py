@@ -99,10 +99,10 @@ def write(
         ``preview``. Iceberg: ``catalog``, ``location``, ``sort_by`` (``"ts desc"``, ``"bucket(4, id)"``), and
         partition fields such as ``"day(ts)"`` and ``"bucket(16, id)"``.
 
-        Vortex files: ``layout`` (``"variant"``: Vortex's Variant type; ``"struct"``: the storage struct, with typed
-        columns next to the residual; ``"columnar"``: a discriminator and one column per type, for every path;
-        ``"auto"``), ``json`` (names of string columns that hold JSON), ``exact`` (keep their original texts),
-        ``compact`` (smaller, slower encodings).
+        Vortex files: ``layout`` (``"variant"``: Vortex's Variant type, in which scalar fields at the top with one type
+        are typed; ``"struct"``: the storage struct, in which every shredded path is a column; ``"auto"``, the default:
+        ``"variant"`` if vortex-data preserves the column), ``json`` (names of string columns that hold JSON), ``exact``
+        (keep their original texts), ``compact`` (smaller, slower encodings).
 
     Returns
     -------

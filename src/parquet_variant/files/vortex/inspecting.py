@@ -62,8 +62,11 @@ class VortexColumnReport:
         self.ranges += 0 if note.statistics is None else note.statistics.count
         self.is_json |= note.is_json
         self.has_texts |= note.has_texts
-        for path, name in _typed_paths(column.type, note):
-            self.types[path] = tuple(dict.fromkeys((*self.types.get(path, ()), name)))
+        is_shredded = column.type.get_field_index("typed_value") >= 0
+        schema = note.typed_schema or (ShreddingSchema.from_storage(column.type) if is_shredded else None)
+        for path, node in schema.leaves() if schema is not None else ():
+            if node.type is not None:
+                self.types[str(path)] = tuple(dict.fromkeys((*self.types.get(str(path), ()), node.to_ddl())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +95,6 @@ class VortexReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as a dictionary of JSON values."""
         return {"format": "vortex", **asdict(self)}
-
-
-def _typed_paths(storage: pa.DataType, note: ColumnNote) -> list[tuple[str, str]]:
-    names = {field.name for field in storage}
-    schema = note.typed_schema or (ShreddingSchema.from_storage(storage) if "typed_value" in names else None)
-    if schema is None:
-        return []
-    return [(str(path), node.to_ddl()) for path, node in schema.leaves() if node.type is not None]
 
 
 def dtype_of(source: Any, column: str | None = None) -> VariantDType:

@@ -160,21 +160,16 @@ class OpenVortexFile:
         `keep`: an expression that is true for the rows to return.
         `ranges`: first row and the row after the last of each range to read; None for the whole file.
         """
+        key = tuple(part.serialize() if hasattr(part, "serialize") else repr(part) for part in (projection, keep))
         with vortex_errors(self.path, self.source):
-            scan = self._scan(projection, keep)
+            scan = self._scans.get(key)
+            if scan is None:  # Preparing a scan costs more than reading a column.
+                scan = self.file.to_repeated_scan(projection, expr=keep, batch_size=self._batch_rows)
+                if len(self._scans) >= _MOST_SCANS:
+                    self._scans.clear()
+                self._scans[key] = scan
             for row_range in (None,) if ranges is None else ranges:
                 yield from scan.execute(row_range=row_range).to_arrow()
-
-    def _scan(self, projection: Any, keep: Any) -> Any:
-        """Return a prepared scan; scans are cached because preparing one costs more than reading a column."""
-        key = tuple(part.serialize() if hasattr(part, "serialize") else repr(part) for part in (projection, keep))
-        scan = self._scans.get(key)
-        if scan is None:
-            scan = self.file.to_repeated_scan(projection, expr=keep, batch_size=self._batch_rows)
-            if len(self._scans) >= _MOST_SCANS:
-                self._scans.clear()
-            self._scans[key] = scan
-        return scan
 
     @cached_property
     def _batch_rows(self) -> int | None:

@@ -1,13 +1,15 @@
 """The parts of a stored column that a path needs, in each layout.
 
-Owns the Vortex expression that reads a part, and converting its result. `ops.columns.extract_path` extracts the values
-at the path, and `scanner` owns filters.
+Owns the Vortex expression that reads a part, converting its result, and the part of a filter that Vortex may apply: it
+may keep too many rows, never too few, because `scan` applies the whole filter again. `ops.columns.extract_path`
+extracts the values at the path.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from functools import reduce
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
@@ -15,26 +17,11 @@ from parquet_variant.arrays.capsules import import_variant, with_metadata, witho
 from parquet_variant.arrays.parts import columns_of, stored_columns
 from parquet_variant.files.vortex.json_columns import compress_json
 from parquet_variant.files.vortex.library import vortex
-from parquet_variant.layouts.path_steps import ArrowGroup, Step, next_group
+from parquet_variant.layouts.path_steps import ArrowGroup, Step, next_group, walk_path
 from parquet_variant.ops.columns.extract_path import columns_of_path
 from parquet_variant.path import VariantPath
-
-
-class Part(Protocol):
-    """A part of a Variant column that answers a path."""
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """The fields along the path that are columns."""
-
-    def expression(self, column: str | None) -> Any:
-        """Return the expression over the file's rows that reads the part."""
-
-    def column(self, array: pa.Array) -> pa.StructArray:
-        """Convert the result of the expression to a storage struct in which a path is extracted."""
-
-    def path_within(self, path: VariantPath) -> VariantPath:
-        """Return the rest of a path, relative to the converted result."""
+from parquet_variant.query.predicate import And, Compare, In, Or, Predicate, joined
+from parquet_variant.query.selection import Selected
 
 
 def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> Part:
@@ -57,19 +44,15 @@ class TypedPart:
     group: StoragePart | None = None
 
     def expression(self, column: str | None) -> Any:
-        """Implement `Part`."""
+        """See `StoragePart.expression`."""
         expr = vortex().expr
         if self.group is not None:
             return expr.get_item("typed_value", self.group.group(column))
         return expr.variant_get(expr.column(column), list(self.levels), vortex().DType.from_arrow(self.type))
 
     def column(self, array: pa.Array) -> pa.StructArray:
-        """Implement `Part`."""
+        """See `StoragePart.column`."""
         return pa.StructArray.from_arrays([array.cast(self.type)], names=["typed_value"])
-
-    def path_within(self, path: VariantPath) -> VariantPath:
-        """Implement `Part`."""
-        return VariantPath()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +62,12 @@ class JsonPart:
     levels: ClassVar[tuple[str, ...]] = ()
 
     def expression(self, column: str | None) -> Any:
-        """Implement `Part`."""
+        """See `StoragePart.expression`."""
         return vortex().expr.column(column)
 
     def column(self, array: pa.Array) -> pa.StructArray:
-        """Implement `Part`."""
+        """See `StoragePart.column`."""
         return compress_json(array, shred=False).storage
-
-    def path_within(self, path: VariantPath) -> VariantPath:
-        """Implement `Part`."""
-        return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +78,14 @@ class NestedPart:
     place: tuple[str, ...]
 
     def expression(self, column: str | None) -> Any:
-        """Implement `Part`."""
+        """See `StoragePart.expression`."""
         return vortex().expr.column(self.place[0])
 
     def column(self, array: pa.Array) -> pa.StructArray:
-        """Implement `Part`."""
+        """See `StoragePart.column`."""
         for name in self.place[1:]:
             array = columns_of(array)[name]
         return import_variant(array)[0] if len(array) else array
-
-    def path_within(self, path: VariantPath) -> VariantPath:
-        """Implement `Part`."""
-        return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +152,6 @@ class StoragePart:
         kind = without_views(storage.type, large=False)
         return with_metadata(storage if kind == storage.type else storage.cast(kind))
 
-    def path_within(self, path: VariantPath) -> VariantPath:
-        """Implement `Part`."""
-        return path
-
 
 def group_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart:
     """Return the group of a stored column in which a path ends, with the columns that are needed.
@@ -214,3 +185,80 @@ def _reads_bytes(storage: pa.StructType, path: VariantPath, target: pa.DataType 
         return True
     columns = columns_of_path(storage, path)
     return len(columns) != 1 or columns[0][-1] == "value"
+
+
+# A part of a Variant column that answers a path.
+Part: TypeAlias = TypedPart | JsonPart | NestedPart | StoragePart
+
+
+# -- filters
+
+_VORTEX_OPS = {"=": "eq", "<>": "not_eq", "<": "lt", "<=": "lt_eq", ">": "gt", ">=": "gt_eq"}
+# Vortex orders NaN and -0.0 differently: comparisons of doubles that depend on this order are not pushed down.
+_MOST_VALUES = 64  # A longer IN list is not pushed down: vortex would evaluate an expression per value.
+_FLOAT_OPS = ("=", "<", "<=")
+
+
+def pushed_filter(
+    predicate: Predicate, by_name: dict[str, Selected], column: str | None, storage: pa.StructType
+) -> Any | None:
+    """Return the part of a bound filter that Vortex may apply, as an expression; None if there is no such part."""
+    expr = vortex().expr
+    if isinstance(predicate, And):
+        parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
+        pushed = [part for part in parts if part is not None]
+        return reduce(expr.and_, pushed) if pushed else None
+    if isinstance(predicate, Or):
+        parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
+        return None if any(part is None for part in parts) else reduce(expr.or_, parts)
+    if isinstance(predicate, In) and len(predicate.values) <= _MOST_VALUES:
+        equals = [Compare(predicate.column, "=", literal) for literal in predicate.values]
+        return pushed_filter(joined(Or, equals), by_name, column, storage)
+    if not isinstance(predicate, Compare):
+        return None
+    return _compare(predicate, by_name[predicate.column], column, storage)
+
+
+def _compare(compare: Compare, selected: Selected, column: str | None, storage: pa.StructType) -> Any | None:
+    """Return the expression for rows whose typed value satisfies the comparison, or whose value is not typed."""
+    expr = vortex().expr
+    if selected.path is None or selected.path.has_wildcard or selected.type is None:
+        return None
+    part = group_of(storage, selected.path, selected.type)
+    kind = _typed_value(selected, storage)
+    literal = None if kind is None else _literal(compare, kind, selected.type)
+    if literal is None:
+        return None
+    group = part.group(column)
+    comparison = getattr(expr, _VORTEX_OPS[compare.op])(expr.get_item("typed_value", group), literal)
+    return expr.or_(expr.is_not_null(expr.get_item("value", group)), comparison) if part.has_value else comparison
+
+
+def _typed_value(selected: Selected, storage: pa.StructType) -> pa.DataType | None:
+    assert selected.path is not None
+    end = walk_path(ArrowGroup(storage), selected.path)
+    typed = end.group.child("typed_value")
+    return None if end.step is not Step.FOUND or end.is_repeated or typed is None else typed.type
+
+
+def _literal(compare: Compare, stored: pa.DataType, requested: pa.DataType) -> Any | None:
+    """Return the literal in the type of the stored column; None if the comparison could differ in that type."""
+    library = vortex()
+    value = compare.literal.as_py()
+    types = pa.types
+    if types.is_signed_integer(stored) and types.is_signed_integer(requested):
+        bits = stored.bit_width
+        if requested.bit_width < bits or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+            return None
+        return library.expr.literal(library.int_(bits), value)
+    if types.is_string(stored) and (types.is_string(requested) or types.is_large_string(requested)):
+        return library.expr.literal(library.utf8(), value)
+    if (
+        types.is_float64(stored)
+        and types.is_float64(requested)
+        and compare.op in _FLOAT_OPS
+        and value == value
+        and value
+    ):
+        return library.expr.literal(library.float_(64), value)
+    return None

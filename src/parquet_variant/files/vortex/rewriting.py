@@ -208,12 +208,19 @@ class _Form:
 
 
 def _to_parquet(
-    task: int, attempt: int, target: tuple[SourceFile, str], *, form: _Form, options: Mapping[str, Any]
+    task: int,
+    attempt: int,
+    target: tuple[SourceFile, str],
+    *,
+    form: _Form,
+    options: Mapping[str, Any],
+    shreds_all: bool = False,
 ) -> FileInfo:
+    """Write a Parquet file; `shreds_all`: whether columns that are unshredded in the file get a schema."""
     file, dest = target
     main, schemas = form.main(file, json=True), {}
     if isinstance(file, str) and form.layout in (None, "final"):
-        schemas = _schemas_of(open_file(file), skip=main)
+        schemas = _schemas_of(open_file(file), skip=main, shreds_all=shreds_all)
     # A task may run again after it has moved its file into place.
     with VariantWriter(dest, mode="overwrite", **options) as writer:
         for table in tables_of(file):
@@ -224,11 +231,7 @@ def _to_parquet(
 
 def write_shredded_parquet(file: str, dest: str) -> None:
     """Write the rows of a Vortex file to a Parquet file, in which all Variants that are columns are shredded."""
-    schemas = _schemas_of(open_file(file), shreds_all=True)
-    form = _Form(None, None, "error")
-    with VariantWriter(dest, mode="overwrite") as writer:
-        for table in tables_of(file):
-            writer.write_batch(form.converted(table, None, schemas, drafts=True))
+    _to_parquet(0, 0, (file, dest), form=_Form(None, None, "error"), options={}, shreds_all=True)
 
 
 def _schemas_of(
@@ -264,17 +267,6 @@ def _to_vortex(
     schemas = _own_schemas(open_file(file)) if isinstance(file, str) and form.layout is None else {}
     parts = [form.converted(part, main, schemas, drafts=False) for part in tables_of(file, json=True)]
     table = pa.concat_tables(parts)
-    columns = vortex_columns(file, table, keep_layouts=form.vortex_layout is None, main=main)
-    return write(dest, columns, layout=form.vortex_layout or "auto", mode="overwrite", **options)
-
-
-def vortex_columns(
-    file: SourceFile, table: pa.Table, *, keep_layouts: bool, main: Place | None = None
-) -> dict[str, VortexColumn]:
-    """Return the rows of a file as columns to write, with the original texts of a Vortex file.
-
-    `keep_layouts`: columns keep their layout in a Vortex file, except for `main`, whose schema changes.
-    """
     opened = None if isinstance(file, ParquetSource) else open_file(file)
     columns = {}
     for field, column in zip(table.schema, table.columns, strict=True):
@@ -282,6 +274,7 @@ def vortex_columns(
         layout = None if opened is None else opened.layouts.get(field.name)
         if opened is not None and layout is not None and opened.note(field.name).is_json:
             values = JsonColumn(values, original_texts(opened, field.name))
-        kept = layout if keep_layouts and (field.name,) != main else None
+        # Columns keep their layout, except for the one whose schema changes.
+        kept = layout if form.vortex_layout is None and (field.name,) != main else None
         columns[field.name] = VortexColumn(values, kept, field.nullable)
-    return columns
+    return write(dest, columns, layout=form.vortex_layout or "auto", mode="overwrite", **options)

@@ -1,7 +1,7 @@
 """`scan`: read typed columns by path from Vortex files.
 
-Owns the public operation, its report, and the ranges of rows that it skips. `pushdown` finds the part of a filter that
-Vortex may apply, `parts` the parts of a column that a path needs, `query.predicate` owns the meaning of filters, and
+Owns the public operation, its report, and the ranges of rows that it skips. `parts` finds the parts of a column that a
+path needs and the part of a filter that Vortex may apply, `query.predicate` owns the meaning of filters, and
 `range_statistics` the statistics of a range.
 """
 
@@ -20,14 +20,14 @@ from parquet_variant.files.parquet.reading.read_table import plain_storage
 from parquet_variant.files.parquet.report_text import Report
 from parquet_variant.files.vortex.json_columns import json_errors
 from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex
-from parquet_variant.files.vortex.parts import JsonPart, NestedPart, Part, TypedPart, part_of
-from parquet_variant.files.vortex.pushdown import pushed_filter
+from parquet_variant.files.vortex.parts import JsonPart, NestedPart, Part, TypedPart, part_of, pushed_filter
 from parquet_variant.files.vortex.range_statistics import RangeStatistics
 from parquet_variant.files.vortex.reader import choose_path_column
 from parquet_variant.files.vortex.storing import unstored_rows
 from parquet_variant.files.vortex.trailer import ColumnNote
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.columns.extract_path import extract_path
+from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.question import PlannedQuery, Question
@@ -214,22 +214,21 @@ class FileScan:
         if self.kind is None:
             place = self.file.nested_variants.get(str(self.column))
             return JsonPart() if place is None else NestedPart(place)
-        typed = self.note.typed_schema
+        typed, statistics = self.note.typed_schema, self.statistics
         node = None if typed is None else typed.get(selected.path)
         # For a Variant result the typed column is not enough: its null may be Variant null, a missing field or an
-        # absent row.
-        may_be_typed = node is not None and node.type in _UNCAST_TYPES and selected.path.segments
-        if node is not None and may_be_typed and selected.type is not None and self._is_typed(selected):
+        # absent row. Nor is it if a value at the path is in bytes, in a range that is read.
+        if (
+            node is not None
+            and node.type in _UNCAST_TYPES
+            and selected.path.segments
+            and selected.type is not None
+            and statistics is not None
+            and selected.path in statistics.paths
+            and not any(statistics.paths[selected.path].in_bytes[number] for number in self.range_numbers)
+        ):
             return TypedPart(tuple(map(str, selected.path.segments)), node.type)
         return part_of(self.kind, selected.path, selected.type)
-
-    def _is_typed(self, selected: Selected) -> bool:
-        """Return True if no value at the path is in bytes, in any range that is read."""
-        statistics = self.note.statistics
-        if statistics is None or selected.path is None or selected.path not in statistics.paths:
-            return False
-        in_bytes = statistics.paths[selected.path].in_bytes
-        return not any(in_bytes[number] for number in self.range_numbers)
 
     # -- skipping
 
@@ -317,7 +316,7 @@ class FileScan:
                 with json_errors(str(self.column), self.file.path, start=start):
                     by_column[name] = part.column(batch.column(name))
             target = VARIANT_STORAGE if selected.type is None else selected.type
-            path = part.path_within(selected.path)
+            path = VariantPath() if isinstance(part, TypedPart) else selected.path
             columns[selected.name] = extract_path(
                 by_column[name], path, target, safe=False, zone=self.options.zone, lossless=not self.options.cast
             )
@@ -364,20 +363,17 @@ def scan(
     """
     thread_count(threads)
     question = Question.of(columns, where)
-    files = tuple(
-        _planned(file, question, column, _Options(pushdown, cast, zone, threads)) for file in open_files(path)
-    )
+    files = []
+    for file in open_files(path):
+        bound = question.bound(_with_types(file, question.columns), zone)
+        has_path = any(selected.path is not None for selected in bound.columns)
+        name = choose_path_column(file, column) if has_path else None
+        files.append(FileScan(file, bound, name, _Options(pushdown, cast, zone, threads)))
     first = files[0].question
-    return VortexScan(first.selection, first.hidden, first.predicate, files)
+    return VortexScan(first.selection, first.hidden, first.predicate, tuple(files))
 
 
 scan_files = scan
-
-
-def _planned(file: OpenVortexFile, question: Question, column: str | None, options: _Options) -> FileScan:
-    bound = question.bound(_with_types(file, question.columns), options.zone)
-    has_path = any(selected.path is not None for selected in bound.columns)
-    return FileScan(file, bound, choose_path_column(file, column) if has_path else None, options)
 
 
 def _with_types(file: OpenVortexFile, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:

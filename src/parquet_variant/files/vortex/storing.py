@@ -78,7 +78,7 @@ def stored_column(
         storage = _without_empty_values(array.storage, rows=array.storage)
         return pa.field("", storage.type, nullable=nullable), storage
     # Vortex's Variant type does not allow dictionary-encoded metadata; Vortex compresses the column itself.
-    storage = _in_blocks(_typed_only(plain_metadata(array.storage)))
+    storage = _in_blocks(_without_empty_values(plain_metadata(array.storage), rows=array.storage, keeps_top=True))
     return pa.field("", storage.type, nullable=nullable, metadata=EXTENSION_METADATA), storage
 
 
@@ -101,20 +101,11 @@ def _in_blocks(storage: pa.StructArray) -> pa.StructArray:
     return with_columns(storage, columns)
 
 
-def _typed_only(storage: pa.StructArray) -> pa.StructArray:
-    """Return the storage without ``value`` columns below the top level, which are empty (see `within_dtype`)."""
-    columns = stored_columns(storage)
-    if "typed_value" not in columns:
-        return storage
-    _fill_missing(columns, storage)
-    columns["typed_value"] = _without_empty_values(columns["typed_value"])
-    return with_columns(storage, columns)
-
-
-def _without_empty_values(group: pa.Array, rows: pa.Array | None = None) -> pa.Array:
+def _without_empty_values(group: pa.Array, rows: pa.Array | None = None, *, keeps_top: bool = False) -> pa.Array:
     """Return the storage without empty ``value`` columns, so that they are not read.
 
-    ``rows`` marks the rows of a group that must have values: the top level, and elements of lists.
+    `rows`: marks the rows of a group that must have values: the top level, and elements of lists.
+    `keeps_top`: whether the ``value`` column of the group itself is kept.
     """
     if is_list(group.type):
         values = group.values
@@ -132,7 +123,7 @@ def _without_empty_values(group: pa.Array, rows: pa.Array | None = None) -> pa.A
     columns = stored_columns(group)
     if rows is not None and "typed_value" in columns:
         _fill_missing(columns, rows)
-    if "typed_value" in columns and "value" in columns and columns["value"].null_count == len(group):
+    if not keeps_top and "typed_value" in columns and "value" in columns and columns["value"].null_count == len(group):
         del columns["value"]
     return with_columns(group, {name: _without_empty_values(column) for name, column in columns.items()})
 

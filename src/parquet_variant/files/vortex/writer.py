@@ -114,7 +114,7 @@ def write(
         column_schema = schema.get(name) if isinstance(schema, Mapping) else schema
         if isinstance(item.values, JsonColumn) or name in json or is_json_type(getattr(item.values, "type", None)):
             with json_errors(name):
-                item = _variants_of_json(item, _policy_or_schema(policy, column_schema), exact=exact)
+                item = _variants_of_json(item, column_schema, policy, exact=exact)
             column_schema = None
         if isinstance(item.values, VariantArray):
             item = _in_layout(item, column_schema, item.layout or layout)
@@ -170,13 +170,6 @@ def _columns(data: Any, column: str) -> dict[str, VortexColumn]:
     return columns
 
 
-def _policy_or_schema(policy: Any, schema: Any) -> Any:
-    """Return the schema of a JSON column if one is given, else the policy that infers it."""
-    if schema is None or schema == "infer":
-        return policy
-    return ShreddingSchema.from_ddl(schema) if isinstance(schema, str) else schema
-
-
 def _check_type(name: str, kind: pa.DataType) -> None:
     types = pa.types
     unsupported = (types.is_fixed_size_binary, types.is_duration, types.is_interval, types.is_union)
@@ -220,11 +213,12 @@ def _storable_type(kind: pa.DataType, as_structs: bool = False) -> pa.DataType:
     return with_fields(kind, storable)
 
 
-def _variants_of_json(column: VortexColumn, policy: AnyPolicy, *, exact: bool) -> VortexColumn:
-    """Return the column with Variants in place of JSON text."""
+def _variants_of_json(column: VortexColumn, schema: Any, policy: AnyPolicy, *, exact: bool) -> VortexColumn:
+    """Return the column with Variants in place of JSON text; without a schema, the policy infers it."""
     values = column.values
     if not isinstance(values, JsonColumn):
-        compressed = compress_json(values, policy, exact=exact)
+        shredding = policy if schema in (None, "infer") else ShreddingSchema.of(schema)
+        compressed = compress_json(values, shredding, exact=exact)
         values = compressed if isinstance(compressed, JsonColumn) else JsonColumn(compressed)
     note = ColumnNote(is_json=True, has_texts=values.texts is not None)
     return replace(column, values=values.values, note=note, texts=values.texts)

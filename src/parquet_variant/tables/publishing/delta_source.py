@@ -229,10 +229,15 @@ class _Statistics:
             count = value_at(stats.get("nullCount"), place)
             if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= rows:
                 values[f.id], nulls[f.id] = rows, count
-            for bounds, name, up in ((lower, "minValues", False), (upper, "maxValues", True)):
-                bound = self.bound(value_at(stats.get(name), place), f, place, up=up)
-                if bound is not None:
-                    bounds[f.id] = bound
+            low, high = (
+                self.bound(value_at(stats.get(name), place), f, place, up=name == "maxValues")
+                for name in ("minValues", "maxValues")
+            )
+            if low is not None and high is not None and f.type != VARIANT and low > high:  # damaged
+                low = high = None
+            for bounds, bound in ((lower, low), (upper, high)):
+                if bound is not None and isinstance(f.type, PrimitiveType):
+                    bounds[f.id] = bound if f.type == VARIANT else to_bytes(bound, f.type)
             if f.type == VARIANT and not (f.id in lower and f.id in upper):
                 lower.pop(f.id, None)
                 upper.pop(f.id, None)
@@ -252,14 +257,16 @@ class _Statistics:
             values.append(raw_values(in_type(array, kind), kind)[0])
         return tuple(values)
 
-    def bound(self, value: Any, f: NestedField, place: tuple[str, ...], *, up: bool) -> bytes | None:
-        """Return a bound of the log in binary form, never tighter; None if it is unknown."""
+    def bound(self, value: Any, f: NestedField, place: tuple[str, ...], *, up: bool) -> Any:
+        """Return a bound of the log, never tighter: raw, or as bytes for a Variant; None if it is unknown."""
         if value is None or place[-1] in self.inexact or not isinstance(f.type, PrimitiveType) or f.type == UNKNOWN:
             return None
         with suppress(VariantError, ValueError, TypeError, ArithmeticError, OverflowError):
             if f.type == VARIANT:
                 return b"".join(split_bounds(z85.decode(str(value))))
-            return to_bytes(_raw_bound(value, f.type, up=up), f.type)
+            raw = _raw_bound(value, f.type, up=up)
+            to_bytes(raw, f.type)  # raises an error for a value that is out of range
+            return raw
         return None
 
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
-
-import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.inference.statistics import ValueBounds
@@ -32,8 +30,8 @@ from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, shared_schema
-from parquet_variant.tables.iceberg.metadata.types import VARIANT, IcebergType, PrimitiveType, walk_fields
-from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
+from parquet_variant.tables.iceberg.metadata.types import VARIANT, PrimitiveType, walk_fields
+from parquet_variant.tables.iceberg.metadata.values import arrow_array
 from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
 from parquet_variant.tables.partitions import partition_texts
 from parquet_variant.tables.publishing.source import (
@@ -46,6 +44,7 @@ from parquet_variant.tables.publishing.source import (
     cannot_publish,
     difference_from,
     published_bounds,
+    raw_bounds,
 )
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 
@@ -71,7 +70,11 @@ def publish_delta(source: Source, to: str | None, options: Mapping[str, str] | N
     columns = source.columns(None, 0)
     listed = list(source.listed())
     planned = _planned(storage, source, columns, has_vectors=any(file.vector_key is not None for file in listed))
-    difference = _difference(storage, current, listed, everything=not _keeps_files(current, planned))
+    # The files of the log remain as they are described if the planned definition describes them in the same way.
+    keeps_files = current is not None and (
+        current.column_mapping == planned.column_mapping and current.partition_columns == planned.partition_columns
+    )
+    difference = _difference(storage, current, listed, everything=not keeps_files)
     writer = _Writer(source, storage, columns, planned.schema)
     adds = [*writer.added(difference.added), *writer.with_changed_vectors(difference.vectors_changed)]
     removed = [*difference.removed, *(former for former, _ in difference.vectors_changed)]
@@ -162,13 +165,6 @@ def _nested_ids(kind: shared.TableType, key: str) -> list[tuple[str, int]]:
             for item in ((f"{key}.{name}", number or 0), *_nested_ids(inner, f"{key}.{name}"))
         ]
     return []
-
-
-def _keeps_files(current: Snapshot | None, planned: Snapshot) -> bool:
-    """Return whether the files of the log remain as they are described under the planned definition."""
-    return current is not None and (
-        current.column_mapping == planned.column_mapping and current.partition_columns == planned.partition_columns
-    )
 
 
 def _transaction(
@@ -305,13 +301,8 @@ class _Writer:
             # Readers of Delta order NaN above all numbers, and Iceberg's bounds leave NaN out.
             hides_nan = str(f.type) in ("float", "double") and file.nan_value_counts.get(f.id) != 0
             lower, upper = (
-                None if hides_nan else _bound(bounds.get(f.id), f.type)
-                for bounds in (file.lower_bounds, file.upper_bounds)
+                None if raw is None or hides_nan else arrow_array([raw], cast(PrimitiveType, f.type))[0]
+                for raw in raw_bounds(file, f)
             )
             columns[place] = ColumnMetrics(nulls, lower, upper)
         return stats_tree(FileMetrics(file.record_count, columns), self.schema)
-
-
-def _bound(data: bytes | None, kind: IcebergType) -> pa.Scalar | None:
-    raw = None if data is None or not isinstance(kind, PrimitiveType) else from_bytes(data, kind)
-    return None if raw is None or not isinstance(kind, PrimitiveType) else arrow_array([raw], kind)[0]

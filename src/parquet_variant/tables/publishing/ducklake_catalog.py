@@ -157,24 +157,20 @@ def _create(path: str) -> None:
     with tempfile.TemporaryDirectory(prefix="parquet-variant-") as directory:
         new = Path(directory) / "catalog"
         with _transaction(str(new), path) as catalog:
-            _create_tables(catalog)
+            for name, columns in _TABLES.items():
+                catalog.run(f"CREATE TABLE {{{name}}} ({columns})")
+            settings = {
+                "version": VERSION,
+                "created_by": "parquet-variant",
+                "data_path": f"{catalog.files_directory}/",
+                "encrypted": "false",
+            }
+            catalog.insert("metadata", [(name, value, None, None) for name, value in settings.items()])
+            catalog.run("INSERT INTO {snapshot} VALUES (0, now(), 0, 1, 0)")
+            catalog.insert("snapshot_changes", [(0, 'created_schema:"main"', None, None, None)])
+            catalog.insert("schema", [(0, str(uuid.uuid4()), 0, None, "main", "main/", True)])
             catalog.run("COMMIT")
             catalog.run(f"CHECKPOINT {_ALIAS}")
             catalog.run("BEGIN")
         place = Path(path)
         open_storage(str(place.parent)).put_if_absent(place.name, new.read_bytes())
-
-
-def _create_tables(catalog: DuckLakeCatalog) -> None:
-    for name, columns in _TABLES.items():
-        catalog.run(f"CREATE TABLE {{{name}}} ({columns})")
-    settings = {
-        "version": VERSION,
-        "created_by": "parquet-variant",
-        "data_path": f"{catalog.files_directory}/",
-        "encrypted": "false",
-    }
-    catalog.insert("metadata", [(name, value, None, None) for name, value in settings.items()])
-    catalog.run("INSERT INTO {snapshot} VALUES (0, now(), 0, 1, 0)")
-    catalog.insert("snapshot_changes", [(0, 'created_schema:"main"', None, None, None)])
-    catalog.insert("schema", [(0, str(uuid.uuid4()), 0, None, "main", "main/", True)])

@@ -63,9 +63,7 @@ def publish_ducklake(source: Source, to: str | None) -> PublishResult:
         )
     schema_name, _, table_name = (name or root.rpartition("/")[2]).rpartition(".")
     with open_catalog(str(Path(path).absolute())) as catalog:
-        publication = _Publication(source, catalog, schema_name or "main", table_name)
-        counts = publication.run()
-        return PublishResult("ducklake", path, str(publication.snapshot), *counts, committed=publication.is_changed)
+        return _Publication(source, catalog, schema_name or "main", table_name).run(path)
 
 
 class _Publication:
@@ -80,23 +78,38 @@ class _Publication:
         self.changes: list[str] = []
         self.storage = open_storage(normal_location(source.location), source.options, allow_outside=True)
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether the publication changed the table."""
-        return bool(self.changes)
-
-    def run(self) -> tuple[int, int, int]:
-        """Write the rows, and return how many files were added and removed, and how many vectors were written."""
+    def run(self, path: str) -> PublishResult:
+        """Write the rows of the catalog at a path."""
         self.table_id = self._table()
-        former = self._columns()
-        self.columns = self.source.columns(schema_of_rows(former) if former else None, self._last_column_id())
+        names = ", ".join(ColumnRow._fields)
+        rows = self.catalog.rows(
+            f"SELECT {names} FROM {{column}} WHERE table_id = ? AND end_snapshot IS NULL ORDER BY column_order",
+            self.table_id,
+        )
+        former = [ColumnRow(*row) for row in rows]
+        numbers = self.catalog.rows("SELECT max(column_id) FROM {column} WHERE table_id = ?", self.table_id)
+        self.columns = self.source.columns(schema_of_rows(former) if former else None, numbers[0][0] or 0)
         self._write_columns(former)
         partition_id = self._partitioning()
         difference = self._difference()
         vectors = self._write_files(difference, partition_id)
         if self.changes:
-            self._finish()
-        return len(difference.added), len(difference.removed) + len(difference.replaced), vectors
+            self.snapshot = self.next_snapshot
+            self.catalog.run(
+                "INSERT INTO {snapshot} VALUES (?, now(), ?, ?, ?)",
+                self.snapshot,
+                self.schema_version,
+                self.next_catalog_id,
+                self.next_file_id,
+            )
+            message = f"published from {self.source.format}"
+            version = f"{PUBLISHED_VERSION}={self.source.version}"
+            self.catalog.insert(
+                "snapshot_changes", [(self.snapshot, ",".join(self.changes), _AUTHOR, message, version)]
+            )
+        removed = len(difference.removed) + len(difference.replaced)
+        counts = (len(difference.added), removed, vectors)
+        return PublishResult("ducklake", path, str(self.snapshot), *counts, committed=bool(self.changes))
 
     # ---- the table and its columns
 
@@ -154,18 +167,6 @@ class _Publication:
                 f"it: change the {self.source.format} table instead, and drop the DuckLake table",
                 reason="changed-copy",
             )
-
-    def _columns(self) -> list[ColumnRow]:
-        names = ", ".join(ColumnRow._fields)
-        rows = self.catalog.rows(
-            f"SELECT {names} FROM {{column}} WHERE table_id = ? AND end_snapshot IS NULL ORDER BY column_order",
-            self.table_id,
-        )
-        return [ColumnRow(*row) for row in rows]
-
-    def _last_column_id(self) -> int:
-        rows = self.catalog.rows("SELECT coalesce(max(column_id), 0) FROM {column} WHERE table_id = ?", self.table_id)
-        return int(rows[0][0])
 
     def _write_columns(self, former: list[ColumnRow]) -> None:
         rows_of_schema = column_rows(self.columns.schema, self.source.location)
@@ -287,15 +288,11 @@ class _Publication:
                  self._footer_size(described), first_row + rows, partition_id, None, mapping_id, None)
             )  # fmt: skip
             rows, size = rows + described.record_count, size + described.size
-            column_stats += [
-                (*key, s.column_id, None, s.value_count, s.null_count, s.min_value, s.max_value, s.contains_nan, None)
-                for s in column_statistics(described, leaves)
-            ]
+            column_stats += [(*key, *row) for row in column_statistics(described, leaves)]
             path_stats += [
-                (*key, f.id, *names, None, described.record_count, None, *bounds, None, None)
+                (*key, f.id, path, kind, None, described.record_count, None, low, high, None, None)
                 for f in leaves if f.type == VARIANT
-                for *names, low, high in path_statistics(described, f)
-                for bounds in [(low, high)]
+                for path, kind, low, high in path_statistics(described, f)
             ]  # fmt: skip
             partitions += [(*key, index, text) for index, text in enumerate(self._partition_texts(described))]
             if by_location[described.path].vector_key is not None:
@@ -374,17 +371,3 @@ class _Publication:
     def _new_catalog_id(self) -> int:
         self.next_catalog_id += 1
         return int(self.next_catalog_id) - 1
-
-    def _finish(self) -> None:
-        """Write the snapshot."""
-        self.snapshot = self.next_snapshot
-        self.catalog.run(
-            "INSERT INTO {snapshot} VALUES (?, now(), ?, ?, ?)",
-            self.snapshot,
-            self.schema_version,
-            self.next_catalog_id,
-            self.next_file_id,
-        )
-        message = f"published from {self.source.format}"
-        version = f"{PUBLISHED_VERSION}={self.source.version}"
-        self.catalog.insert("snapshot_changes", [(self.snapshot, ",".join(self.changes), _AUTHOR, message, version)])

@@ -23,8 +23,8 @@ from parquet_variant.tables.iceberg.metadata.types import (
     children,
     parse_type,
 )
-from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
-from parquet_variant.tables.publishing.source import SourceColumns, cannot_publish, published_bounds
+from parquet_variant.tables.iceberg.metadata.values import arrow_array
+from parquet_variant.tables.publishing.source import SourceColumns, cannot_publish, published_bounds, raw_bounds
 from parquet_variant.types import INTEGERS, TYPE_OF_ARROW, VariantType
 
 _NAMES = {row.iceberg: row.ducklake for row in TYPE_OF_ARROW.values() if row.iceberg and row.ducklake}
@@ -118,31 +118,16 @@ def mapping_rows(columns: SourceColumns, partition_ids: set[int]) -> Iterator[tu
 # ---- statistics
 
 
-class Statistics(NamedTuple):
-    """The statistics of one column, or of one path, of a file."""
-
-    column_id: int
-    value_count: int
-    null_count: int | None
-    min_value: str | None
-    max_value: str | None
-    contains_nan: bool | None
-
-
-def column_statistics(file: DataFile, leaves: list[NestedField]) -> Iterator[Statistics]:
-    """Yield the statistics of the leaf columns of a file that are known."""
+def column_statistics(file: DataFile, leaves: list[NestedField]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of ``file_column_stats``, after the ids of file and table, of the leaf columns that are known."""
     for f in leaves:
-        nulls = file.null_value_counts.get(f.id)
-        nans = file.nan_value_counts.get(f.id)
-        low, high = file.lower_bounds.get(f.id), file.upper_bounds.get(f.id)
+        nulls, nans = file.null_value_counts.get(f.id), file.nan_value_counts.get(f.id)
         bounds: list[str | None] = [None, None]
-        if f.type != VARIANT and isinstance(f.type, PrimitiveType) and low is not None and high is not None:
-            bounds = [_text(from_bytes(data, f.type), f.type) for data in (low, high)]
-            if None in bounds:
-                bounds = [None, None]
+        if f.type != VARIANT and isinstance(f.type, PrimitiveType):
+            bounds = [_text(raw, f.type) for raw in raw_bounds(file, f)]
+            bounds = [None, None] if None in bounds else bounds
         if nulls is not None or bounds[0] is not None:
-            contains_nan = None if nans is None else nans > 0
-            yield Statistics(f.id, file.record_count, nulls, bounds[0], bounds[1], contains_nan)
+            yield f.id, None, file.record_count, nulls, *bounds, None if nans is None else nans > 0, None
 
 
 def _text(raw: Any, kind: PrimitiveType) -> str | None:

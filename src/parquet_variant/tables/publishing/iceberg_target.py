@@ -52,7 +52,12 @@ def publish_iceberg(source: Source, catalog: Catalog, identifier: tuple[str, ...
 
     Raises `IcebergError`: reason ``"table-exists"`` if the name belongs to another table; ``"conflict"``.
     """
-    former = _load(catalog, identifier)
+    former = None
+    try:
+        former = catalog.load(identifier)
+    except IcebergError as error:
+        if error.reason != "no-such-table":
+            raise
     if former is None:
         base, change = _creation(source, catalog, identifier)
     else:
@@ -71,15 +76,6 @@ def publish_iceberg(source: Source, catalog: Catalog, identifier: tuple[str, ...
         len(change.removed),
         len(added_vectors),
     )
-
-
-def _load(catalog: Catalog, identifier: tuple[str, ...]) -> LoadedTable | None:
-    try:
-        return catalog.load(identifier)
-    except IcebergError as error:
-        if error.reason != "no-such-table":
-            raise
-        return None
 
 
 def check_unchanged(table: LoadedTable, source: Source) -> None:
@@ -174,23 +170,20 @@ def _difference(source: Source, base: Snapshot, *, everything: bool) -> Differen
     """Return what changed since the last publication; `everything` adds all files again."""
     published = {}
     vectors = DeleteIndex.of(base).vectors
-    for entry in _entries_without_metrics(base):
+    entries = [
+        entry
+        for manifest in base.manifests
+        if not manifest.is_deletes and manifest.may_be_live
+        for entry in base.entries(manifest, frozenset())  # without metrics
+        if entry.is_live
+    ]
+    for entry in entries:
         info, vector = base.metadata.snapshots.get(entry.snapshot_id or -1), vectors.get(entry.file.path)
         time = None if info is None else info.timestamp_ms
         location = None if vector is None else vector.file.path
         published[normal_location(entry.file.path)] = PublishedFile((entry, vector), entry.file.size, time, location)
     vector_of = partial(_vector_location, base.table)
     return difference_from(published, source.listed(), vector_of, everything=everything)
-
-
-def _entries_without_metrics(base: Snapshot) -> list[ManifestEntry]:
-    return [
-        entry
-        for manifest in base.manifests
-        if not manifest.is_deletes and manifest.may_be_live
-        for entry in base.entries(manifest, frozenset())
-        if entry.is_live
-    ]
 
 
 def _change(

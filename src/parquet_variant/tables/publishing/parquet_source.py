@@ -89,13 +89,10 @@ class ParquetFilesSource(Source):
             declared = declared_types(*self._storage.filesystem(""))
             partitions = typed_partitions(texts, [declared] * len(texts))
         return {
-            f"{self.location}/{file.path}": self._source(file, partition)
+            f"{self.location}/{file.path}": ParquetSource(path, filesystem, file.size, partition)
             for file, partition in zip(self._stored, partitions, strict=True)
+            for filesystem, path in [self._storage.filesystem(file.path)]
         }
-
-    def _source(self, file: StorageFile, partition: Partition) -> ParquetSource:
-        filesystem, path = self._storage.filesystem(file.path)
-        return ParquetSource(path, filesystem, file.size, partition)
 
     def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
         """See `Source.columns`: the columns of all files, each nullable."""
@@ -148,18 +145,14 @@ def parquet_files(storage: Storage) -> list[StorageFile]:
     """Return the data files of a directory, in order of their paths, without those of tables below it."""
     files = list(storage.list(""))
     tables = table_directories([file.path for file in files])
-    return sorted(
-        (file for file in files if _is_data_file(file.path) and not is_inside(file.path, tables)),
-        key=lambda file: file.path,
-    )
 
+    def is_data_file(path: str) -> bool:
+        *directories, name = path.split("/")
+        hidden = any(part.startswith(("_", ".")) and "=" not in part for part in directories)
+        is_visible = not hidden and not name.startswith(("_", ".")) and not path.startswith(_METADATA)
+        return name.endswith(".parquet") and is_visible and not is_inside(path, tables)
 
-def _is_data_file(path: str) -> bool:
-    *directories, name = path.split("/")
-    hidden = any(part.startswith(("_", ".")) and "=" not in part for part in directories)
-    return (
-        name.endswith(".parquet") and not hidden and not name.startswith(("_", ".")) and not path.startswith(_METADATA)
-    )
+    return sorted((file for file in files if is_data_file(file.path)), key=lambda file: file.path)
 
 
 # ---- the schema of a directory

@@ -54,23 +54,21 @@ def publish(
     target = None if to is None else path_text(to)
     for attempt in range(_ATTEMPTS):
         try:
-            return _published(path_text(table), format, target, catalog, storage_options)
+            source = open_source(path_text(table), format, target, catalog, storage_options)
+            if format == "iceberg":
+                place = find_table(
+                    target or normal_location(source.location), catalog, storage_options or source.options
+                )
+                return publish_iceberg(source, *place)
+            if format == "delta":
+                return publish_delta(source, target, storage_options)
+            return publish_ducklake(source, target)
         except VariantError as error:
             # Another publication was at work: what it left to do is found again.
             is_created = error.reason in ("exists", "table-exists") and not attempt
             if not is_created and (error.reason not in ("conflict", "too-many-retries") or attempt + 1 == _ATTEMPTS):
                 raise
     raise AssertionError
-
-
-def _published(
-    table: str, format: str, to: str | None, catalog: CatalogOption, options: Mapping[str, str] | None
-) -> PublishResult:
-    source = open_source(table, format, to, catalog, options)
-    if format == "iceberg":
-        name = to or normal_location(source.location)
-        return publish_iceberg(source, *find_table(name, catalog, options or source.options))
-    return publish_delta(source, to, options) if format == "delta" else publish_ducklake(source, to)
 
 
 def open_source(

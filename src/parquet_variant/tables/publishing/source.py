@@ -10,7 +10,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,9 @@ from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionField, PartitionSpec
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.transforms import Transform
-from parquet_variant.tables.iceberg.metadata.types import UNKNOWN, IcebergType, NestedField, PrimitiveType
+from parquet_variant.tables.iceberg.metadata.types import IcebergType, NestedField, PrimitiveType
+from parquet_variant.tables.iceberg.metadata.values import from_bytes
+from parquet_variant.tables.iceberg.writing.create import can_promote
 from parquet_variant.tables.path_bounds import bounds_from_bytes
 
 Rows = npt.NDArray[np.uint64]
@@ -111,11 +113,7 @@ def is_promotion(before: IcebergType, after: IcebergType) -> bool:
     """
     if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
         return type(before) is type(after)
-    if before in (after, UNKNOWN):
-        return True
-    if before.family == after.family == "decimal":
-        return before.scale == after.scale and before.precision <= after.precision
-    return (before.name, after.name) in {("int", "long"), ("float", "double"), ("date", "timestamp")}
+    return before == after or can_promote(before, after)
 
 
 class PublishedFile(NamedTuple, Generic[Entry]):
@@ -222,6 +220,15 @@ class Source(ABC):
     @abstractmethod
     def deleted_rows(self, file: ListedFile) -> Rows:
         """Return the ascending positions of the deleted rows of a file."""
+
+
+def raw_bounds(file: DataFile, f: NestedField) -> tuple[Any, Any]:
+    """Return the raw bounds of a column; None for both if one is missing, or if they are inverted (damaged)."""
+    low, high = file.lower_bounds.get(f.id), file.upper_bounds.get(f.id)
+    if low is None or high is None or not isinstance(f.type, PrimitiveType):
+        return None, None
+    lower, upper = from_bytes(low, f.type), from_bytes(high, f.type)
+    return (None, None) if lower is None or upper is None or lower > upper else (lower, upper)
 
 
 def published_bounds(file: DataFile, f: NestedField) -> tuple[dict[VariantPath, Variant], dict[VariantPath, Variant]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,7 +77,14 @@ class VortexFilesSource(ParquetFilesSource):
             )
         files = [Path(file) for file in some_vortex_files(self._path)]
         if Path(self._path).is_dir():
-            _refuse_parquet_files({file.parent for file in files}, self._path)
+            for directory in {file.parent for file in files}:
+                if any(directory.glob("[!_.]*.parquet")):  # Their rows would be missing.
+                    raise TableError(
+                        f"{directory} has Vortex and Parquet files, and a table is published from one kind: move the "
+                        "other files to another directory",
+                        reason="bad-argument",
+                        file=self._path,
+                    )
             base = Path(self._path)
         else:
             base = Path(self._path).parent
@@ -94,15 +101,3 @@ class VortexFilesSource(ParquetFilesSource):
         with self._storage.create(item.target) as local:
             # The writer renames a complete file, so that a killed publication leaves no part of a file under the name.
             write_shredded_parquet(item.file, str(local))
-
-
-def _refuse_parquet_files(directories: Iterable[Path], path: str) -> None:
-    """Refuse Parquet files next to Vortex files, whose rows would be missing."""
-    for directory in directories:
-        if any(directory.glob("[!_.]*.parquet")):
-            raise TableError(
-                f"{directory} has Vortex and Parquet files, and a table is published from one kind: move the other "
-                "files to another directory",
-                reason="bad-argument",
-                file=path,
-            )

@@ -526,7 +526,7 @@ class ReadingMethods(TableBase):
             ``"parquet"`` or ``"vortex"`` (default: by the name of the destination).
         layout
             Of Parquet: ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``; of Vortex: ``"auto"``,
-            ``"variant"``, ``"struct"`` or ``"columnar"``. By default the layout is kept.
+            ``"variant"`` or ``"struct"``. By default the layout is kept.
         schema
             Shredding schema or its DDL; ``"infer"`` chooses one.
         column
