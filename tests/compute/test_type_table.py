@@ -30,7 +30,7 @@ def test_the_names_of_a_type(arrow: pa.DataType, row: TypeInfo) -> None:
 
 @pytest.mark.parametrize(("arrow", "row"), ROWS, ids=lambda part: str(getattr(part, "type", "")))
 def test_the_parquet_type_of_a_type(arrow: pa.DataType, row: TypeInfo, tmp_path) -> None:
-    pv.parquet.write(tmp_path / "x.parquet", {"x": pa.nulls(1, arrow)})
+    pv.write(tmp_path / "x.parquet", {"x": pa.nulls(1, arrow)})
     leaf = pq.read_schema(tmp_path / "x.parquet").field("x").type
     column = pq.ParquetFile(tmp_path / "x.parquet").schema.column(0)
     assert leaf == arrow
