@@ -99,7 +99,8 @@ def assigned(
         assert field is not None
         index = result.column_names.index(field.name)
         if field.type == VARIANT:
-            column = _variant_column(assignment, value, result[field.name])
+            reads_itself = _reads_its_path(assignment, next(iter(tables)))
+            column = _variant_column(assignment, value, result[field.name], reads_itself)
             arrow = pa.field(field.name, column.type, field.nullable, EXTENSION_METADATA)
         else:
             column = _typed_column(value, field, assignment, zone)
@@ -150,32 +151,34 @@ def _evaluate(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table],
     return [answers[f"c{index}"] if f"c{index}" in texts else value for index, value in enumerate(values)]
 
 
-def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray) -> pa.Array:
+def _reads_its_path(assignment: Assignment, target: str) -> bool:
+    """Return whether the expression of an assignment needs the value that the assignment sets."""
+    needed = {} if assignment.value is None else assignment.value.columns.get(target, {})
+    return any((column.column, column.path) == (assignment.column, assignment.path) for column in needed.values())
+
+
+def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray, reads_itself: bool) -> pa.Array:
     if assignment.path is not None:
-        return _with_path(assignment, assignment.path, value, VariantArray.from_storage(one_chunk(before)))
+        variants = VariantArray.from_storage(one_chunk(before))
+        values = _path_column(assignment, value, len(before))
+        if not reads_itself:
+            return variant_set(variants, assignment.path, values).storage
+        is_null = (value.storage if isinstance(value, VariantArray) else value).is_null()
+        return _with_existing_path(variants, assignment.path, values, one_chunk(is_null))
     if assignment.value is None and value is None:
         return pa.nulls(len(before), arrow_type(VARIANT))
     return _variants(assignment, value, len(before)).to_unshredded().storage
 
 
-def _with_path(assignment: Assignment, path: VariantPath, value: Any, before: VariantArray) -> pa.Array:
-    """Return Variants with values at a path. NULL that is computed from a row does not create a path there."""
-    values = _path_column(assignment, value, len(before))
-    expression = assignment.value
-    if expression is None or not any(expression.columns.values()):
-        return variant_set(before, path, values).storage
-    is_null = (value.storage if isinstance(value, VariantArray) else value).is_null()
+def _with_existing_path(before: VariantArray, path: VariantPath, values: VariantArray, is_null: pa.Array) -> pa.Array:
+    """Return Variants with values at a path, which is not created where the new value is NULL."""
     parts, positions = [], []
     for mask, creates in ((pc.invert(is_null), True), (is_null, False)):
         rows = pc.indices_nonzero(mask)
-        selected = (VariantArray.from_storage(array.storage.take(rows)) for array in (before, values))
-        changed, new = selected
+        changed, new = (VariantArray.from_storage(array.storage.take(rows)) for array in (before, values))
         parts.append(variant_set(changed, path, new, creates).storage)
         positions.append(rows)
-    if not len(positions[1]):
-        return parts[0]
-    order = pc.sort_indices(pa.concat_arrays([one_chunk(rows) for rows in positions]))
-    return one_chunk(pa.chunked_array(parts)).take(order)
+    return pa.concat_arrays(parts).take(pc.sort_indices(pa.concat_arrays(positions)))
 
 
 def _path_column(assignment: Assignment, value: Any, rows: int) -> VariantArray:

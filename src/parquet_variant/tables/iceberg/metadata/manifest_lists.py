@@ -19,6 +19,8 @@ from parquet_variant.tables.iceberg.metadata.manifest_schemas import (
 )
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION
 
+_COUNTS = ("added_files", "existing_files", "deleted_files", "added_rows", "existing_rows", "deleted_rows")
+
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:
@@ -89,15 +91,10 @@ def _manifest(record: dict[str, Any]) -> ManifestFile:
         is_deletes=bool(record.get("content") or 0),
         sequence_number=int(record.get("sequence_number") or 0),
         min_sequence_number=int(record.get("min_sequence_number") or 0),
-        added_files=record.get("added_files_count"),
-        existing_files=record.get("existing_files_count"),
-        deleted_files=record.get("deleted_files_count"),
-        added_rows=record.get("added_rows_count"),
-        existing_rows=record.get("existing_rows_count"),
-        deleted_rows=record.get("deleted_rows_count"),
         partitions=summaries,
         key_metadata=record.get("key_metadata"),
         first_row_id=record.get("first_row_id"),
+        **{name: record.get(f"{name}_count") for name in _COUNTS},
     )
 
 
@@ -167,12 +164,7 @@ def _record(manifest: ManifestFile) -> dict[str, Any]:
         "sequence_number": manifest.sequence_number,
         "min_sequence_number": manifest.min_sequence_number,
         "added_snapshot_id": manifest.added_snapshot_id,
-        "added_files_count": manifest.added_files or 0,
-        "existing_files_count": manifest.existing_files or 0,
-        "deleted_files_count": manifest.deleted_files or 0,
-        "added_rows_count": manifest.added_rows or 0,
-        "existing_rows_count": manifest.existing_rows or 0,
-        "deleted_rows_count": manifest.deleted_rows or 0,
+        **{f"{name}_count": getattr(manifest, name) or 0 for name in _COUNTS},
         "partitions": summaries,
         "key_metadata": manifest.key_metadata,
         "first_row_id": manifest.first_row_id,

@@ -30,6 +30,8 @@ from parquet_variant.tables.iceberg.metadata.types import PrimitiveType
 from parquet_variant.tables.iceberg.metadata.values import to_bytes
 
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+_TUPLES = ("split_offsets", "equality_ids")
+_OPTIONAL = ("key_metadata", "sort_order_id", "first_row_id", "referenced_data_file", "content_offset")
 _FORMATS = {"parquet", "avro", "orc", "puffin"}
 
 
@@ -167,9 +169,11 @@ class _Reader:
 
     def file(self, record: Mapping[str, Any]) -> DataFile:
         get = _getter(record, self.file_names)
-        maps = {name: self.by_id(get(name)) for name in self.map_names}
+        others: dict[str, Any] = {name: self.by_id(get(name)) for name in self.map_names}
+        others |= {name: None if (values := get(name)) is None else tuple(values) for name in _TUPLES}
+        others |= {name: get(name) for name in _OPTIONAL}
         partition = record.get(self.file_names.get("partition", "partition")) or {}
-        values = tuple(
+        partition_values = tuple(
             None if name is None else _raw_value(partition[name], kind)
             for name, kind in zip(self.partition_names, self.types, strict=True)
         )
@@ -185,17 +189,10 @@ class _Reader:
             record_count=count,
             size=size,
             spec_id=self.manifest.spec_id,
-            partition=values,
+            partition=partition_values,
             content=Content(get("content") or 0),
-            key_metadata=get("key_metadata"),
-            split_offsets=_tuple(get("split_offsets")),
-            equality_ids=_tuple(get("equality_ids")),
-            sort_order_id=get("sort_order_id"),
-            first_row_id=get("first_row_id"),
-            referenced_data_file=get("referenced_data_file"),
-            content_offset=get("content_offset"),
             content_size=get("content_size_in_bytes"),
-            **maps,
+            **others,
         )
 
     def by_id(self, entries: Any) -> dict[int, Any]:
@@ -216,10 +213,6 @@ def _getter(record: Mapping[str, Any], names: Mapping[str, str]) -> Any:
     if not names:
         return record.get
     return lambda name: record.get(names.get(name, name))
-
-
-def _tuple(values: Any) -> tuple[int, ...] | None:
-    return None if values is None else tuple(values)
 
 
 def _raw_value(value: Any, kind: PrimitiveType) -> Any:
@@ -277,6 +270,8 @@ def write_manifest(
             "content": "deletes" if deletes else "data",
         },
     )
+    numbers: dict[str, Any] = {f"{status.name.lower()}_files": count for status, count in counts.files.items()}
+    numbers |= {f"{status.name.lower()}_rows": count for status, count in counts.rows.items()}
     file = ManifestFile(
         path="",
         length=len(data),
@@ -285,13 +280,8 @@ def write_manifest(
         sequence_number=None,
         min_sequence_number=counts.min_sequence,
         added_snapshot_id=snapshot_id,
-        added_files=counts.files[Status.ADDED],
-        existing_files=counts.files[Status.EXISTING],
-        deleted_files=counts.files[Status.DELETED],
-        added_rows=counts.rows[Status.ADDED],
-        existing_rows=counts.rows[Status.EXISTING],
-        deleted_rows=counts.rows[Status.DELETED],
         partitions=tuple(summary.make_change() for summary in summaries),
+        **numbers,
     )
     return WrittenManifest(data, file)
 
@@ -346,7 +336,11 @@ def _record(entry: ManifestEntry, names: Sequence[str], types: Sequence[Primitiv
     partition = {
         name: _stored_value(value, kind) for name, value, kind in zip(names, file.partition, types, strict=True)
     }
-    maps = {name: _entries(getattr(file, name)) for name in _MAPS}
+    maps = {
+        name: [{"key": key, "value": by_id[key]} for key in sorted(by_id)] or None
+        for name in _MAPS
+        if (by_id := getattr(file, name)) is not None
+    }
     return {
         "status": int(entry.status),
         "snapshot_id": entry.snapshot_id,
@@ -360,20 +354,11 @@ def _record(entry: ManifestEntry, names: Sequence[str], types: Sequence[Primitiv
             "record_count": file.record_count,
             "file_size_in_bytes": file.size,
             **maps,
-            "key_metadata": file.key_metadata,
-            "split_offsets": None if file.split_offsets is None else list(file.split_offsets),
-            "equality_ids": None if file.equality_ids is None else list(file.equality_ids),
-            "sort_order_id": file.sort_order_id,
-            "first_row_id": file.first_row_id,
-            "referenced_data_file": file.referenced_data_file,
-            "content_offset": file.content_offset,
+            **{name: None if (values := getattr(file, name)) is None else list(values) for name in _TUPLES},
+            **{name: getattr(file, name) for name in _OPTIONAL},
             "content_size_in_bytes": file.content_size,
         },
     }
-
-
-def _entries(by_id: Mapping[int, Any]) -> list[dict[str, Any]] | None:
-    return [{"key": key, "value": by_id[key]} for key in sorted(by_id)] or None
 
 
 def _stored_value(value: Any, kind: PrimitiveType) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from parquet_variant.errors import IcebergError
@@ -151,41 +151,43 @@ def apply_change(metadata: TableMetadata, change: TableChange, previous_location
             raise IcebergError(f"unknown update of table metadata {update['action']!r}", reason="bad-argument")
         action(state, update)
     if previous_location is not None:
-        limit = _kept_versions(document)
-        document["metadata-log"] = document["metadata-log"][-limit:]
+        properties = document.get("properties") or {}
+        limit = str(properties.get(_KEEP_METADATA, _DEFAULT_KEPT))
+        document["metadata-log"] = document["metadata-log"][
+            -max(int(limit) if limit.isdecimal() else _DEFAULT_KEPT, 1) :
+        ]
     document["last-updated-ms"] = now
     return TableMetadata.parse(document)
 
 
-def _kept_versions(document: Document) -> int:
-    try:
-        return max(int((document.get("properties") or {}).get(_KEEP_METADATA, _DEFAULT_KEPT)), 1)
-    except ValueError:
-        return _DEFAULT_KEPT
-
-
-@dataclass
 class _State:
     """A document while updates are applied."""
 
-    document: Document
-    now: int
-    last_schema: int | None = None
-    last_spec: int | None = None
-    last_order: int | None = None
-    added: dict[int, int] = field(default_factory=dict)
-    """Ids and times of the snapshots that the updates add."""
+    def __init__(self, document: Document, now: int) -> None:
+        self.document, self.now = document, now
+        self.last: dict[str, int] = {}  # The id that the updates added last, by the name of the list.
+        self.added: dict[int, int] = {}  # Ids and times of the snapshots that the updates add.
 
-    @property
-    def view(self) -> TableMetadata:
-        return TableMetadata(self.document)
+    def add(self, name: str, entries: Mapping[int, Any], new: Any, is_same: Callable[[Any], bool]) -> bool:
+        """Add a schema, spec or order to a list of the document, unless the list has the same one."""
+        existing = next((number for number, entry in entries.items() if is_same(entry)), None)
+        if existing is None:
+            self.last[name] = new.id if new.id not in entries else max(entries) + 1
+            entry = replace(new, id=self.last[name]).to_json()
+            self.document[name] = [*(self.document.get(name) or []), entry]
+            return True
+        self.last[name] = existing
+        return False
 
-    def resolved(self, number: int, last: int | None, what: str) -> int:
-        if number != LAST_ADDED:
-            return number
-        if last is None:
-            raise IcebergError(f"the change adds no {what}, so none can become current", reason="bad-argument")
-        return last
+    def make_current(self, name: str, key: str, number: int) -> None:
+        """Make an entry of a list, or the one that was added last, the current one."""
+        if number == LAST_ADDED and name not in self.last:
+            raise IcebergError(f"the change adds to no {name}, so none can become current", reason="bad-argument")
+        self.document[key] = self.last[name] if number == LAST_ADDED else number
+
+    def remove(self, name: str, key: str, numbers: Sequence[int]) -> None:
+        """Remove entries from a list of the document."""
+        self.document[name] = [entry for entry in self.document[name] if entry.get(key, 0) not in set(numbers)]
 
 
 def _assign_uuid(state: _State, update: Update) -> None:
@@ -215,55 +217,23 @@ def _upgrade(state: _State, update: Update) -> None:
 
 
 def _add_schema(state: _State, update: Update) -> None:
-    schema = Schema.parse(update["schema"])
-    same = [s for s in state.view.schemas.values() if replace(s, id=schema.id).to_json() == schema.to_json()]
-    if same:
-        state.last_schema = same[0].id
-        return
-    number = schema.id
-    if number in state.view.schemas:
-        number = max(state.view.schemas) + 1
-    document = state.document
-    document["schemas"] = [*document.get("schemas", []), replace(schema, id=number).to_json()]
-    document["last-column-id"] = max(document["last-column-id"], schema.highest_id, update.get("last-column-id") or 0)
-    state.last_schema = number
-
-
-def _set_schema(state: _State, update: Update) -> None:
-    state.document["current-schema-id"] = state.resolved(update["schema-id"], state.last_schema, "schema")
+    schema, document = Schema.parse(update["schema"]), state.document
+    schemas = TableMetadata(document).schemas
+    if state.add("schemas", schemas, schema, lambda s: replace(s, id=schema.id).to_json() == schema.to_json()):
+        last = (document["last-column-id"], schema.highest_id, update.get("last-column-id") or 0)
+        document["last-column-id"] = max(last)
 
 
 def _add_spec(state: _State, update: Update) -> None:
-    spec = PartitionSpec.parse(update["spec"])
-    same = [s for s in state.view.specs.values() if s.same_fields(spec)]
-    if same:
-        state.last_spec = same[0].id
-        return
-    number = spec.id if spec.id not in state.view.specs else max(state.view.specs) + 1
-    document = state.document
-    document["partition-specs"] = [*document["partition-specs"], replace(spec, id=number).to_json()]
-    document["last-partition-id"] = max([document["last-partition-id"], *(f.field_id for f in spec.fields)])
-    state.last_spec = number
-
-
-def _set_spec(state: _State, update: Update) -> None:
-    state.document["default-spec-id"] = state.resolved(update["spec-id"], state.last_spec, "partition spec")
+    spec, document = PartitionSpec.parse(update["spec"]), state.document
+    if state.add("partition-specs", TableMetadata(document).specs, spec, spec.same_fields):
+        document["last-partition-id"] = max([document["last-partition-id"], *(f.field_id for f in spec.fields)])
 
 
 def _add_order(state: _State, update: Update) -> None:
     order = SortOrder.parse(update["sort-order"])
-    same = [s for s in state.view.sort_orders.values() if s.fields == order.fields]
-    if same:
-        state.last_order = same[0].id
-        return
-    number = order.id if order.id not in state.view.sort_orders else max(state.view.sort_orders) + 1
-    state.document["sort-orders"] = [*state.document["sort-orders"], replace(order, id=number).to_json()]
-    state.last_order = number
-
-
-def _set_order(state: _State, update: Update) -> None:
-    number = state.resolved(update["sort-order-id"], state.last_order, "sort order")
-    state.document["default-sort-order-id"] = number
+    orders = TableMetadata(state.document).sort_orders
+    state.add("sort-orders", orders, order, lambda other: bool(other.fields == order.fields))
 
 
 def _add_snapshot(state: _State, update: Update) -> None:
@@ -322,47 +292,30 @@ def _remove_snapshots(state: _State, update: Update) -> None:
             document[name] = [s for s in document[name] if s["snapshot-id"] not in removed]
 
 
-def _set_location(state: _State, update: Update) -> None:
-    state.document["location"] = update["location"]
-
-
 def _set_properties(state: _State, update: Update) -> None:
-    state.document["properties"] = {**(state.document.get("properties") or {}), **update["updates"]}
-
-
-def _remove_properties(state: _State, update: Update) -> None:
-    removed = set(update["removals"])
-    properties = state.document.get("properties") or {}
+    removed = set(update.get("removals", ()))
+    properties = {**(state.document.get("properties") or {}), **update.get("updates", {})}
     state.document["properties"] = {name: value for name, value in properties.items() if name not in removed}
-
-
-def _remove_specs(state: _State, update: Update) -> None:
-    removed = set(update["spec-ids"])
-    specs = state.document["partition-specs"]
-    state.document["partition-specs"] = [s for s in specs if s.get("spec-id", 0) not in removed]
-
-
-def _remove_schemas(state: _State, update: Update) -> None:
-    removed = set(update["schema-ids"])
-    state.document["schemas"] = [s for s in state.document["schemas"] if s.get("schema-id", 0) not in removed]
 
 
 _ACTIONS: dict[str, Callable[[_State, Update], None]] = {
     "assign-uuid": _assign_uuid,
     "upgrade-format-version": _upgrade,
     "add-schema": _add_schema,
-    "set-current-schema": _set_schema,
+    "set-current-schema": lambda state, u: state.make_current("schemas", "current-schema-id", u["schema-id"]),
     "add-spec": _add_spec,
-    "set-default-spec": _set_spec,
+    "set-default-spec": lambda state, u: state.make_current("partition-specs", "default-spec-id", u["spec-id"]),
     "add-sort-order": _add_order,
-    "set-default-sort-order": _set_order,
+    "set-default-sort-order": lambda state, u: state.make_current(
+        "sort-orders", "default-sort-order-id", u["sort-order-id"]
+    ),
     "add-snapshot": _add_snapshot,
     "set-snapshot-ref": _set_ref,
     "remove-snapshot-ref": _remove_ref,
     "remove-snapshots": _remove_snapshots,
-    "set-location": _set_location,
+    "set-location": lambda state, u: state.document.update(location=u["location"]),
     "set-properties": _set_properties,
-    "remove-properties": _remove_properties,
-    "remove-partition-specs": _remove_specs,
-    "remove-schemas": _remove_schemas,
+    "remove-properties": _set_properties,
+    "remove-partition-specs": lambda state, u: state.remove("partition-specs", "spec-id", u["spec-ids"]),
+    "remove-schemas": lambda state, u: state.remove("schemas", "schema-id", u["schema-ids"]),
 }
