@@ -10,6 +10,7 @@ from datetime import datetime
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.io.filesystems import ICEBERG_METADATA, is_inside, table_directories
+from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.tables.iceberg.locations import normal_location
@@ -54,9 +55,16 @@ def orphan_files(loaded: LoadedTable) -> list[tuple[str, int]]:
     # Other tables may have files in the same directory elsewhere.
     directories = {f"{root}/data", f"{root}/metadata", *(other for other in others if other.startswith(f"{root}/"))}
     for directory in directories:
-        files = list(loaded.files.root.list(directory.removeprefix(f"{root}/")))
+        storage, path = loaded.files.root, directory.removeprefix(f"{root}/")
+        files = list(storage.list(path))
         tables = table_directories([file.path for file in files])
-        listed |= {f"{root}/{file.path}": file.modified for file in files if not is_inside(file.path, tables)}
+        # Temporary files of writers that were killed are orphans from then on.
+        dead = {f"{path}/{name}" for name in dead_temporaries(*storage.filesystem(path))} if files else set()
+        listed |= {
+            f"{root}/{file.path}": 0 if file.path in dead else file.modified
+            for file in files
+            if not is_inside(file.path, tables)
+        }
     # What is needed is found after the listing: a file that a commit adds in between is not listed.
     newest = loaded.refreshed()
     if newest.metadata.version != metadata.version:
