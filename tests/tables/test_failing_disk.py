@@ -69,7 +69,8 @@ def _erase(path):
 
 
 def _restore(path):
-    pv.open(path).restore(pv.open(path).history()[-1]["version"])
+    first = pv.open(path).history()[-1]
+    pv.open(path).restore(first["version"] if "version" in first else first["snapshot_id"])
 
 
 OPERATIONS: dict[str, Callable] = {
