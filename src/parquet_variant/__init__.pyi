@@ -74,7 +74,7 @@ from parquet_variant.sql_query.typed_view import TypedView as TypedView
 from parquet_variant.sql_query.typed_view import typed as typed
 from parquet_variant.tables.creating import create as create
 from parquet_variant.tables.creating import write as write
-from parquet_variant.tables.iceberg.writing.tables import create_namespace as create_namespace
+from parquet_variant.tables.iceberg.writing.write import create_namespace as create_namespace
 from parquet_variant.tables.opening import open as open
 from parquet_variant.tables.publishing.publish import publish as publish
 from parquet_variant.tables.publishing.source import PublishResult as PublishResult

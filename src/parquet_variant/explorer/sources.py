@@ -74,8 +74,8 @@ def _all_rows(footers: Footers) -> int:
 
 def _of_delta(path: str, column: str | None, version: int | None) -> ExploreReport:
     from parquet_variant.tables.delta.file_locations import relative_path
-    from parquet_variant.tables.delta.log.history import history
     from parquet_variant.tables.delta.log.snapshot import snapshot
+    from parquet_variant.tables.delta.maintenance.restore import history
 
     table = snapshot(path, version=version)
     sources = []
@@ -106,9 +106,8 @@ def _version(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_iceberg(path: str, column: str | None, version: int | None, catalog: Any) -> ExploreReport:
-    from parquet_variant.tables.iceberg.reading.history import history
     from parquet_variant.tables.iceberg.reading.planning import plan_files
-    from parquet_variant.tables.iceberg.reading.snapshot import snapshot
+    from parquet_variant.tables.iceberg.reading.snapshot import history, snapshot
 
     current = snapshot(path, catalog=catalog, snapshot_id=version)
     sources = []

@@ -433,8 +433,7 @@ def _scan_parquet(
 
 
 def _delta_table(current: Snapshot, name: str) -> BoundTable:
-    from parquet_variant.tables.delta.reading.read import parquet_files
-    from parquet_variant.tables.delta.reading.scan import scan
+    from parquet_variant.tables.delta.reading.read import parquet_files, scan
     from parquet_variant.tables.expressions import columns_of_table
 
     columns, order = columns_of_table(current.schema), tuple(column.name for column in current.schema.fields)

@@ -37,6 +37,8 @@ def now_millis() -> int:
     return time.time_ns() // 1_000_000
 
 
+# Endings of the files that writers of tables make: data, deletes, statistics, manifests, and incomplete files.
+TABLE_FILE_ENDINGS = (".parquet", ".orc", ".avro", ".bin", ".puffin", ".stats", ".tmp")
 # Windows drives look like one-letter schemes.
 _MIN_SCHEME = 2
 

@@ -94,7 +94,7 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any], thread
 def _iceberg_parts(current: Snapshot, column: str | None, path: str, threads: int) -> Iterator[Part]:
     """Yield the files of an Iceberg table, as `_table_parts` does."""
     from parquet_variant.tables.iceberg.reading.planning import plan_files
-    from parquet_variant.tables.iceberg.reading.read import rows_of_files
+    from parquet_variant.tables.iceberg.reading.scan import rows_of_files
 
     names = None
     if column is not None:

@@ -20,7 +20,7 @@ from parquet_variant.files.parquet.reading.read_table import read_table as read_
 from parquet_variant.files.vortex.reader import read_table as read_vortex
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
 from parquet_variant.tables.delta.reading.read import read_table as read_delta
-from parquet_variant.tables.iceberg.reading.read import read_table as read_iceberg
+from parquet_variant.tables.iceberg.reading.scan import read_table as read_iceberg
 from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
 from parquet_variant.tables.opening import is_vortex
 

@@ -17,8 +17,7 @@ from parquet_variant.spark.datasource.table_reader import TableReader
 from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.tables.delta.protocol.actions import Add
 from parquet_variant.tables.delta.protocol.schema import schema_json
-from parquet_variant.tables.delta.reading.read import read_file, selected_schema
-from parquet_variant.tables.delta.reading.scan import DeltaScan, scan
+from parquet_variant.tables.delta.reading.read import DeltaScan, read_file, scan, selected_schema
 
 
 def table_schema(options: ReadOptions) -> StructType:

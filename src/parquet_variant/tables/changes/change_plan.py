@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,15 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
-from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.tables.columns import align_table, by_logical_name
-from parquet_variant.tables.expressions import numbered
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.write_plan import File, TableWritePlan
+
+if TYPE_CHECKING:  # SQL is an optional part.
+    from parquet_variant.query.sql_expression import NeededColumn
 
 # A format's collection of data files: it has a length, and only the format looks inside.
 FileSet: TypeAlias = Any
@@ -183,6 +184,8 @@ class ChangePlan(ABC, Generic[File]):
         Return a table of all rows of the file, deleted ones included, whose first column numbers the rows (see
         `expressions.numbered`), and a mask that is False for deleted rows.
         """
+        from parquet_variant.tables.expressions import numbered
+
         every_row: Any = self.with_every_row(file)
         arrays: dict[str, Any] = {}
         # A scan reads the paths of one Variant column; the first scan also reads the ordinary columns.

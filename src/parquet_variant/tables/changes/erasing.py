@@ -39,8 +39,6 @@ from parquet_variant.tables.storage import now_millis
 
 # A data file without a commit that is younger than this belongs to a writer that is probably at work.
 _WRITER_MILLIS = 3_600_000
-# Endings of the files that writers of tables make: data, deletes, statistics, manifests, and incomplete files.
-TABLE_FILE_ENDINGS = (".parquet", ".orc", ".avro", ".bin", ".puffin", ".stats", ".tmp")
 
 
 @dataclass(frozen=True)

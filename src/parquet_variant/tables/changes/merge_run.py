@@ -1,7 +1,7 @@
 """Running a merge: which files may hold the source's keys, the join of each file with the source, and the inserts.
 
 Owns the request of a merge as data, the join of a file, the choice of a clause for each row, and that no row is changed
-twice. Leaves the builder of clauses to `merge_builder`, new values to `assignments`, and files to `patching`.
+twice. Leaves new values to `assignments`, and files to `patching`.
 """
 
 from __future__ import annotations

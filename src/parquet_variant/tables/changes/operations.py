@@ -1,7 +1,7 @@
 """Delete, update and replace over any table format: what the driver plans, and what a task does with a file.
 
-Owns the operations as plans for `retries.run_change`. Leaves new values to `assignments`, files to `patching`, and
-merges to `merge_run`.
+Owns the operations as plans for `run_change`, their result, and errors of misspelled paths. Leaves new values to
+`assignments`, files to `patching`, and merges to `merge_run`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Changing rows of a file while copying what does not change: whole columns, or whole pages.
+"""Changing rows of a file: by a deletion vector, by rewriting it, or by copying columns or pages that do not change.
 
-Owns when this is possible, and the metrics of the new file. Leaves the bytes to `files.parquet.writing.patch` and
-`files.parquet.operations.shrink`, and all other changes to `file_changes`.
+Owns what replaces a file, and the metrics of the new file. Leaves the bytes to `files.parquet.writing.patch` and
+`files.parquet.operations.shrink`.
 """
 
 from __future__ import annotations

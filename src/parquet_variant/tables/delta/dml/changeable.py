@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,6 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
     ChangePlan,
@@ -46,12 +45,12 @@ from parquet_variant.tables.delta.reading.read import (
     live_rows,
     parquet_files,
     read_file,
+    scan,
     shredded_in,
     tracked_rows,
     unshredded_rows,
     unshredded_table,
 )
-from parquet_variant.tables.delta.reading.scan import scan
 from parquet_variant.tables.delta.statistics.file_stats import (
     Stats,
     counted_metrics,
@@ -71,6 +70,9 @@ from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage, now_millis
 from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.tables.write_plan import TableWritePlan
+
+if TYPE_CHECKING:  # SQL is an optional part.
+    from parquet_variant.query.sql_expression import NeededColumn
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def write(
                 f"{unsupported[0]}= cannot be combined with replace_where=: leave it out", reason="bad-argument"
             )
         with optional_libraries("replace_where"):
-            from parquet_variant.tables.delta.dml.replacing import replace_where as replace_matching
+            from parquet_variant.tables.delta.dml.operations import replace_where as replace_matching
 
         result = replace_matching(current, data, replace_where, **options)
         return CommitResult(result.version, committed=result.version > current.version)

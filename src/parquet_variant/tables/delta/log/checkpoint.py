@@ -1,7 +1,7 @@
-"""Writing a checkpoint: the complete state of a version in Parquet files (PROTOCOL.md, "Checkpoints", V1 and V2).
+"""Writing a checkpoint, and removing older files of the log (PROTOCOL.md, "Checkpoints" and "Metadata Cleanup").
 
-Owns the rows and columns of the file, `stats_parsed` with Variants in Parquet form among them, and `_last_checkpoint`.
-Leaves reading checkpoints to `file_actions`, and removing old log files to `cleanup`.
+Owns the rows and columns of the file, `stats_parsed` with Variants in Parquet form among them, `_last_checkpoint`, and
+which files of the log no version within the retention needs. Leaves reading checkpoints to `file_actions`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Committing: one atomic put-if-absent of a version, retried after commits of other writers.
 
-Owns the transaction, conflict checks and exactly-once application versions. Leaves row ids and times of commits to
-`watermarks`, and writing data files to `writing`.
+Owns the transaction, conflict checks, exactly-once application versions, row ids and times of commits (PROTOCOL.md,
+"Row Tracking" and "In-Commit Timestamps"). Leaves writing data files to `writing`.
 
 What other writers may commit in between depends on what a transaction relies on:
 

@@ -22,7 +22,7 @@ from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.file_locations import paths_of_adds
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import TableLike, writable_snapshot
-from parquet_variant.tables.delta.maintenance.properties import with_properties, without_feature
+from parquet_variant.tables.delta.maintenance.evolution import with_properties, without_feature
 from parquet_variant.tables.delta.protocol.features import SHREDDING, has_feature
 from parquet_variant.tables.delta.protocol.table_properties import SHREDDING_PROPERTY
 from parquet_variant.tables.rules import Rules

@@ -14,7 +14,6 @@ from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.filesystems import ICEBERG_METADATA, is_inside, table_directories
 from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.changes.erasing import TABLE_FILE_ENDINGS
 from parquet_variant.tables.delta.file_locations import relative_path, vector_path
 from parquet_variant.tables.delta.log.checkpoint import DEFAULT_RETENTION
 from parquet_variant.tables.delta.log.commit import Transaction, commit
@@ -23,7 +22,7 @@ from parquet_variant.tables.delta.log.snapshot import Snapshot, writable_snapsho
 from parquet_variant.tables.delta.protocol.actions import DeletionVector
 from parquet_variant.tables.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY, duration_millis
 from parquet_variant.tables.delta.writing.data_files import CHANGE_DATA
-from parquet_variant.tables.storage import StorageFile, now_millis
+from parquet_variant.tables.storage import TABLE_FILE_ENDINGS, StorageFile, now_millis
 
 _RETENTION = "delta.deletedFileRetentionDuration"
 _ICEBERG = "metadata"

@@ -1,6 +1,7 @@
 """The plan by which tasks write the data files of a Delta table, each described by an add action.
 
-Owns partitions, names and add actions of new files, and files of change data. Leaves writing to `tables.write_plan` and
+Owns partitions, names and add actions of new files, the mark of their plan, the table's rules, and files of change
+data. Leaves writing to `tables.write_plan` and
 the commit to `writing.write`. Vacuum removes files that no commit names.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,6 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
@@ -51,6 +50,9 @@ from parquet_variant.tables.pruning import keys_between
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage, open_storage
 from parquet_variant.tables.table_scan import TableScan
+
+if TYPE_CHECKING:  # SQL is an optional part.
+    from parquet_variant.query.sql_expression import NeededColumn
 
 # The metrics of this many files are kept in memory; those of more files are read from the manifests when needed.
 METRICS_IN_MEMORY = 20_000

@@ -13,12 +13,11 @@ from typing import Any
 from parquet_variant.errors import IcebergError
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import ICEBERG_METADATA
-from parquet_variant.tables.changes.erasing import TABLE_FILE_ENDINGS, ErasableTable, EraseReport, run_erasure
+from parquet_variant.tables.changes.erasing import ErasableTable, EraseReport, run_erasure
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
-from parquet_variant.tables.iceberg.maintenance.expiration import check_deletable, files_of
-from parquet_variant.tables.iceberg.maintenance.orphans import orphan_files
+from parquet_variant.tables.iceberg.maintenance.expiration import check_deletable, files_of, orphan_files
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, Update, assert_ref, change_of
@@ -26,6 +25,7 @@ from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
 from parquet_variant.tables.iceberg.writing.commit import change_metadata, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import FileKey, SnapshotChange, file_key
+from parquet_variant.tables.storage import TABLE_FILE_ENDINGS
 
 # Engines add such entries to summaries if the table property `write.summary.partition-limit` is set.
 _PARTITION_SUMMARY = "partitions."

@@ -1,12 +1,13 @@
-"""Evolving the schema of a table: add, drop, rename, move and widen columns, set defaults; no file is rewritten.
+"""Changing the metadata of a table: columns, defaults, partitioning, sort order, properties and format version.
 
-Owns these operations at every depth (specification, "Schema Evolution"). Columns are known by field id, so all of them
-change metadata only.
+Owns these operations (specification, "Schema Evolution"), columns at every depth. Columns are known by field id, so no
+file is rewritten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -14,11 +15,12 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.errors import IcebergError, check_mapping
+from parquet_variant.errors import IcebergError, check_mapping, strings_of
 from parquet_variant.ops.columns.target_type import as_target
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder, sort_order_of, spec_of
 from parquet_variant.tables.iceberg.metadata.schema import Schema, unknown_column
-from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
+from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
 from parquet_variant.tables.iceberg.metadata.types import (
     VARIANT,
     IcebergType,
@@ -31,12 +33,27 @@ from parquet_variant.tables.iceberg.metadata.types import (
     arrow_type,
     field_of_arrow,
 )
-from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_schema, change_of, set_properties
+from parquet_variant.tables.iceberg.metadata.updates import (
+    TableChange,
+    assert_schema,
+    assert_spec,
+    assert_uuid,
+    change_of,
+)
+from parquet_variant.tables.iceberg.metadata.updates import set_properties as properties_update
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike
 from parquet_variant.tables.iceberg.writing.commit import change_metadata
-from parquet_variant.tables.iceberg.writing.create import can_promote, checked_schema, reader_properties
+from parquet_variant.tables.iceberg.writing.create import (
+    Names,
+    can_promote,
+    checked_properties,
+    checked_schema,
+    reader_properties,
+)
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 from parquet_variant.tables.iceberg.writing.write import CommitResult
+from parquet_variant.tables.schema import arrow_schema, from_ddl
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Returns the fields that take the place of a struct's fields, by the name of the one that is changed.
@@ -45,13 +62,14 @@ _OnFields = Callable[[tuple[NestedField, ...], str], tuple[NestedField, ...]]
 
 def add_columns(
     table: TableLike,
-    columns: pa.Schema | Mapping[str, Any],
+    columns: pa.Schema | Mapping[str, Any] | str,
     *,
     defaults: Mapping[str, Any] | None = None,
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Add columns, or fields of structs; see `Table.add_columns`."""
+    columns = arrow_schema(from_ddl(columns)) if isinstance(columns, str) else columns
     default_values = defaults or {}
     fields = {f.name: f for f in columns} if isinstance(columns, pa.Schema) else _arrow_fields(columns)
     unknown = sorted(set(default_values) - set(fields))
@@ -205,7 +223,7 @@ def _evolved(
                 "last-column-id": max(metadata.last_column_id, schema.highest_id),
             },
             {"action": "set-current-schema", "schema-id": -1},
-            *([set_properties(properties)] if properties else []),
+            *([properties_update(properties)] if properties else []),
             requires=assert_schema(metadata),
         )
 
@@ -323,3 +341,125 @@ def _refuse_used(metadata: TableMetadata, f: NestedField, name: str) -> None:
         )
     if inside & set(metadata.schema.identifier_ids):
         raise IcebergError(f"column {name!r} identifies rows of the table", reason="bad-schema")
+
+
+def set_partitioning(
+    table: TableLike,
+    partition_by: Names,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Change the partition spec of new files; see `IcebergTable.set_partitioning`."""
+    names = strings_of("partition_by", partition_by)
+
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        spec = spec_of(
+            names,
+            metadata.schema,
+            spec_id=max(metadata.specs) + 1,
+            last_partition_id=metadata.last_partition_id,
+            former=metadata.specs.values(),
+        )
+        existing = next((s for s in metadata.specs.values() if s.same_fields(spec)), None)
+        if existing is not None and existing.id == metadata.spec.id:
+            return None
+        if existing is not None:
+            return change_of({"action": "set-default-spec", "spec-id": existing.id}, requires=assert_spec(metadata))
+        return change_of(
+            {"action": "add-spec", "spec": spec.to_json()},
+            {"action": "set-default-spec", "spec-id": -1},
+            requires=[*assert_spec(metadata), *assert_schema(metadata)[1:2]],
+        )
+
+    after = change_metadata(table, make_change, catalog, storage_options)
+    return CommitResult(after.metadata.current_snapshot_id)
+
+
+def set_sort_order(
+    table: TableLike,
+    sort_by: Names,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Change the sort order of new files; see `IcebergTable.set_sort_order`."""
+    names = strings_of("sort_by", sort_by)
+
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        order = sort_order_of(names, metadata.schema, order_id=max(metadata.sort_orders, default=0) + 1)
+        if order.fields == metadata.sort_order.fields:
+            return None
+        requirement = {
+            "type": "assert-default-sort-order-id",
+            "default-sort-order-id": metadata.sort_order.id,
+        }
+        existing = next((o for o in metadata.sort_orders.values() if o.fields == order.fields), None)
+        if existing is None:
+            unsorted = not order.is_sorted
+            new = replace(order, id=0 if unsorted else order.id)
+            updates = (
+                {"action": "add-sort-order", "sort-order": (SortOrder() if unsorted else new).to_json()},
+                {"action": "set-default-sort-order", "sort-order-id": -1},
+            )
+            return change_of(*updates, requires=[requirement])
+        return change_of({"action": "set-default-sort-order", "sort-order-id": existing.id}, requires=[requirement])
+
+    after = change_metadata(table, make_change, catalog, storage_options)
+    return CommitResult(after.metadata.current_snapshot_id)
+
+
+def set_properties(
+    table: TableLike,
+    properties: Mapping[str, str],
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Set properties of a table; see `Table.set_properties`."""
+    checked = checked_properties(properties)
+
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        WriteProperties({**metadata.properties, **checked}).check()
+        return change_of(properties_update(checked), requires=assert_uuid(metadata)) if checked else None
+
+    change_metadata(table, make_change, catalog, storage_options)
+
+
+def remove_properties(
+    table: TableLike,
+    names: Iterable[str] | str,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Remove properties of a table; names that it does not have are left out; see `Table.set_properties`."""
+    removed = list(strings_of("names", names))
+
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        present = [name for name in removed if name in metadata.properties]
+        if not present:
+            return None
+        return change_of({"action": "remove-properties", "removals": present}, requires=assert_uuid(metadata))
+
+    change_metadata(table, make_change, catalog, storage_options)
+
+
+def upgrade(
+    table: TableLike,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Upgrade a table of format version 1 or 2 to version 3, which this package writes; see `IcebergTable.upgrade`."""
+
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        if metadata.version == NEWEST_VERSION:
+            return None
+        updates: list[dict[str, Any]] = []
+        if metadata.uuid is None:
+            updates.append({"action": "assign-uuid", "uuid": str(uuid.uuid4())})
+        updates.append({"action": "upgrade-format-version", "format-version": NEWEST_VERSION})
+        return change_of(*updates, requires=assert_uuid(metadata))
+
+    change_metadata(table, make_change, catalog, storage_options, any_version=True)

@@ -1,11 +1,13 @@
-"""Compacting files: small ones put together, deleted rows dropped, Variants re-shredded, rows sorted.
+"""Rewriting files and manifests without changing rows.
 
-Owns the public operations. Leaves rewriting to `tables.changes.optimizing`.
+Owns the operations. Leaves rewriting data files to `tables.changes.optimizing`.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
@@ -15,6 +17,8 @@ from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike, snapshot
+from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
+from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
 from parquet_variant.tables.write_plan import SchemaOption
 
 
@@ -73,3 +77,41 @@ def drop_shredding(
     return optimize(
         current, file_bytes=file_bytes, schema=schema, branch=branch, threads=threads, progress=progress, **options
     )
+
+
+@dataclass(frozen=True)
+class RewriteManifestsResult:
+    """The result of rewriting manifests.
+
+    Parameters
+    ----------
+    snapshot_id
+        The snapshot afterwards.
+    before, after
+        Numbers of manifests.
+    """
+
+    snapshot_id: int | None
+    before: int
+    after: int
+
+
+def rewrite_manifests(
+    table: TableLike,
+    *,
+    branch: str = MAIN,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> RewriteManifestsResult:
+    """Merge the manifests of a table, with entries in the order of their partitions, in one commit.
+
+    See `IcebergTable.rewrite_manifests`.
+    """
+    base = snapshot(table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options)
+    kinds: dict[tuple[int, bool], int] = defaultdict(int)
+    for manifest in base.manifests:
+        kinds[manifest.spec_id, manifest.is_deletes] += 1
+    if all(count == 1 for count in kinds.values()):
+        return RewriteManifestsResult(base.snapshot_id, len(base.manifests), len(base.manifests))
+    done = commit_snapshot(base, SnapshotChange("replace", rewrites_manifests=True))
+    return RewriteManifestsResult(done.snapshot_id, len(base.manifests), len(done.manifests))

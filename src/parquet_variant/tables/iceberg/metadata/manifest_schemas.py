@@ -1,6 +1,8 @@
-"""The Avro schemas of manifests and manifest lists, and finding fields of foreign files by field id.
+"""Avro files of manifests and manifest lists: records in and out, schemas, and fields of foreign files by field id.
 
-Owns the tables of fields and their ids (specification, "Manifests", "Manifest Lists", Appendix A "Avro").
+Owns the two calls into fastavro, and the tables of fields and their ids (specification, "Manifests", "Manifest Lists",
+Appendix A "Avro"). A file is read under its own schema with the logical types taken out, so that dates, times, decimals
+and UUIDs come as the ints and bytes that the file holds: Python's classes lack a part of their range.
 """
 
 from __future__ import annotations

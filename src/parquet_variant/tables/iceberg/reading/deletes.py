@@ -1,7 +1,7 @@
 """Delete files: which of them apply to a data file, and which of its rows they delete.
 
 Owns the scope rules of deletion vectors, position deletes and equality deletes (specification, "Scan Planning"), and
-reading the first two. Equality deletes are matched with rows in `equality_deletes`.
+reading the first two. Equality deletes are matched with rows in `data_files`.
 """
 
 from __future__ import annotations

@@ -1,21 +1,23 @@
-"""Typed columns from a table's Variants: pruning of files by manifests, then of row groups, then of leaf columns.
+"""Rows of an Iceberg table: whole rows, and typed columns of paths with pruning by manifests.
 
-Owns the columns of a data file: delete files, metadata columns, fields that the file lacks. Leaves the query to
-`tables.table_scan`, and the choice of files to `planning`.
+Owns the columns of a data file: delete files, metadata columns, fields that the file lacks. One file is read in
+`data_files`. Leaves the query to `tables.table_scan`, and the choice of files to `planning`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import IcebergError, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.scanning.scan_report import ScanReport
-from parquet_variant.io.parallel import thread_count
+from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.fork_safety import cached_property
@@ -29,16 +31,64 @@ from parquet_variant.tables.iceberg.reading.data_files import (
     check_readable,
     check_rows,
     data_file_errors,
+    empty_rows,
     file_columns,
     live_rows,
     open_data_file,
     read_columns,
+    read_file,
+    with_unshredded,
 )
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, plan_files
 from parquet_variant.tables.iceberg.reading.pruning import QueryColumns
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
-from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport
+from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport, named_variant
+
+
+@with_keywords(SnapshotKeywords, snapshot)
+def read_table(
+    table: TableLike,
+    columns: Sequence[str] | None = None,
+    *,
+    threads: int | None = None,
+    **at: Unpack[SnapshotKeywords],
+) -> pa.Table:
+    """Read all rows of a table; see `Table.to_arrow`."""
+    current = snapshot(table, **at)
+    fields = current.schema.struct if columns is None else current.schema.select(strings_of("columns", columns)).struct
+    parts = list(rows_of_files(current, fields, plan_files(current).files, threads=thread_count(threads)))
+    if not parts:
+        return with_unshredded(empty_rows(fields.fields), fields)
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+@with_keywords(SnapshotKeywords, snapshot)
+def read(
+    table: TableLike,
+    column: str | None = None,
+    *,
+    threads: int | None = None,
+    **at: Unpack[SnapshotKeywords],
+) -> VariantArray:
+    """Read a Variant column of all rows; see `Table.read`."""
+    current = snapshot(table, **at)
+    column = named_variant(shared_schema(current.schema), column, IcebergError)
+    return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
+
+
+def rows_of_files(
+    current: Snapshot, fields: StructType, files: Sequence[TableFile], *, threads: int = 1
+) -> Iterator[pa.Table]:
+    """Yield the rows of each file, in order.
+
+    Memory holds the files that the threads read, and one more.
+    """
+
+    def rows_of(file: TableFile) -> pa.Table:
+        return read_file(current, file, fields)
+
+    yield from in_order(rows_of, files, threads)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 from parquet_variant.errors import IcebergError, check_count
 from parquet_variant.support.fork_safety import cached_property
@@ -197,3 +197,36 @@ def to_millis(timestamp: int | str | datetime) -> int:
         raise IcebergError(
             f"{timestamp!r} is not a time: give milliseconds since 1970, ISO text or a datetime", reason="bad-argument"
         ) from None
+
+
+def history(
+    table: TableLike,
+    *,
+    catalog: CatalogOption = None,
+    limit: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> list[dict[str, Any]]:
+    """Return the snapshots of a table, newest first; see `Table.history`."""
+    current = snapshot(table, catalog=catalog, storage_options=storage_options)
+    if limit is not None:
+        check_count("limit", limit)
+    metadata = current.metadata
+    line = {info.id for info in metadata.ancestors(current.snapshot_id)}
+    references: dict[int, list[str]] = {}
+    for name, reference in metadata.references.items():
+        references.setdefault(reference.snapshot_id, []).append(name)
+    newest_first = sorted(metadata.snapshots.values(), key=lambda info: (info.sequence_number, info.timestamp_ms))[::-1]
+    return [
+        {
+            "snapshot_id": info.id,
+            "parent_id": info.parent_id,
+            "sequence_number": info.sequence_number,
+            "timestamp": info.timestamp_ms,
+            "operation": info.operation,
+            "summary": dict(info.summary),
+            "schema_id": info.schema_id,
+            "references": sorted(references.get(info.id, ())),
+            "is_current": info.id in line,
+        }
+        for info in newest_first[:limit]
+    ]

@@ -1,7 +1,7 @@
-"""The manifests of a new snapshot: kept, rewritten without removed files, merged, and added.
+"""The change of a commit, the manifests of the new snapshot, and its summary.
 
-Owns the check that files of the base are unchanged, and the step from the manifests of one snapshot to the manifests of
-the next snapshot.
+Owns `SnapshotChange`, the check that files of the base are unchanged, the step from the manifests of one snapshot to
+those of the next, the fields of the specification's Appendix F, and the record of stream batches.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 import pyarrow as pa
 
@@ -17,9 +17,12 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, check_choice
 from parquet_variant.ops.shred_variant import infer_shredding_schema
+from parquet_variant.support.keywords import with_keywords
 from parquet_variant.tables.file_metrics import column_at
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
+from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
+from parquet_variant.tables.iceberg.catalogs.sql import SqlCatalog
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
@@ -31,6 +34,7 @@ from parquet_variant.tables.iceberg.writing.create import Names, TableDefinition
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
+from parquet_variant.tables.schema import arrow_schema, from_ddl
 from parquet_variant.tables.write_plan import SchemaOption, first_rows, schemas_by_column
 
 # What to do if the table exists; ``"replace"`` gives it a new definition and keeps its history.
@@ -283,3 +287,66 @@ def _warn_of_nulls(spec: PartitionSpec, files: Sequence[DataFile]) -> None:
     fields = enumerate(spec.fields)
     values = {f.name: [file.partition[n] for file in files] for n, f in fields if f.transform.name != "void"}
     warn_of_null_partitions(values, sum(file.record_count for file in files))
+
+
+class CreateKeywords(TypedDict, total=False):
+    """The keywords of `write` for a new table."""
+
+    partition_by: Names
+    sort_by: Names
+    properties: Mapping[str, str] | None
+    location: str | None
+    catalog: CatalogOption
+    storage_options: Mapping[str, str] | None
+
+
+def create_namespace(namespace: str, *, catalog: CatalogOption) -> None:
+    """Create a namespace in a catalog, unless it exists.
+
+    Parameters
+    ----------
+    namespace
+        Its name, with dots between its parts.
+    catalog
+        The catalog; see `snapshot`.
+
+    Raises
+    ------
+    IcebergError
+        ``"bad-catalog"``, ``"no-connection"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     catalog = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": folder}
+    ...     pv.create_namespace("db", catalog=catalog)
+    ...     _ = pv.write("db.events", {"n": [1]}, catalog=catalog)
+    ...     pv.open("db.events", catalog=catalog).to_arrow().to_pydict()
+    {'n': [1]}
+    """
+    opened = open_catalog(catalog)
+    if not isinstance(opened, RestCatalog | SqlCatalog):
+        raise IcebergError("a directory has no namespaces: give catalog=", reason="bad-catalog")
+    opened.create_namespace(tuple(namespace.split(".")))
+
+
+def drop_table(
+    table: str | os.PathLike[str],
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Remove a table from its catalog; its data files are kept; see `IcebergTable.drop`."""
+    opened, identifier = find_table(table, catalog, storage_options)
+    opened.drop(identifier)
+
+
+@with_keywords(CreateKeywords, write)
+def create_table(table: str | os.PathLike[str], schema: pa.Schema | str, **options: Unpack[CreateKeywords]) -> None:
+    """Create an empty table; see `pv.create`."""
+    if isinstance(schema, str):
+        schema = arrow_schema(from_ddl(schema))
+    if not isinstance(schema, pa.Schema):
+        raise IcebergError(f"schema is a {type(schema).__name__}: give a pyarrow schema or DDL", reason="bad-schema")
+    write(table, schema.empty_table(), mode="error", **options)
