@@ -365,7 +365,7 @@ class TableScan(PlannedQuery, Generic[File]):
             stored = columns.stored_field(selected)
             if stored is None:
                 missing.append(selected)
-            elif selected.type is None or not _is_converted(selected.type):
+            elif selected.type is None or not (bool(pa.types.is_nested(selected.type)) or selected.type == pa.uuid()):
                 inside.append(replace(selected, column=stored.name))
             else:
                 # Nested columns are read with the file's type: a cast would not find fields by their physical names.
@@ -442,11 +442,6 @@ class TableScan(PlannedQuery, Generic[File]):
             else:
                 columns[name] = rows[name]
         return pa.table(columns, schema=pa.schema([selected.field for selected in self.every_column]))
-
-
-def _is_converted(kind: pa.DataType) -> bool:
-    """Return whether columns of a type are read with the file's type and converted by the format."""
-    return bool(pa.types.is_nested(kind)) or kind == pa.uuid()
 
 
 def _split_predicate(predicate: Predicate | None, inside: set[str]) -> tuple[Predicate | None, Predicate | None]:

@@ -242,7 +242,7 @@ class ChangingMethods(ReadingMethods):
         ----------
         updates
             SQL by column or path: ``{"v:seen": "true", "k": "k + 1"}``. Expressions see the row before the change. NULL
-            set at a path becomes the JSON null.
+            set at a path becomes the JSON null, except at a missing path that the expression itself reads.
         where
             As for `delete`; without a condition all rows are updated.
         new_values
