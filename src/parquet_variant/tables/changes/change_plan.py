@@ -276,6 +276,9 @@ class ChangeableTable(ABC, Generic[File]):
 
     scan: ClassVar[Callable[..., TableScan[Any]]]
     current: Any
+    # The application and number under which the table records a change, so that it is committed once, even without
+    # rows; None to record none.
+    batch: tuple[str, int] | None = None
 
     @property
     @abstractmethod
@@ -360,14 +363,9 @@ class ChangeableTable(ABC, Generic[File]):
     def refuse_assignment(self, columns: Iterable[str]) -> None:
         """Refuse to set columns that the table generates itself."""
 
-    @property
-    def has_transaction(self) -> bool:
-        """Whether a change records an application's transaction, so that it is committed once, even without rows."""
-        return False
-
+    @abstractmethod
     def is_applied(self) -> bool:
-        """Return whether this version of the table has recorded the transaction of the change already."""
-        return False
+        """Return whether this version of the table has recorded the batch of the change already."""
 
     @abstractmethod
     def commit(self, operation: str, change: TableChange[File]) -> int:

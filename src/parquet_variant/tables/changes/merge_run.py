@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import TableError
-from parquet_variant.io.engine import Engine
+from parquet_variant.interop.tables import table_of
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
@@ -135,7 +136,7 @@ def run_merge(request: MergeRequest) -> ChangeResult:
         opened = _candidates(table, merge, table.files)
         changes = table.plan(request.options)
         done = request.engine.run("merge", partial(_merge_file, changes, merge), table.to_files(opened))
-        if not any(len(change.matched) for change in done) and not table.has_transaction:
+        if not any(len(change.matched) for change in done) and table.batch is None:
             refuse_misspelled_keys(table, request.source, merge.condition, (merge.target, merge.source))
         identities = table.identities()
         inserts = _inserted_rows(merge, done, identities, changes)
@@ -168,7 +169,16 @@ def _parse_merge(request: MergeRequest, table: ChangeableTable[Any]) -> _Merge:
         for name, needed in (expression.columns if expression is not None else {}).items():
             columns[name].update(needed)
     keys = needed_table(request.source, columns[source])
-    return _Merge(target, source, request.zone, request.source, keys, condition, clauses, columns)
+    return _Merge(
+        target=target,
+        source=source,
+        zone=request.zone,
+        rows=request.source,
+        keys=keys,
+        condition=condition,
+        clauses=clauses,
+        columns=columns,
+    )
 
 
 def _parsed_clause(
@@ -427,3 +437,22 @@ class Merge(MergeRequest):
 def _names(columns: Iterable[str] | str) -> frozenset[str]:
     names = [columns] if isinstance(columns, str) else columns
     return frozenset(name.lower() for name in names)
+
+
+def merge(
+    target: ChangeableTable[Any],
+    source: Any,
+    condition: str,
+    *,
+    source_alias: str = "source",
+    target_alias: str = "target",
+    zone: str = "UTC",
+    batch: tuple[str, int] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Merge:
+    """Begin a merge of rows into a table: its methods add clauses, and ``execute`` commits; see `Table.merge`."""
+    target.batch = batch
+    workers = ThreadEngine(threads, progress)
+    return Merge(target, table_of(source), condition, source_alias, target_alias, zone, workers, options)

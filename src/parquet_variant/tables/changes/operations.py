@@ -18,7 +18,7 @@ from parquet_variant.arrays.field_names import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
-from parquet_variant.io.engine import Engine
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.path_hints import is_correction, needed_path_hints
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, read_expression
@@ -91,7 +91,7 @@ def run_change(
             return ChangeResult(current.version, files_total=len(current.files), committed=False)
         change = plan(current)
         result = _result(current, change)
-        if not change.changed and not change.added and not current.has_transaction:
+        if not change.changed and not change.added and current.batch is None:
             return result
         return replace(result, version=current.commit(operation, change))
 
@@ -101,16 +101,16 @@ def run_change(
 def _result(table: ChangeableTable[File], change: TableChange[File]) -> ChangeResult:
     changed = change.changed
     return ChangeResult(
-        table.version,
-        sum(file.rows_deleted for file in changed),
-        sum(file.rows_updated for file in changed),
-        change.rows_inserted,
-        sum(file.rows_copied for file in changed),
-        len(table.files),
-        len(change.opened),
-        len(changed),
-        sum(len(file.added) for file in changed) + len(change.added),
-        sum(table.removed_bytes(file) for file in changed),
+        version=table.version,
+        rows_deleted=sum(file.rows_deleted for file in changed),
+        rows_updated=sum(file.rows_updated for file in changed),
+        rows_inserted=change.rows_inserted,
+        rows_copied=sum(file.rows_copied for file in changed),
+        files_total=len(table.files),
+        files_opened=len(change.opened),
+        files_removed=len(changed),
+        files_added=sum(len(file.added) for file in changed) + len(change.added),
+        bytes_removed=sum(table.removed_bytes(file) for file in changed),
         hints=tuple(change.hints),
     )
 
@@ -161,25 +161,32 @@ def _keys_of_rows(rows: pa.Table, column: str) -> frozenset[str] | None:
 TARGET = "target"
 
 
-def delete_rows(
-    table: ChangeableTable[Any], where: str | None, zone: str, engine: Engine, options: Mapping[str, Any]
+def delete(
+    table: ChangeableTable[Any],
+    where: str | None = None,
+    *,
+    dry_run: bool = False,
+    zone: str = "UTC",
+    batch: tuple[str, int] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **options: Any,
 ) -> ChangeResult:
-    """Delete the rows for which a condition is true; all rows if it is None."""
+    """Delete the rows for which a condition is true, in one commit; see `Table.delete`."""
+    workers = engine_or_threads(engine, threads, progress)
+    table.batch = batch
 
     def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
         work = partial(delete_from_file, current.plan(options))
-        return _change_of_matching_rows(current, where, zone, engine, "delete", work)
+        return _change_of_matching_rows(current, where, zone, workers, "delete", work)
 
-    return run_change(table, "DELETE", plan)
-
-
-def count_rows(
-    table: ChangeableTable[Any], where: str | None, zone: str, engine: Engine, options: Mapping[str, Any]
-) -> ChangeResult:
-    """Return the result that `delete_rows` would have, without changing anything."""
+    if not dry_run:
+        return run_change(table, "DELETE", plan)
     condition = read_condition(table, where, zone)
     opened = matching_files(table, table.files, condition, zone)
-    counts = engine.run("count", partial(_count_in_file, table.plan(options), condition, zone), table.to_files(opened))
+    count = partial(_count_in_file, table.plan(options), condition, zone)
+    counts = workers.run("count", count, table.to_files(opened))
     return ChangeResult(
         table.version,
         rows_deleted=sum(counts),
@@ -206,7 +213,7 @@ def _change_of_matching_rows(
     condition = read_condition(table, where, zone)
     opened = matching_files(table, table.files, condition, zone)
     done = engine.run(step, partial(work, condition, zone), table.to_files(opened))
-    matches_none = not any(change.is_changed for change in done) and not table.has_transaction
+    matches_none = not any(change.is_changed for change in done) and table.batch is None
     return TableChange(
         opened,
         done,
@@ -222,16 +229,22 @@ def _count_in_file(
     return int(matching_rows(plan, condition, zone, file)[1].sum())
 
 
-def update_rows(
+def update(
     table: ChangeableTable[Any],
-    updates: Mapping[str, str] | None,
-    new_values: Mapping[str, Any] | None,
-    where: str | None,
-    zone: str,
-    engine: Engine,
-    options: Mapping[str, Any],
+    updates: Mapping[str, str] | None = None,
+    where: str | None = None,
+    *,
+    new_values: Mapping[str, Any] | None = None,
+    zone: str = "UTC",
+    batch: tuple[str, int] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **options: Any,
 ) -> ChangeResult:
-    """Set columns or paths of the rows for which a condition is true; of all rows if it is None."""
+    """Set columns or paths of the rows for which a condition is true, in one commit; see `Table.update`."""
+    workers = engine_or_threads(engine, threads, progress)
+    table.batch = batch
     if not updates and not new_values:
         raise TableError("nothing to set: pass updates= or new_values=", reason="bad-assignment")
 
@@ -241,7 +254,7 @@ def update_rows(
         assignments += read_assignments(new_values or {}, current.schema, tables, TARGET, zone, literals=True)
         current.refuse_assignment(assignment.column for assignment in assignments)
         work = partial(_update_file, current.plan(options), assignments)
-        return _change_of_matching_rows(current, where, zone, engine, "update", work)
+        return _change_of_matching_rows(current, where, zone, workers, "update", work)
 
     return run_change(table, "UPDATE", plan)
 

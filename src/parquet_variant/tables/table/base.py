@@ -181,7 +181,7 @@ def accepted_keywords(
     accepts_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
     passed: dict[str, Any] = {}
     for option, value in keywords.items():
-        name = renamed.get(option, option)
+        name = option if option in parameters else renamed.get(option, option)
         if name in parameters:
             if value is not None or name == "threads":
                 passed[name] = value

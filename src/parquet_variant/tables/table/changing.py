@@ -5,6 +5,7 @@ Owns the parameters and their description. Leaves the work to the functions of t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 # The name of an application and the number of its batch: a batch that the table has recorded is not written again.
 Batch: TypeAlias = tuple[str, int]
+# The operations that are the same for all formats of tables, once the format has opened the table.
+CHANGES_OF_ROWS = ("delete", "update", "merge")
 
 
 class ChangingMethods(ReadingMethods):
@@ -330,6 +333,9 @@ class ChangingMethods(ReadingMethods):
         """
         if isinstance(source, ReadingMethods):
             source = source.to_arrow()
+        elif isinstance(source, str | os.PathLike):
+            options = replace(self._options, version=None, at=None, branch=None, tag=None, engine=None)
+            source = type(self)(source, options).to_arrow()
         elif hasattr(source, "toArrow"):
             source = registered_method("Table.rows_of_dataframe")(source)
         merge: Merge = self._run(

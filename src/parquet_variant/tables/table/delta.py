@@ -10,7 +10,7 @@ import pyarrow as pa
 from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.tables.schema import arrow_schema
 from parquet_variant.tables.table.base import TableFormat
-from parquet_variant.tables.table.changing import Batch
+from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
 from parquet_variant.tables.table.table import Table
 from parquet_variant.tables.write_plan import SchemaOption
 
@@ -59,7 +59,11 @@ class DeltaTable(Table):
         return self.snapshot.metadata.configuration
 
     def _target(self, operation: str) -> Any:
-        if operation in _OF_VERSIONS or (self._options.is_pinned and operation not in _OF_PATHS):
+        if operation in CHANGES_OF_ROWS:
+            return self._run("changeable", operation)
+        # Only a snapshot remembers that files outside of the table may be read.
+        is_pinned = self._options.is_pinned or self._options.allow_outside
+        if operation in _OF_VERSIONS or (is_pinned and operation not in _OF_PATHS):
             return self.snapshot
         if operation in _OF_PATHS and isinstance(self._source, Snapshot):
             return self._source.storage.uri

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, snapshot
 from parquet_variant.tables.table.base import TableFormat
-from parquet_variant.tables.table.changing import Batch
+from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
 from parquet_variant.tables.table.table import Table
 from parquet_variant.tables.write_plan import SchemaOption
 
@@ -59,6 +59,8 @@ class IcebergTable(Table):
         return self.snapshot.properties
 
     def _target(self, operation: str) -> Any:
+        if operation in CHANGES_OF_ROWS:
+            return self._run("changeable", operation)
         if operation in _OF_SNAPSHOTS:
             return self.snapshot
         return self._absolute(self._source)

@@ -223,22 +223,8 @@ class DeltaTable(ChangeableTable[Add]):
 
     scan = staticmethod(scan)
 
-    def __init__(self, current: Snapshot, txn: tuple[str, int] | None = None) -> None:
-        self.current = current
-        self.txn = txn
-
-    @classmethod
-    def open(
-        cls,
-        table: TableLike,
-        storage_options: Mapping[str, str] | None = None,
-        txn: tuple[str, int] | None = None,
-    ) -> DeltaTable:
-        """Return the newest version of a table at a path or URL, or the version of a snapshot.
-
-        `txn`: the application and version that a change records.
-        """
-        return cls(snapshot(table, storage_options=storage_options), txn)
+    def __init__(self, current: Snapshot, batch: tuple[str, int] | None = None) -> None:
+        self.current, self.batch = current, batch
 
     @property
     def schema(self) -> StructType:
@@ -312,14 +298,9 @@ class DeltaTable(ChangeableTable[Add]):
         """Refuse to set identity columns."""
         refuse_identity_set(self.current, columns)
 
-    @property
-    def has_transaction(self) -> bool:
-        """See `ChangeableTable.has_transaction`."""
-        return self.txn is not None
-
     def is_applied(self) -> bool:
         """See `ChangeableTable.is_applied`."""
-        return self.current.has_recorded(self.txn)
+        return self.current.has_recorded(self.batch)
 
     def commit(self, operation: str, change: TableChange[Add]) -> int:
         """See `ChangeableTable.commit`."""
@@ -327,13 +308,13 @@ class DeltaTable(ChangeableTable[Add]):
         done = commit(self.current.storage, transaction, written=self._written(transaction))
         if not done.committed:
             raise TableError(
-                f"another writer has committed the transaction {self.txn} first", reason="conflict", file=self.uri
+                f"another writer has committed the transaction {self.batch} first", reason="conflict", file=self.uri
             )
         return done.version
 
     def reload(self) -> DeltaTable:
         """See `ChangeableTable.reload`."""
-        return DeltaTable(load_snapshot(self.current.storage), self.txn)
+        return DeltaTable(load_snapshot(self.current.storage), self.batch)
 
     def _transaction(self, operation: str, change: TableChange[Add]) -> Transaction:
         changed = change.changed
@@ -350,7 +331,7 @@ class DeltaTable(ChangeableTable[Add]):
             metadata=identities.metadata if isinstance(identities, DeltaIdentities) else None,
             reads=change.reads,
             read_paths=frozenset(change.opened["path"].to_pylist()),
-            txn=None if self.txn is None else Txn(*self.txn, now_millis()),
+            txn=None if self.batch is None else Txn(*self.batch, now_millis()),
             current=self.current,
             rows={
                 "deleted": sum(file.rows_deleted for file in changed),
@@ -372,3 +353,10 @@ class DeltaTable(ChangeableTable[Add]):
                 vector = vector_path(storage, add.deletion_vector)
                 written += [] if vector is None else [vector]
         return written
+
+
+def open_changeable(
+    table: TableLike, operation: str, *, storage_options: Mapping[str, str] | None = None
+) -> DeltaTable:
+    """Return the newest version of a table at a path or URL, or the version of a snapshot, for a change of rows."""
+    return DeltaTable(snapshot(table, storage_options=storage_options))

@@ -178,17 +178,17 @@ def iter_adds(files: pa.Table) -> Iterator[Add]:
                 raise DeltaError(f"the add action of {row['path']} has no size", reason="broken-log")
             vector = row.get("deletionVector")
             yield Add(
-                row["path"],
-                dict(row.get("partitionValues") or ()),
-                row["size"],
-                row.get("modificationTime") or 0,
-                row.get("dataChange") is not False,
-                row.get("stats"),
-                None if row.get("tags") is None else dict(row["tags"]),
-                None if vector is None else DeletionVector.from_dict(vector),
-                row.get("baseRowId"),
-                row.get("defaultRowCommitVersion"),
-                row.get("clusteringProvider"),
+                path=row["path"],
+                partition_values=dict(row.get("partitionValues") or ()),
+                size=row["size"],
+                modification_time=row.get("modificationTime") or 0,
+                data_change=row.get("dataChange") is not False,
+                stats=row.get("stats"),
+                tags=None if row.get("tags") is None else dict(row["tags"]),
+                deletion_vector=None if vector is None else DeletionVector.from_dict(vector),
+                base_row_id=row.get("baseRowId"),
+                default_row_commit_version=row.get("defaultRowCommitVersion"),
+                clustering_provider=row.get("clusteringProvider"),
             )
 
 

@@ -141,15 +141,15 @@ class Snapshot:
         now = now_millis()
         return [
             Remove(
-                add.path,
-                data_change,
-                now,
-                True,
-                add.partition_values,
-                add.size,
-                add.deletion_vector,
-                add.base_row_id,
-                add.default_row_commit_version,
+                path=add.path,
+                data_change=data_change,
+                deletion_timestamp=now,
+                extended_file_metadata=True,
+                partition_values=add.partition_values,
+                size=add.size,
+                deletion_vector=add.deletion_vector,
+                base_row_id=add.base_row_id,
+                default_row_commit_version=add.default_row_commit_version,
             )
             for add in iter_adds(files)
         ]
@@ -222,15 +222,15 @@ def load_snapshot(storage: Storage, version: int | None = None, *, files: bool =
     if "delta.typeChanges" in state.metadata.schema_string:
         check_type_changes(parse_schema(state.metadata.schema_string), state.protocol.reader_features, storage.uri)
     return Snapshot(
-        storage,
-        segment.version,
-        segment.modified,
-        state.protocol,
-        state.metadata,
-        state.txns,
-        state.domains,
-        state.files,
-        state.tombstones,
+        storage=storage,
+        version=segment.version,
+        timestamp=segment.modified,
+        protocol=state.protocol,
+        metadata=state.metadata,
+        txns=state.txns,
+        domains=state.domains,
+        files=state.files,
+        tombstones=state.tombstones,
     )
 
 

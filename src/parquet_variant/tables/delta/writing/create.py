@@ -89,7 +89,17 @@ def planned_table(
     features = (*resolved.features, *metadata_features(columns))
     protocol = table_protocol(columns, features, preview=preview)
     check_writable(protocol, storage.uri)
-    return Snapshot(storage, -1, 0, protocol, metadata, {}, {}, no_files(), no_files())
+    return Snapshot(
+        storage=storage,
+        version=-1,
+        timestamp=0,
+        protocol=protocol,
+        metadata=metadata,
+        txns={},
+        domains={},
+        files=no_files(),
+        tombstones=no_files(),
+    )
 
 
 def _creation(planned: Snapshot, operation: str) -> Transaction:

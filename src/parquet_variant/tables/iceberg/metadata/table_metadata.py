@@ -56,16 +56,16 @@ class SnapshotInfo:
         """Parse the JSON form. Raises `IcebergError`: reason ``"bad-metadata"``."""
         try:
             return cls(
-                int(json["snapshot-id"]),
-                _optional_int(json.get("parent-snapshot-id")),
-                int(json.get("sequence-number") or 0),
-                int(json["timestamp-ms"]),
-                json.get("manifest-list"),
-                tuple(str(path) for path in json.get("manifests") or ()),
-                {str(key): str(value) for key, value in (json.get("summary") or {}).items()},
-                _optional_int(json.get("schema-id")),
-                _optional_int(json.get("first-row-id")),
-                _optional_int(json.get("added-rows")),
+                id=int(json["snapshot-id"]),
+                parent_id=_optional_int(json.get("parent-snapshot-id")),
+                sequence_number=int(json.get("sequence-number") or 0),
+                timestamp_ms=int(json["timestamp-ms"]),
+                manifest_list=json.get("manifest-list"),
+                manifests=tuple(str(path) for path in json.get("manifests") or ()),
+                summary={str(key): str(value) for key, value in (json.get("summary") or {}).items()},
+                schema_id=_optional_int(json.get("schema-id")),
+                first_row_id=_optional_int(json.get("first-row-id")),
+                added_rows=_optional_int(json.get("added-rows")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise IcebergError(f"invalid snapshot in the metadata ({error!r})", reason="bad-metadata") from None

@@ -179,14 +179,14 @@ def parse_field(json: Mapping[str, Any]) -> NestedField:
     """Parse a struct field from its JSON form; see `parse_type`."""
     try:
         return NestedField(
-            int(json["id"]),
-            str(json["name"]),
-            parse_type(json["type"]),
-            bool(json["required"]),
-            json.get("doc"),
-            json.get("initial-default"),
-            json.get("write-default"),
-            {key: value for key, value in json.items() if key not in _FIELD_KEYS},
+            id=int(json["id"]),
+            name=str(json["name"]),
+            type=parse_type(json["type"]),
+            required=bool(json["required"]),
+            doc=json.get("doc"),
+            initial_default=json.get("initial-default"),
+            write_default=json.get("write-default"),
+            extra={key: value for key, value in json.items() if key not in _FIELD_KEYS},
         )
     except (KeyError, TypeError, ValueError) as error:
         raise IcebergError(f"invalid field in the schema: {json!r} ({error!r})", reason="bad-schema") from None
