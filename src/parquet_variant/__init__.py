@@ -72,8 +72,8 @@ __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names
 # Methods that modules above those of their classes implement.
 register_methods(
     {
-        "Contract.load": "contracts.files:load_contract",
-        "Contract.save": "contracts.files:save_contract",
+        "Contract.load": "contracts.yaml_format:load_contract",
+        "Contract.save": "contracts.yaml_format:save_contract",
         "Contract.from_yaml": "contracts.yaml_format:from_yaml",
         "Contract.to_yaml": "contracts.yaml_format:to_yaml",
         "Contract.from_json_schema": "contracts.json_schema:from_json_schema",

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from parquet_variant.errors import JsonError
 from parquet_variant.ingestion.request import TextOptions
+from parquet_variant.ingestion.sources.chunks import sampled_text
 from parquet_variant.ingestion.sources.input_files import InputFile
-from parquet_variant.ingestion.sources.sampling import sampled_text
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import profile_splits
 

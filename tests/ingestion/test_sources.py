@@ -24,10 +24,8 @@ from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
 from parquet_variant.ingestion.job import IngestJob
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.sources.chunks import open_chunks
-from parquet_variant.ingestion.sources.decompression import decompressed
-from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
-from parquet_variant.ingestion.sources.lines import split_lines
+from parquet_variant.ingestion.sources.chunks import open_chunks, split_lines
+from parquet_variant.ingestion.sources.input_files import InputFile, decompressed, find_input_files
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.engine import ThreadEngine
 

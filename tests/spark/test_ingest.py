@@ -12,9 +12,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.ingestion.sources.chunks import open_chunks
+from parquet_variant.ingestion.sources.chunks import open_chunks, split_lines
 from parquet_variant.ingestion.sources.input_files import InputFile
-from parquet_variant.ingestion.sources.lines import split_lines
 
 
 def _exact(text: str) -> object:

@@ -13,8 +13,7 @@ from typing import Any
 from parquet_variant.contracts.contract import Contract, rules_of
 from parquet_variant.contracts.json_schema import FORMAT_KEYWORDS, json_number
 from parquet_variant.contracts.path_rules import PathRules, as_bound, bad_contract
-from parquet_variant.contracts.yaml_format import dump_yaml, plain_rules
-from parquet_variant.contracts.yaml_text import read_yaml
+from parquet_variant.contracts.yaml_format import dump_yaml, plain_rules, read_yaml
 from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, VariantPath, is_within
 from parquet_variant.support.lazy_names import optional_libraries

@@ -147,9 +147,8 @@ def _of_vortex(path: str, column: str | None) -> ExploreReport:
 
 
 def _of_json(path: str) -> ExploreReport:
-    from parquet_variant.ingestion.sources.chunks import open_chunks
+    from parquet_variant.ingestion.sources.chunks import open_chunks, split_lines
     from parquet_variant.ingestion.sources.input_files import find_input_files
-    from parquet_variant.ingestion.sources.lines import split_lines
 
     files = find_input_files(path)
     size = sum(file.size for file in files)

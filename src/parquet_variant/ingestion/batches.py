@@ -23,17 +23,22 @@ from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.contracts.report import ContractCounts
 from parquet_variant.errors import ContractError, JsonError, VariantError
 from parquet_variant.inference.profile import StringCounts
-from parquet_variant.ingestion.bad_records import BadRecord
 from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.formats.json_splitters import WHITESPACE
 from parquet_variant.ingestion.formats.wrapped import values_at
-from parquet_variant.ingestion.inexact import InexactNumbers
-from parquet_variant.ingestion.json_column import JsonRows, open_rows
-from parquet_variant.ingestion.json_strings import ParsedStrings, parse_strings
+from parquet_variant.ingestion.json_column import JsonRows, ParsedStrings, open_rows, parse_strings
 from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.sources.chunks import Chunk, open_chunks, whole_text
-from parquet_variant.ingestion.sources.lines import Lines, split_lines
-from parquet_variant.ingestion.sources.sampling import BLOCK_BYTES, in_sample, sampled_text
+from parquet_variant.ingestion.result import BadRecord, InexactNumbers
+from parquet_variant.ingestion.sources.chunks import (
+    BLOCK_BYTES,
+    Chunk,
+    Lines,
+    in_sample,
+    open_chunks,
+    sampled_text,
+    split_lines,
+    whole_text,
+)
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape

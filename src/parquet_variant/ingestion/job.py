@@ -33,9 +33,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profiled_data import ProfiledData
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.ingestion.destination import Destination
-from parquet_variant.ingestion.destinations.registry import open_destination
-from parquet_variant.ingestion.hints import root_hints
-from parquet_variant.ingestion.inexact import InexactNumbers
+from parquet_variant.ingestion.hints import partition_warnings, root_hints
 from parquet_variant.ingestion.json_column import (
     find_tables,
     inferred_types,
@@ -44,13 +42,10 @@ from parquet_variant.ingestion.json_column import (
     split_rows,
 )
 from parquet_variant.ingestion.option_paths import check_bloom_filters, check_paths, option_paths
-from parquet_variant.ingestion.output_formats import FORMAT_RULES
-from parquet_variant.ingestion.partition_warnings import partition_warnings
-from parquet_variant.ingestion.request import IngestRequest, TextOptions
-from parquet_variant.ingestion.result import IngestResult
-from parquet_variant.ingestion.sources.decompression import COMPRESSION_RATIO
-from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
-from parquet_variant.ingestion.sources.sampling import compressed_share
+from parquet_variant.ingestion.request import FORMAT_RULES, IngestRequest, TextOptions
+from parquet_variant.ingestion.result import InexactNumbers, IngestResult
+from parquet_variant.ingestion.sources.chunks import compressed_share
+from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, pack_splits, plan_splits
 from parquet_variant.ingestion.table_types import keep_types, string_types, table_schema
 from parquet_variant.ingestion.task import (
@@ -426,3 +421,27 @@ def planned_encodings(
     )
     table, _ = conform_table({request.column: rows}, ())
     return known_encodings(table, options.compression, options.compression_level, options.effort)
+
+
+def open_destination(request: IngestRequest) -> Destination | None:
+    """Open the destination of an ingest without writing to it; None if it holds data and the mode is ``"ignore"``.
+
+    The modules are imported here, so that an ingest into Parquet files does not load the packages of other formats.
+    Raises `VariantFileError` or `TableError` if the mode is ``"error"`` and the destination holds data, or if the
+    destination cannot be written.
+    """
+    if request.format == "delta":
+        from parquet_variant.ingestion.destinations.delta import open_delta
+
+        return open_delta(request)
+    if request.format == "iceberg":
+        from parquet_variant.ingestion.destinations.iceberg import open_iceberg
+
+        return open_iceberg(request)
+    if request.format == "vortex":
+        from parquet_variant.ingestion.destinations.vortex import open_vortex
+
+        return open_vortex(request)
+    from parquet_variant.ingestion.destinations.parquet import open_parquet
+
+    return open_parquet(request)

@@ -1,7 +1,8 @@
-"""JSON in a column of a table: Parquet, Vortex, Arrow and CSV files, Delta tables, and rows in memory.
+"""JSON in a column of a table (Parquet, Vortex, Arrow, CSV, Delta, rows in memory), or in strings inside JSON.
 
-This module finds the tables, divides them into splits, and yields their rows as JSON text with the other columns.
-`batches` parses the text, and the libraries and packages of the formats read the tables.
+This module finds the tables, divides them into splits, and yields their rows as JSON text with the other columns; and
+replaces strings with JSON inside the JSON of text files. `batches` parses the text, and the libraries and packages of
+the formats read the tables.
 """
 
 from __future__ import annotations
@@ -11,17 +12,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import columns_of, one_chunk, with_columns
-from parquet_variant.errors import SchemaError, VariantError, VariantFileError
+from parquet_variant.arrays.variant_array import VariantArray, trusted_array
+from parquet_variant.encoding.json_reader import JsonOptions
+from parquet_variant.errors import JsonError, SchemaError, VariantError, VariantFileError
 from parquet_variant.ingestion.csv_tables import TypesOfStrings, csv_tables, with_types
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, TablePart
 from parquet_variant.interop.tables import table_of
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
+from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.kernels.memory import address_of, copy_spans
+from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
+from parquet_variant.kernels.tapes.tape import DROPPED, Tape, path_ids
+from parquet_variant.path import VariantPath
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types import PrimitiveId
 from parquet_variant.types.forms import is_json_type
 
 _BATCH_ROWS = 1 << 16
@@ -270,3 +280,62 @@ def _json_text(values: pa.ChunkedArray, column: str, file: str) -> pa.Array:
     elif pa.types.is_string_view(value_type) or pa.types.is_binary_view(value_type):
         values = pc.cast(values, pa.large_string() if pa.types.is_string_view(value_type) else pa.large_binary())
     return one_chunk(values)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedStrings:
+    """The outcome of parsing the strings at a path.
+
+    Parameters
+    ----------
+    array
+        The rows with the parsed values; None if there is a fault, or no string to parse.
+    faults
+        ``(row, error)`` of each string that is not JSON, in order.
+    inexact
+        ``(row, text)`` of each number in the strings that is not kept exactly.
+    """
+
+    array: VariantArray | None
+    faults: list[tuple[int, JsonError]]
+    inexact: list[tuple[int, bytes]]
+
+
+def parse_strings(tape: Tape, path: VariantPath, options: JsonOptions) -> ParsedStrings:
+    """Parse the strings at a path of some rows; other values at the path are kept.
+
+    >>> from parquet_variant.arrays.tapes import array_tapes
+    >>> rows = VariantArray.from_pylist([{"p": '{"a": 1}'}, {"p": 2}, {}])
+    >>> parse_strings(next(array_tapes(rows, 0)), VariantPath.parse("$.p"), JsonOptions()).array.to_pylist()
+    [{'p': {'a': 1}}, {'p': 2}, {}]
+    """
+    from parquet_variant.ops.value_edits import variant_set
+
+    number = tape.find_path(path.segments)
+    if number is None:
+        return ParsedStrings(None, [], [])
+    tags = tape.nodes[:, 0]
+    is_string = ((tags & 0xFF) == PrimitiveId.STRING) & (tags & DROPPED == 0)
+    nodes = np.flatnonzero(is_string & (path_ids(tags) == number))
+    if not len(nodes):
+        return ParsedStrings(None, [], [])
+    rows = np.searchsorted(tape.row_start, nodes, "right") - 1
+    sizes = tape.nodes[nodes, 2].copy()
+    stops = np.cumsum(sizes)
+    data = np.empty(int(stops[-1]) + 1, np.uint8)
+    copy_spans(tape.nodes[nodes, 1].copy(), sizes, address_of(data))
+    parsed = parse_text(data, stops - sizes, stops, options=options, null_on_error=True)
+    inexact = [(int(rows[index]), text) for index, text in parsed.inexact]
+    if parsed.faults:
+        faults = [(int(rows[index]), _at_path(error, path)) for index, error in parsed.faults]
+        return ParsedStrings(None, faults, inexact)
+    values = trusted_array(shredded_rows(parsed.tape).storage())
+    outer = trusted_array(shredded_rows(tape).storage())
+    changed = variant_set(outer.take(from_numpy(rows)), path, values)
+    positions = np.arange(tape.rows)
+    positions[rows] = tape.rows + np.arange(len(rows))
+    return ParsedStrings(VariantArray.concat([outer, changed]).take(from_numpy(positions)), [], inexact)
+
+
+def _at_path(error: JsonError, path: VariantPath) -> JsonError:
+    return JsonError(f"the string at {path.shorthand}: {error.message}", reason=error.reason, offset=error.offset)

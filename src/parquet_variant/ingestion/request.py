@@ -1,12 +1,14 @@
 """`IngestRequest`: the options of an ingest, which are the same in Python, on the command line and on Spark.
 
-This module checks the options before any file is opened. `job` executes the request.
+This module checks the options before any file is opened, by the rules of the output format. `job` executes the request.
+To add a format: add its name to `choices.OutputFormat`, its rules to `FORMAT_RULES`, its destination module to
+`ingestion.destinations` and the function that opens it to `ingestion.job`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import PurePath
 from typing import Any, TypeAlias, Unpack, get_args
@@ -26,7 +28,7 @@ from parquet_variant.errors import (
     strings_of,
 )
 from parquet_variant.files.parquet.format.bloom import check_bloom_paths
-from parquet_variant.files.parquet.writing.options import Writer
+from parquet_variant.files.parquet.writing.options import Writer, WriterOptions
 from parquet_variant.inference.infer import policy_named
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.column_types import is_unreadable_by_spark
@@ -34,7 +36,6 @@ from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
 from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
-from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
 from parquet_variant.ingestion.sources.line_chunks import CHUNK_BYTES
 from parquet_variant.interop.tables import is_rows, table_of
@@ -382,3 +383,57 @@ def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa
             )
         return (), table_of(sources)
     return tuple(path_texts(sources)), None
+
+
+@dataclass(frozen=True, slots=True)
+class FormatRules:
+    """The options that an output format accepts.
+
+    Parameters
+    ----------
+    check_file_options
+        Raises `VariantError` if the options of the data files (compression, layout, …) are invalid for this format.
+    partitions
+        ``partition_by`` is supported.
+    one_file
+        ``one_file`` is supported: the destination can be a single file instead of a directory.
+    preview
+        ``preview`` is supported: the table can declare the preview name of the shredding feature.
+    parquet_files
+        The data files are Parquet, so that their column encodings are chosen once for all tasks.
+    catalogs
+        ``catalog`` is supported: the destination can be a table of a catalog.
+    """
+
+    check_file_options: Callable[[Mapping[str, Any]], None]
+    partitions: bool = True
+    one_file: bool = False
+    preview: bool = False
+    parquet_files: bool = True
+    catalogs: bool = False
+
+
+def _check_parquet(options: Mapping[str, Any]) -> None:
+    WriterOptions.of(dict(options))
+
+
+def _check_table_files(options: Mapping[str, Any]) -> None:
+    writer_options = dict(options)
+    if (file_bytes := writer_options.pop("file_bytes", 1)) < 1:
+        raise bad_option(f"file_bytes is {file_bytes}: it must be a positive number of bytes")
+    WriterOptions.of(writer_options)
+
+
+def _check_vortex(options: Mapping[str, Any]) -> None:
+    # Deferred, because loading the Vortex writer takes longer than checking the options of the other formats.
+    from parquet_variant.files.vortex.writer import check_options
+
+    check_options(**options)
+
+
+FORMAT_RULES: dict[OutputFormat, FormatRules] = {
+    "parquet": FormatRules(_check_parquet, one_file=True),
+    "delta": FormatRules(_check_table_files, preview=True),
+    "iceberg": FormatRules(_check_table_files, catalogs=True),
+    "vortex": FormatRules(_check_vortex, partitions=False, parquet_files=False),
+}

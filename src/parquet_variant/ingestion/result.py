@@ -1,13 +1,15 @@
-"""`IngestResult`: what an ingest read and wrote."""
+"""`IngestResult`: what an ingest read and wrote; with the invalid lines and the inexact numbers that it reports."""
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
 from parquet_variant.contracts.report import ContractReport
-from parquet_variant.errors import without_secrets
+from parquet_variant.errors import VariantError, without_secrets
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.typed_strings import TypedStrings
@@ -123,3 +125,80 @@ class IngestResult:
         fields["contract"] = None if self.contract is None else self.contract.to_dict()
         fields["schema"] = self.schema.to_ddl() if self.schema is not None else None
         return fields
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A line that is not valid JSON, as the bad-records output contains it.
+
+    Parameters
+    ----------
+    file
+        The source file.
+    line
+        The 1-based number of the line; of the element if the file is a JSON array.
+    reason
+        The stable code of the error.
+    message
+        The error message.
+    text
+        The line; bytes that are not UTF-8 are replaced by U+FFFD.
+    base64
+        The bytes of the line, only if `text` does not represent them exactly.
+    columns
+        The other columns of the row, if the JSON is a column of a table.
+
+    Examples
+    --------
+    >>> record = BadRecord.of("a.json", 3, b"[1,", VariantError("the text ends early", reason="truncated"))
+    >>> print(record.to_json())
+    {"file": "a.json", "line": 3, "reason": "truncated", "message": "the text ends early", "text": "[1,"}
+    """
+
+    file: str
+    line: int
+    reason: str
+    message: str
+    text: str
+    base64: str | None = None
+    columns: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, file: str, line: int, text: bytes, error: VariantError) -> BadRecord:
+        """Return the record of a line and the error that the parser raised for it."""
+        text = text.rstrip(b"\r\n")
+        decoded = text.decode("utf-8", "replace")
+        exact = b64encode(text).decode("ascii") if decoded.encode() != text else None
+        return cls(file, line, error.reason, error.message, decoded, exact)
+
+    def to_json(self) -> str:
+        """Return one line of the bad-records output."""
+        fields = {name: value for name, value in asdict(self).items() if value is not None}
+        return json.dumps(fields, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InexactNumbers:
+    """The numbers that were replaced by the nearest double, and do not equal it.
+
+    These are integers and fractions of more than 38 digits, and numbers with an exponent that have more digits than a
+    double, or are too large (``1E400``) or too small for one.
+
+    Parameters
+    ----------
+    count
+        How many there are.
+    first
+        The text and the position of the first one; None if there is none.
+
+    Examples
+    --------
+    >>> InexactNumbers(1, "1E400 at line 3 of a.json") + InexactNumbers(2, "1E500 at line 1 of b.json")
+    InexactNumbers(count=3, first='1E400 at line 3 of a.json')
+    """
+
+    count: int = 0
+    first: str | None = None
+
+    def __add__(self, other: InexactNumbers) -> InexactNumbers:
+        return InexactNumbers(self.count + other.count, self.first or other.first)

@@ -22,9 +22,9 @@ from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.inference.profile import Profile, StringCounts
 from parquet_variant.inference.typed_strings import StringTypes
 from parquet_variant.ingestion.batches import Pass, steps
-from parquet_variant.ingestion.inexact import InexactNumbers
 from parquet_variant.ingestion.option_paths import SeenPaths
 from parquet_variant.ingestion.request import TextOptions
+from parquet_variant.ingestion.result import InexactNumbers
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.table_types import OtherTypes
 from parquet_variant.io.engine import check_interrupted

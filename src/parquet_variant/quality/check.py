@@ -34,8 +34,7 @@ from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.path import VariantPath
 from parquet_variant.quality.footer_proof import FooterProof
-from parquet_variant.quality.footers import FileFacts, file_facts, read_footer
-from parquet_variant.quality.residuals import read_leaves
+from parquet_variant.quality.footers import FileFacts, file_facts, read_footer, read_leaves
 from parquet_variant.quality.sources import DataSet, RowBatch, open_data
 from parquet_variant.support import arrow_compute as pc
 

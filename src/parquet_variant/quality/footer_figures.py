@@ -15,11 +15,16 @@ import pyarrow as pa
 from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.path import WILDCARD, VariantPath, outer_paths
-from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual, file_facts, open_paths, read_footer
-from parquet_variant.quality.residuals import (
+from parquet_variant.quality.footers import (
+    FileFacts,
+    GroupFacts,
+    Residual,
     ResidualValues,
     dictionary_bytes,
+    file_facts,
     has_old_list,
+    open_paths,
+    read_footer,
     read_residuals,
     residual_sizes,
 )

@@ -2,7 +2,7 @@
 
 Owns the conclusions. They rely on the shredding specification as scans do: a shredded field of an object, and a
 shredded array, is never in a ``value`` column. Leaves the facts to `footers`, and evaluation over values to
-`contracts.tape_check`.
+`contracts.contract_check`.
 """
 
 from __future__ import annotations

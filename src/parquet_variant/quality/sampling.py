@@ -25,8 +25,7 @@ from parquet_variant.files.parquet.format.pyarrow_limits import with_wide_decima
 from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.path import VariantPath, outer_paths
-from parquet_variant.quality.footers import FileFacts, Residual
-from parquet_variant.quality.residuals import CountedHandle
+from parquet_variant.quality.footers import CountedHandle, FileFacts, Residual
 from parquet_variant.quality.sources import DataSet, RowBatch
 
 Item = TypeVar("Item")

@@ -1,7 +1,8 @@
-"""The text of source files in `Chunk`s of whole lines with file and line number, in bounded memory.
+"""The text of source files in `Chunk`s of whole lines with file and line number, in bounded memory; and samples.
 
 Text that is not one JSON value per line is converted by `formats`. The parser checks the JSON, and `batches` decides
-what happens to an invalid line.
+what happens to an invalid line. A line is in a sample if its first byte is in a chosen block of the text of the file,
+so that the sample is the same for any splits and chunks.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ from parquet_variant.ingestion.formats.layout import (
     start_of_text,
 )
 from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
-from parquet_variant.ingestion.sources.decompression import decompressed, detect_codec
-from parquet_variant.ingestion.sources.input_files import InputFile
+from parquet_variant.ingestion.sources.input_files import InputFile, decompressed, detect_codec
 from parquet_variant.ingestion.sources.line_chunks import (
     CHUNK_BYTES,
     Fill,
@@ -37,11 +37,12 @@ from parquet_variant.ingestion.sources.line_chunks import (
     range_text,
     stream_text,
 )
-from parquet_variant.ingestion.sources.splits import Split
+from parquet_variant.ingestion.sources.splits import Split, is_splittable
 from parquet_variant.kernels.buffer_pool import adopt, release
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.support.choices import InputFormat
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types import MAX_OFFSET
 
 # The unit in which positions in a text are counted.
 Unit: TypeAlias = Literal["line", "element", "document", "row"]
@@ -292,3 +293,115 @@ def _lines_before(file: InputFile, start: int) -> int:
             lines += block.count(b"\n")
             remaining -= len(block)
     return lines
+
+
+_SPACE, _RECORD_SEPARATOR = 0x20, 0x1E
+_IS_BLANK = np.isin(np.arange(256), list(b" \t\r\n"))
+# Bytes of a line that are looked at in all lines at once.
+_INDENTATION = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of a chunk that are not blank.
+
+    Parameters
+    ----------
+    text
+        The lines as an Arrow array over the bytes of the chunk, including their newlines.
+    number
+        ``text[i]`` is line ``chunk.first_line + number[i]`` of the file.
+    """
+
+    text: pa.Array
+    number: npt.NDArray[np.int64]
+
+
+def split_lines(chunk: Chunk) -> Lines:
+    r"""Split a chunk into its lines, as an Arrow string array over the bytes of the chunk, without blank lines.
+
+    The text is not checked to be UTF-8, because the parser does that. A record separator at the start of a line, as in
+    JSON text sequences (RFC 7464), becomes a space.
+
+    >>> from parquet_variant.ingestion.sources.input_files import InputFile
+    >>> lines = split_lines(Chunk(InputFile("a.json"), b'{"a": 1}\n\n[2]'))
+    >>> lines.text.to_pylist(), lines.number.tolist()
+    (['{"a": 1}\n', '[2]'], [0, 2])
+    """
+    ends = chunk.ends
+    offsets = np.concatenate([[0], ends]).astype(np.int32 if len(chunk.data) <= MAX_OFFSET else np.int64)
+    string_type = pa.string() if offsets.dtype == np.int32 else pa.large_string()
+    data = np.frombuffer(chunk.data, np.uint8)
+    starts = offsets[:-1]
+    first_bytes = data[starts] if len(starts) else np.zeros(0, np.uint8)
+    separators = starts[first_bytes == _RECORD_SEPARATOR]
+    if len(separators):
+        data = data.copy()
+        data[separators] = _SPACE
+        first_bytes = data[starts]
+    text = pa.Array.from_buffers(string_type, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    number = np.arange(len(ends))
+    blank = _blank_lines(data, offsets, first_bytes)
+    if len(blank):
+        number = np.delete(number, blank)
+        text = text.take(pa.array(number))
+    return Lines(text, number)
+
+
+def _blank_lines(
+    data: npt.NDArray[np.uint8], offsets: npt.NDArray[Any], first_bytes: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.int64]:
+    """Return the indexes of the lines that contain only whitespace."""
+    candidates = np.flatnonzero(_IS_BLANK[first_bytes])
+    for distance in range(1, _INDENTATION):  # most lines that begin with whitespace are indented, not blank
+        places = offsets[candidates] + distance
+        ends = places >= offsets[candidates + 1]
+        candidates = candidates[ends | _IS_BLANK[data[np.where(ends, 0, places)]]]
+    is_blank = [not data[offsets[i] : offsets[i + 1]].tobytes().strip(b" \t\r\n") for i in candidates.tolist()]
+    return candidates[np.array(is_blank, np.bool_)]
+
+
+# Small enough for hundreds of places in the 8 MiB that are sampled of a file, large enough for a few lines per block.
+BLOCK_BYTES = 32 << 10
+# Bytes of text that are compressed to estimate the size of files.
+_COMPRESSED_BYTES = 1 << 20
+
+
+def in_sample(offsets: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
+    """Return for each line that begins at an offset whether a sample of the share contains it.
+
+    The line at offset 0 is always in the sample.
+    """
+    mixed = (offsets // BLOCK_BYTES).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
+
+
+def compressed_share(split: Split, format: InputFormat | TextLayout) -> float:
+    """Return the size of the first text of a split after compression, as a share of it; 0 if it cannot be read."""
+    try:
+        chunk = next(iter(open_chunks(split.file, split.byte_range, _COMPRESSED_BYTES, format)), None)
+    except (VariantError, OSError):
+        return 0.0  # The pass that reads the whole split reports the error.
+    if chunk is None:
+        return 0.0
+    text = bytes(chunk.data[:_COMPRESSED_BYTES])
+    chunk.release()
+    return len(pa.Codec("zstd", compression_level=1).compress(text)) / max(len(text), 1)
+
+
+def sampled_text(split: Split, share: float, format: InputFormat | TextLayout) -> bytes | None:
+    """Return the sampled lines of a split; None for a file that can only be read as a whole.
+
+    `split`: part of a file.
+    `share`: share of the lines, above 0 and up to 1.
+    `format`: as for `open_chunks`.
+    Raises `VariantFileError` as `open_chunks` does.
+    """
+    if not is_splittable(split.file, format):
+        return None
+    start, end = split.byte_range or (0, split.size)
+    blocks = np.arange(start // BLOCK_BYTES, -(-end // BLOCK_BYTES), dtype=np.int64) * BLOCK_BYTES
+    sampled_blocks = blocks[in_sample(blocks, share)].tolist()
+    ranges = [(max(start, block), min(end, block + BLOCK_BYTES)) for block in sampled_blocks]
+    return read_ranges(split.file, ranges)

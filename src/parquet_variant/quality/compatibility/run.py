@@ -24,8 +24,7 @@ from parquet_variant.files.parquet.operations.rewrite import rewrite
 from parquet_variant.files.parquet.report_text import Report, counted
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.quality.compatibility import engine_programs
-from parquet_variant.quality.compatibility.compare import first_difference
-from parquet_variant.quality.compatibility.subject import Subject, copy_of
+from parquet_variant.quality.compatibility.subject import Subject, copy_of, first_difference
 
 Verdict: TypeAlias = Literal["equal", "struct", "differs", "refused", "not installed"]
 # What `variant rewrite` may do so that an engine reads a file.
