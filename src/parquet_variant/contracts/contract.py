@@ -66,9 +66,11 @@ class Contract:
             if path in paths:
                 raise bad_contract("the path occurs twice: keep one of the two", path=path.shorthand)
             paths[path] = rules
-        object.__setattr__(
-            self, "paths", dict(sorted(_without_parents(paths).items(), key=lambda item: _order(item[0])))
-        )
+        # Without paths that have no rules and lead to others; parents before children, and elements before fields.
+        parents = {outer for path in paths for outer in outer_paths(path)} | {VariantPath()}
+        named = [path for path, rules in paths.items() if rules != ANY or path not in parents]
+        named.sort(key=lambda path: [(segment is not WILDCARD, str(segment)) for segment in path.segments])
+        object.__setattr__(self, "paths", {path: paths[path] for path in named})
 
     @classmethod
     def of(cls, contract: Contract | str | os.PathLike[str] | Mapping[str, Any]) -> Contract:
@@ -315,14 +317,3 @@ def check_place(path: VariantPath, rules: PathRules) -> None:
     """Raise an error for a rule that cannot apply to a path."""
     if path.segments and path.segments[-1] is WILDCARD and (rules.required or rules.presence):
         raise bad_contract("elements cannot be required: use min_items at the path of the array")
-
-
-def _without_parents(paths: dict[VariantPath, PathRules]) -> dict[VariantPath, PathRules]:
-    """Return the paths without those that have no rules and lead to others, and the root if it has no rules."""
-    parents = {outer for path in paths for outer in outer_paths(path)} | {VariantPath()}
-    return {path: rules for path, rules in paths.items() if rules != ANY or path not in parents}
-
-
-def _order(path: VariantPath) -> list[tuple[bool, str]]:
-    """Return a key that puts parents before children, and elements before fields."""
-    return [(segment is not WILDCARD, str(segment)) for segment in path.segments]

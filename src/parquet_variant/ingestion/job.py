@@ -109,7 +109,10 @@ class IngestJob:
         if destination is None:
             return IngestResult(self._request.dest, ())
         try:
-            tasks = self._plan(engine)
+            if self._rows is None:
+                tasks = _plan_tasks(engine, self._files, self._request.split_bytes, self._request.text)
+            else:
+                tasks = [[split] for split in split_rows(self._rows, engine.parallelism)]
             fields = self._table_fields(tasks)
             table = self._table_schema()
             text = self._request.text
@@ -132,11 +135,18 @@ class IngestJob:
             self._request.check_schema(schema)
             tasks = self._write_tasks(engine, tasks)
             for warning in partition_warnings(self._request, tasks):
-                (warn or _warn)(warning)
+                (warn or partial(warnings.warn, stacklevel=3))(warning)
             encodings = planned_encodings(self._request, schema, tasks, engine.parallelism)
-            plan = self._task_plan(engine, tasks, schema, encodings, fields)
-            work = destination.work(replace(plan, counts_other_types=table is not None))
-            written = engine.run("write", work, tasks)
+            plan = TaskPlan(
+                schema,
+                threads=_threads(engine, tasks),
+                encodings=encodings,
+                fields=fields,
+                string_types=self._request.text.texts,
+                paths=frozenset(option_paths(self._request)),
+                counts_other_types=table is not None,
+            )
+            written = engine.run("write", destination.work(plan), tasks)
             rows = sum(part.rows for part in written)
             if not rows and not any(part.bad for part in written):
                 # The path of rows that no document has may be misspelled.
@@ -169,22 +179,6 @@ class IngestJob:
         report = check.report(", ".join(self._source_names), check.merge([part.broken for part in written]))
         check.raise_for(report)
         return report
-
-    def _plan(self, engine: Engine) -> list[list[Split]]:
-        if self._rows is None:
-            return _plan_tasks(engine, self._files, self._request.split_bytes, self._request.text)
-        return [[split] for split in split_rows(self._rows, engine.parallelism)]
-
-    def _task_plan(
-        self,
-        engine: Engine,
-        tasks: list[list[Split]],
-        schema: ShreddingSchema,
-        encodings: ColumnEncodings | None,
-        fields: tuple[pa.Field, ...],
-    ) -> TaskPlan:
-        paths = frozenset(option_paths(self._request))
-        return TaskPlan(schema, _threads(engine, tasks), encodings, fields, self._request.text.texts, paths)
 
     def _write_tasks(self, engine: Engine, tasks: list[list[Split]]) -> list[list[Split]]:
         """Return the tasks that write: as planned, or fewer with several threads each if the input is small.
@@ -381,10 +375,6 @@ def _result(
         inexact_numbers=inexact.count,
         first_inexact=inexact.first,
     )
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 # A function of the module, because Spark pickles it by name.

@@ -211,13 +211,16 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
         head = split.file.head
         with split.file.errors():
             if head.startswith(_ARROW_FILE):
-                yield from _arrow_file_tables(split.file)
+                with split.file.open_seekable() as stream:
+                    file = pa.ipc.open_file(stream)
+                    yield from (table_of(file.get_batch(number)) for number in range(file.num_record_batches))
             elif head.startswith(_VORTEX):
                 from parquet_variant.files.vortex.reader import iter_tables
 
                 yield from iter_tables(split.file.name.removeprefix("file://"))
             elif head.startswith(_ARROW_STREAM):
-                yield from _arrow_stream_tables(split.file)
+                with split.file.open_text() as stream:
+                    yield from map(table_of, pa.ipc.open_stream(stream))
             else:
                 for table in csv_tables(split.file, options):
                     yield with_types(table, dict(options.types), split.file.name)
@@ -238,19 +241,6 @@ def _parquet_tables(split: Split) -> Iterator[tuple[int, pa.Table]]:
             if start <= offset and (end is None or offset < end):
                 yield first_row, table_of(partitioned_table(file, [group]))
             first_row += file.metadata.row_group(group).num_rows
-
-
-def _arrow_file_tables(file: InputFile) -> Iterator[pa.Table]:
-    with file.open_seekable() as stream:
-        reader = pa.ipc.open_file(stream)
-        for number in range(reader.num_record_batches):
-            yield table_of(reader.get_batch(number))
-
-
-def _arrow_stream_tables(file: InputFile) -> Iterator[pa.Table]:
-    with file.open_text() as stream:
-        for batch in pa.ipc.open_stream(stream):
-            yield table_of(batch)
 
 
 def _json_text(values: pa.ChunkedArray, column: str, file: str) -> pa.Array:

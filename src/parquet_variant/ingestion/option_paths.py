@@ -44,7 +44,10 @@ class SeenPaths:
         paths = _paths_of(tape)
         seen = set(paths)
         # In place, because other threads remove paths at the same time.
-        self.missing -= {path for path in tuple(self.missing) if _with_elements(path.segments) in seen}
+        for path in tuple(self.missing):
+            # The path of all elements stands for positions.
+            if tuple(part if isinstance(part, str) else WILDCARD for part in path.segments) in seen:
+                self.missing.discard(path)
         if self.missing and len(self.other_paths) < _MAX_PATHS:
             self.other_paths.update(paths[1:_MAX_PATHS])
 
@@ -137,8 +140,3 @@ def _paths_of(tape: Tape) -> list[Segments]:
     for parent, key in tape.paths[1:, [PATH.PARENT, PATH.KEY]].tolist():
         paths.append((*paths[parent], names[key] if key >= 0 else WILDCARD))
     return paths
-
-
-def _with_elements(segments: Segments) -> Segments:
-    """Return segments with the path of all elements in place of positions."""
-    return tuple(segment if isinstance(segment, str) else WILDCARD for segment in segments)

@@ -279,7 +279,10 @@ def first_rows(
 
 
 def _shredding(schema: ShreddingSchema | None, *observers: SeenPaths | OtherTypes) -> Pass[Shredded]:
-    return Pass(partial(_shredded_tape, schema, observers), _concatenated)
+    return Pass(
+        partial(_shredded_tape, schema, observers),
+        lambda first, second: VariantArray.concat([_array(first), _array(second)]),
+    )
 
 
 def _shredded_tape(schema: ShreddingSchema | None, observers: Sequence[SeenPaths | OtherTypes], tape: Tape) -> Shredded:
@@ -290,10 +293,6 @@ def _shredded_tape(schema: ShreddingSchema | None, observers: Sequence[SeenPaths
 
 def _array(rows: Shredded) -> VariantArray:
     return rows if isinstance(rows, VariantArray) else trusted_array(rows.storage(), fits_files=True)
-
-
-def _concatenated(first: Shredded, second: Shredded) -> VariantArray:
-    return VariantArray.concat([_array(first), _array(second)])
 
 
 def _open_output(location: str) -> Any:

@@ -6,7 +6,7 @@ then all values. `footer_proof` concludes from footers, and `contracts` evaluate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import call
@@ -22,20 +22,17 @@ from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.contracts.report import ContractCounts, ContractReport, Example, RuleCount
 from parquet_variant.contracts.rule_tables import RuleTables
 from parquet_variant.errors import check_count
-from parquet_variant.files.parquet.format.columns import choose_column, find_variants
-from parquet_variant.files.parquet.format.files import ParquetSource, open_file
+from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.format.footer_cache import without_views
 from parquet_variant.files.parquet.format.pyarrow_limits import with_wide_decimals
-from parquet_variant.files.parquet.reading.read import row_group_arrays
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
-from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.path import VariantPath
 from parquet_variant.quality.footer_proof import FooterProof
 from parquet_variant.quality.footers import FileFacts, file_facts, read_footer, read_leaves
-from parquet_variant.quality.sources import DataSet, RowBatch, open_data
+from parquet_variant.quality.sources import DataSet, RowBatch, has_column, open_data, parquet_batches
 from parquet_variant.support import arrow_compute as pc
 
 # Ways to decide a rule, the cheapest first.
@@ -139,19 +136,12 @@ def _of_text(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
     text = replace(data.text, contract=rules)
     splits = plan_splits(data.text_files, max(data.size // max(threads, 1), 1 << 20), text.layout)
     parts = []
-    for batch in in_order(call, steps(splits, text, Pass(_nothing, _first)), threads, read_ahead=True):
+    work = Pass(lambda tape: None, lambda first, second: None)
+    for batch in in_order(call, steps(splits, text, work), threads, read_ahead=True):
         parts.append(batch.broken)
         result.bytes_read += batch.text_bytes
     result.counts = rules.merge(parts)
     return result
-
-
-def _nothing(tape: Tape) -> None:
-    return None
-
-
-def _first(first: None, second: None) -> None:
-    return None
 
 
 # ---- all rows of other formats
@@ -205,17 +195,17 @@ def _plan_file(data: DataSet, rules: ContractCheck, file: ParquetSource) -> _Fil
     footer = read_footer(file)
     plan = _FilePlan(footer.size)
     metadata = footer.metadata
-    if not any(data.column in (variant.name, variant.node.dotted) for variant in find_variants(footer.schema)):
+    if not has_column(footer.schema, data.column):
         plan.counts.append(_null_rows(metadata.num_rows, rules, file.path))
         return plan
     facts = file_facts(footer, data.column)
     if facts is None:  # A layout of the drafts.
         plan.ways.append((rules.contract, _VALUES))
         plan.bytes_read += file.size
-        plan.work += (partial(_batch_counts, rules, batch) for batch in _batches_of(data.column, file))
+        plan.work += (partial(_batch_counts, rules, batch) for batch in parquet_batches([file], data.column))
         return plan
     proof = FooterProof(rules.contract, facts)
-    places = _proven_places(proof, rules)
+    places = _proven_places(facts, proof, rules)
     if not proof.open_rules:
         plan.counts.append(ContractCounts(facts.rows, places=places))
         return plan
@@ -227,12 +217,6 @@ def _plan_file(data: DataSet, rules: ContractCheck, file: ParquetSource) -> _Fil
         plan.work.append(partial(_row_group_counts, rules, facts, proof, number, first))
         first += metadata.row_group(number).num_rows
     return plan
-
-
-def _batches_of(column: str, file: ParquetSource) -> Iterator[RowBatch]:
-    with open_file(file) as opened:
-        for first_row, values in row_group_arrays(opened, choose_column(opened.schema, column, opened.name)):
-            yield RowBatch(values, file.path, first_row)
 
 
 def _row_group_counts(
@@ -273,10 +257,10 @@ def _strings_hold(rules: ContractCheck, facts: FileFacts, proof: FooterProof, nu
     return True
 
 
-def _proven_places(proof: FooterProof, rules: ContractCheck) -> dict[VariantPath, int]:
+def _proven_places(facts: FileFacts, proof: FooterProof, rules: ContractCheck) -> dict[VariantPath, int]:
     """Return the places of paths whose presence is proved to be complete."""
     return {
-        path: proof.places(path) or 0
+        path: facts.places(path) or 0
         for path, path_rules in rules.contract.paths.items()
         if path_rules.presence is not None and "presence" not in proof.open_rules.get(path, ())
     }

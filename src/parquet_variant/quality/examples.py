@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,7 @@ class _Search:
 
     `path`: the path of the values to show.
     `missing`: the field that the values lack; None if the values themselves are shown.
-    `matches`: returns whether a value, and the type of it, is an example.
+    `matches`: returns whether a value is an example; None for every value.
     """
 
     number: int
@@ -59,7 +59,7 @@ class _Search:
     path: VariantPath
     missing: Segment | None
     types: frozenset[str] | None
-    matches: Callable[[Variant], bool]
+    matches: Callable[[Variant], bool] | None
     rows: list[Example]
 
     @property
@@ -86,7 +86,9 @@ def with_examples(findings: Sequence[Finding], before: Summary, after: Summary) 
 def _searches(number: int, finding: Finding) -> Iterator[_Search]:
     old, new = finding.before, finding.after
 
-    def search(side: Side, types: Iterable[str] | None = None, matches: Callable[[Variant], bool] = _any) -> _Search:
+    def search(
+        side: Side, types: Iterable[str] | None = None, matches: Callable[[Variant], bool] = lambda value: True
+    ) -> _Search:
         return _Search(number, side, finding.path, None, None if types is None else frozenset(types), matches, [])
 
     if old is None or new is None:
@@ -110,10 +112,6 @@ def _searches(number: int, finding: Finding) -> Iterator[_Search]:
         yield search("after")
 
 
-def _any(value: Variant) -> bool:
-    return True
-
-
 def _outside(other: PathSummary) -> Callable[[Variant], bool]:
     """Return a test for numbers and times outside of the ranges of the other side."""
 
@@ -122,14 +120,11 @@ def _outside(other: PathSummary) -> Callable[[Variant], bool]:
         bounds = other.ranges.get(_RANGE_KINDS.get(name, name))
         if bounds is None:
             return False
-        low, high, number = (_comparable(bound) for bound in (*bounds, value.to_python()))
+        sides = (*bounds, value.to_python())
+        low, high, number = (float(bound) if isinstance(bound, Decimal) else bound for bound in sides)
         return not low <= number <= high
 
     return is_outside
-
-
-def _comparable(bound: Any) -> Any:
-    return float(bound) if isinstance(bound, Decimal) else bound
 
 
 # ---- where to search
@@ -170,7 +165,9 @@ def _matching(rows: _Rows, search: _Search) -> Iterator[Example]:
         for at, candidate in zip(candidates.tolist(), values, strict=True):
             value = next(_matching_values(candidate, inner[steps:], search), None)
             if value is not None:
-                yield Example(search.side, int(rows.rows[at]), rows.file, _shown(value))
+                text = value.to_json()
+                text = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+                yield Example(search.side, int(rows.rows[at]), rows.file, text)
     except VariantError:
         return
 
@@ -189,10 +186,7 @@ def _matching_values(value: Variant | None, inner: Sequence[Segment], search: _S
     if search.missing is not None:
         if value.type == VariantType.OBJECT and search.missing not in dict(value.items()):
             yield value
-    elif (search.types is None or type_name(value.type) in search.types) and search.matches(value):
+    elif (search.types is None or type_name(value.type) in search.types) and (
+        search.matches is None or search.matches(value)
+    ):
         yield value
-
-
-def _shown(value: Variant) -> str:
-    text = value.to_json()
-    return text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.inference.leaf_statistics import LeafStatistics
-from parquet_variant.path import WILDCARD, VariantPath, outer_paths
+from parquet_variant.path import VariantPath, outer_paths
 from parquet_variant.quality.footers import (
     FileFacts,
     GroupFacts,
@@ -152,7 +152,7 @@ def _add_file(result: FooterFigures, facts: FileFacts) -> None:
         if is_unread or not is_complete:
             unknown_below.add(path)
             # If every value is a shredded object, the ``value`` column has only their other fields.
-            if not is_complete or not _holds_fields(group) or group.typed != _places(facts, path):
+            if not is_complete or not group.is_object or group.typed != facts.places(path):
                 unproved.add(path)
         add_all(result.figures, [(path, figures)])
     for residual in read_residuals(facts, read):
@@ -162,19 +162,11 @@ def _add_file(result: FooterFigures, facts: FileFacts) -> None:
     result.coverages.add(_Coverage(frozenset(facts.groups), frozenset(unproved), frozenset(unknown_below)))
 
 
-def _places(facts: FileFacts, path: VariantPath) -> int | None:
-    """Return the number of places for a value at a shredded path in a file; None if unknown."""
-    if not path.segments:
-        return None if facts.null_rows is None else facts.rows - facts.null_rows
-    parent = facts.groups[path.parent]
-    return parent.elements if path.segments[-1] is WILDCARD else parent.typed
-
-
 def _add_residual(figures: dict[VariantPath, PathFigures], residual: ResidualValues, group: GroupFacts) -> bool:
     """Add the figures of values in a ``value`` column; return False if they contradict the typed columns."""
     parts = ValueFigures.of_array(residual.values).by_path(residual.path)
     objects = 0
-    if _holds_fields(group) and residual.path in parts:
+    if group.is_object and residual.path in parts:
         # An object next to a shredded object has its other fields, and is not another value.
         objects = parts[residual.path].types.pop("object", 0)
     for path, part in parts.items():
@@ -184,11 +176,6 @@ def _add_residual(figures: dict[VariantPath, PathFigures], residual: ResidualVal
             part.rows = part.count
     add_all(figures, parts.items())
     return group.typed is None or objects <= group.typed
-
-
-def _holds_fields(group: GroupFacts) -> bool:
-    """Return whether a path is shredded as an object."""
-    return group.group.typed is not None and group.group.typed.leaf is None and not group.group.typed.is_list
 
 
 def _of_group(path: VariantPath, group: GroupFacts) -> tuple[PathFigures, bool]:

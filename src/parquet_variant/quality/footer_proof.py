@@ -20,7 +20,7 @@ from parquet_variant.contracts.path_rules import TYPES, PathRules, order_of, sca
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, leaf_type
-from parquet_variant.path import WILDCARD, VariantPath, is_within
+from parquet_variant.path import VariantPath, is_within
 from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual
 from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ARROW, VariantType, of_arrow
 
@@ -62,16 +62,6 @@ class FooterProof:
                     paths.setdefault(VariantPath(path.segments[: len(outer) + 1]), PathRules())
         return Contract(paths)
 
-    def places(self, path: VariantPath) -> int | None:
-        """Return the number of places for a value at a path that is shredded; None if unknown."""
-        facts = self._facts
-        if not path.segments:
-            return None if facts.null_rows is None else facts.rows - facts.null_rows
-        parent = facts.groups.get(path.parent)
-        if parent is None:
-            return None
-        return parent.elements if path.segments[-1] is WILDCARD else parent.typed
-
     # -- conclusions
 
     def _proves(self, path: VariantPath, rules: PathRules, name: str) -> bool:
@@ -82,15 +72,18 @@ class FooterProof:
         group = self._facts.groups.get(path)
         if group is None:
             return self._proves_missing(path, name)
-        typed_everywhere = group.typed is not None and group.typed == self.places(path)
+        places = self._facts.places(path)
+        typed_everywhere = group.typed is not None and group.typed == places
         if name in ("required", "presence"):
-            both_known = group.typed is not None and group.stored is not None and not _is_object(group)
-            return typed_everywhere or (both_known and (group.typed or 0) + (group.stored or 0) == self.places(path))
+            both_known = group.typed is not None and group.stored is not None and not group.is_object
+            return typed_everywhere or (
+                both_known and (group.typed or 0) + (group.stored or 0) == self._facts.places(path)
+            )
         if name == "nullable":
             return typed_everywhere or group.residual is Residual.EMPTY
         if name == "extra_fields":
             return self._proves_no_extra_fields(path, group)
-        if group.residual is Residual.OPEN and not (typed_everywhere and _is_object(group)):
+        if group.residual is Residual.OPEN and not (typed_everywhere and group.is_object):
             return False
         return group.typed == 0 or (group.typed is not None and self._proves_typed(group, rules, name))
 
@@ -101,7 +94,7 @@ class FooterProof:
         if group.residual is Residual.OPEN or group.stored is None:
             return False
         if name in ("required", "presence"):
-            return len(path) > len(outer) + 1 or not _is_object(group) or group.typed == 0
+            return len(path) > len(outer) + 1 or not group.is_object or group.typed == 0
         return True
 
     def _outer(self, path: VariantPath) -> VariantPath:
@@ -229,11 +222,6 @@ class FooterProof:
         """Whether the open rules need the values that are not shredded at the top."""
         root = self._facts.groups[VariantPath()].group.residual
         return root is not None and any(leaf is root for leaf in self.leaves())
-
-
-def _is_object(group: GroupFacts) -> bool:
-    typed = group.group.typed
-    return typed is not None and typed.leaf is None and not typed.is_list
 
 
 def _is_of_type(arrow: pa.DataType, rules: PathRules) -> bool:

@@ -7,7 +7,7 @@ together with the footer they describe every value. Leaves combining files to `s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, Thr
 from parquet_variant.files.parquet.scanning.groups import ShreddedGroup, shredded_groups
 from parquet_variant.files.parquet.scanning.projection import only_nulls
 from parquet_variant.inference.leaf_statistics import LeafStatistics, merge_statistics
-from parquet_variant.path import VariantPath
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.support import arrow_compute as pc
 
 # Fields of ColumnMetaData and SizeStatistics.
@@ -147,6 +147,11 @@ class GroupFacts:
         """Whether the path is shredded as a primitive type."""
         return self.group.typed is not None and self.group.typed.leaf is not None
 
+    @property
+    def is_object(self) -> bool:
+        """Whether the path is shredded as an object."""
+        return self.group.typed is not None and self.group.typed.leaf is None and not self.group.typed.is_list
+
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
@@ -157,6 +162,15 @@ class FileFacts:
     rows: int
     null_rows: int | None
     groups: dict[VariantPath, GroupFacts]
+
+    def places(self, path: VariantPath) -> int | None:
+        """Return the number of places for a value at a path whose parent is shredded; None if unknown."""
+        if not path.segments:
+            return None if self.null_rows is None else self.rows - self.null_rows
+        parent = self.groups.get(path.parent)
+        if parent is None:
+            return None
+        return parent.elements if path.segments[-1] is WILDCARD else parent.typed
 
 
 def file_facts(footer: FileFooter, column: str) -> FileFacts | None:
@@ -381,15 +395,11 @@ def residual_sizes(facts: FileFacts) -> dict[VariantPath, int]:
 
 def dictionary_bytes(facts: FileFacts) -> int:
     """Return the compressed bytes of the column with the names of fields, which values need."""
-    numbers = range(facts.footer.metadata.num_row_groups)
-    return _chunk_bytes(facts, facts.column.node.child("metadata"), numbers)
-
-
-def _chunk_bytes(facts: FileFacts, node: SchemaNode | None, row_groups: Iterable[int]) -> int:
-    metadata = facts.footer.metadata
+    metadata, node = facts.footer.metadata, facts.column.node.child("metadata")
     if node is None:
         return 0
-    return sum(metadata.row_group(number).column(node.leaf).total_compressed_size for number in row_groups)
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return sum(group.column(node.leaf).total_compressed_size for group in groups)
 
 
 def read_residuals(facts: FileFacts, paths: Collection[VariantPath]) -> Iterator[ResidualValues]:

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.footer_cache import without_views
 from parquet_variant.files.parquet.format.page_places import chunk_start_of
 from parquet_variant.files.parquet.format.pyarrow_limits import with_wide_decimals
@@ -113,16 +112,13 @@ def evenly(items: Sequence[Item], count: int) -> list[Item]:
     return [items[at * len(items) // count] for at in range(count)]
 
 
-def _leaves(facts: FileFacts) -> list[int]:
-    return [leaf.leaf for leaf in facts.column.node.leaves() if leaf.leaf is not None]
-
-
 def _costs(facts: FileFacts, number: int) -> dict[int, int]:
     """Return the bytes of the dictionary and of the first data page of each column chunk of a row group."""
     group = facts.footer.metadata.row_group(number)
     source = facts.footer.source
     with _data_errors(source.path), source.filesystem.open_input_file(source.path) as stream:
-        return {leaf: _first_page_end(group.column(leaf), stream) for leaf in _leaves(facts)}
+        leaves = [leaf.leaf for leaf in facts.column.node.leaves() if leaf.leaf is not None]
+        return {leaf: _first_page_end(group.column(leaf), stream) for leaf in leaves}
 
 
 def _first_page_end(chunk: pq.ColumnChunkMetaData, stream: pa.NativeFile) -> int:
@@ -167,12 +163,16 @@ def _within(facts: FileFacts, costs: dict[int, int], size: int) -> tuple[list[in
 
 def _read(facts: FileFacts, number: int, leaves: Sequence[int], rows: int, batches: list[RowBatch]) -> int:
     """Add the first rows of a row group to a sample, and return the bytes that were read."""
-    source, metadata = facts.footer.source, facts.footer.metadata
+    source, metadata, every = facts.footer.source, facts.footer.metadata, facts.footer.schema.leaves()
     first_row = sum(metadata.row_group(before).num_rows for before in range(number))
     with _data_errors(source.path), source.filesystem.open_input_file(source.path) as stream:
         handle = CountedHandle(stream)
-        for batch in _batches(facts, number, leaves, handle):
-            table = with_wide_decimals(without_views(pa.table(batch), metadata), _nodes(facts, leaves), source.path)
+        file = open_parquet(
+            handle, metadata=metadata, buffer_size=_BUFFER, pre_buffer=False, coerce_int96_timestamp_unit="us"
+        )
+        for batch in file.reader.iter_batches(_BATCH_ROWS, [number], column_indices=list(leaves), use_threads=False):
+            nodes = [every[leaf] for leaf in leaves]
+            table = with_wide_decimals(without_views(pa.table(batch), metadata), nodes, source.path)
             values = VariantArray(nested_array(table, facts.column.path))[:rows]
             batches.append(RowBatch(values, source.path, first_row))
             first_row, rows = first_row + len(values), rows - len(values)
@@ -189,15 +189,3 @@ def _data_errors(path: str) -> Iterator[None]:
         raise VariantFileError(
             f"cannot read the data of {path}: {error}; write the file again", reason="bad-data", file=path
         ) from None
-
-
-def _nodes(facts: FileFacts, leaves: Sequence[int]) -> list[SchemaNode]:
-    every = facts.footer.schema.leaves()
-    return [every[leaf] for leaf in leaves]
-
-
-def _batches(facts: FileFacts, number: int, leaves: Sequence[int], handle: CountedHandle) -> Iterator[pa.RecordBatch]:
-    file = open_parquet(
-        handle, metadata=facts.footer.metadata, buffer_size=_BUFFER, pre_buffer=False, coerce_int96_timestamp_unit="us"
-    )
-    return file.reader.iter_batches(_BATCH_ROWS, [number], column_indices=list(leaves), use_threads=False)

@@ -236,7 +236,7 @@ def _of_table(kind: Literal["delta", "iceberg"], table: TableRows, partition: Ma
                 and not file.has_deletes
                 and has_column(read_footer(file.source).schema, table.stored_column)
             ):
-                yield from _parquet_batches([file.source], table.stored_column)
+                yield from parquet_batches([file.source], table.stored_column)
             else:
                 yield RowBatch(table.read(file), file.source.path, 0)
 
@@ -291,11 +291,12 @@ def _of_parquet(
     variant = choose_column(read_footer(files[0]).schema, column, files[0].path).name
     size = sum(source.size for source in files)
     return DataSet(
-        _with_partition(name, partition), "parquet", variant, size, partial(_parquet_batches, files, variant), files
+        _with_partition(name, partition), "parquet", variant, size, partial(parquet_batches, files, variant), files
     )
 
 
-def _parquet_batches(sources: Sequence[ParquetSource], column: str) -> Iterator[RowBatch]:
+def parquet_batches(sources: Sequence[ParquetSource], column: str) -> Iterator[RowBatch]:
+    """Yield the rows of Parquet files, one batch per row group."""
     for source in sources:
         with open_file(source) as file:
             for first_row, values in row_group_arrays(file, choose_column(file.schema, column, file.name)):

@@ -6,8 +6,9 @@ Leaves figures of values to `value_figures`, and proofs to `footer_figures`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from operator import call
 from typing import Any, Literal, TypeAlias
 
@@ -197,17 +198,14 @@ def summarize(data: DataSet, *, sample_bytes: int | None = None, threads: int | 
     if data.kind == "json":
         summary = _of_text(data, _FULL_TEXT if sample_bytes is None else sample_bytes, thread_count(threads))
     elif data.kind == "memory" or data.size <= (_FULL if sample_bytes is None else sample_bytes):
-        summary = _of_values(data)
+        summary = _of_figures(data, _figures_of(data.batches()), 1.0, data.size)
     else:
-        limit = _limit(data.size) if sample_bytes is None else sample_bytes
+        largest = min(max(_SMALLEST, round(data.size * _SHARE)), _LARGEST)
+        limit = largest if sample_bytes is None else sample_bytes
         summary = _of_footers(data, limit) if data.files else _of_sample(data, first_batches(data, limit))
     if not summary.rows:
         raise VariantFileError(f"{data.name} has no rows: name data with at least one row", reason="no-rows")
     return summary
-
-
-def _limit(size: int) -> int:
-    return min(max(_SMALLEST, round(size * _SHARE)), _LARGEST)
 
 
 # ---- all values, or a sample
@@ -226,17 +224,12 @@ def _of_text(data: DataSet, limit: int, threads: int) -> Summary:
     return _of_figures(data, figures, share, bytes_read)
 
 
-def _of_values(data: DataSet) -> Summary:
-    figures = ValueFigures()
-    for batch in data.batches():
-        figures = figures.merge(ValueFigures.of_array(batch.values))
-    return _of_figures(data, figures, 1.0, data.size)
+def _figures_of(batches: Iterable[RowBatch]) -> ValueFigures:
+    return reduce(ValueFigures.merge, (ValueFigures.of_array(batch.values) for batch in batches), ValueFigures())
 
 
 def _of_sample(data: DataSet, sample: RowSample) -> Summary:
-    figures = ValueFigures()
-    for batch in sample.batches:
-        figures = figures.merge(ValueFigures.of_array(batch.values))
+    figures = _figures_of(sample.batches)
     rows = sample.rows if sample.is_complete or data.rows is None else data.rows
     # The last rows may be missing even if the number of rows is unknown.
     share = 1.0 if sample.is_complete else min(sample.rows / max(rows, 1), _NOT_ALL)
@@ -298,9 +291,7 @@ def _summary(
 def _of_footers(data: DataSet, limit: int) -> Summary:
     proof = footer_figures(data, round(limit * _RESIDUALS))
     sample = sampled_rows(proof.files, limit - proof.residual_bytes)
-    figures = ValueFigures()
-    for batch in sample.batches:
-        figures = figures.merge(ValueFigures.of_array(batch.values))
+    figures = _figures_of(sample.batches)
     sampled = figures.by_path()
     sampled_values = figures.profile.rows - figures.profile.null_rows
     is_exact = not data.has_deletes and proof.null_rows is not None

@@ -44,16 +44,14 @@ class MissingExtensionError(Exception):
     """An extension of an engine that is not installed; the text says how to install it."""
 
 
-def _with_pyarrow(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _with_pyarrow(request: dict[str, Any]) -> Any:
     import pyarrow as pa
     from pyarrow import parquet
 
-    tables = [parquet.ParquetFile(path).read(columns=request["columns"]) for path in request["paths"]]
-    table = pa.concat_tables(tables)
-    return table, {field.name: str(field.type) for field in table.schema}
+    return pa.concat_tables([parquet.ParquetFile(path).read(columns=request["columns"]) for path in request["paths"]])
 
 
-def _with_duckdb(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _with_duckdb(request: dict[str, Any]) -> Any:
     import duckdb
 
     connection = duckdb.connect()
@@ -69,11 +67,11 @@ def _with_duckdb(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
         source = f"{request['kind']}_scan({paths})"
     names = ", ".join('"' + name.replace('"', '""') + '"' for name in request["columns"])
     relation = connection.sql(f"SELECT {names} FROM {source}")
-    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    return relation.to_arrow_table(), types
+    request["types"] = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    return relation.to_arrow_table()
 
 
-def _with_polars(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _with_polars(request: dict[str, Any]) -> Any:
     import polars
 
     if request["kind"] == "parquet":
@@ -82,10 +80,11 @@ def _with_polars(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
         frame = polars.read_delta(request["paths"][0], columns=request["columns"])
     else:
         frame = polars.scan_iceberg(request["paths"][0]).select(request["columns"]).collect()
-    return frame.to_arrow(), {name: str(kind) for name, kind in frame.schema.items()}
+    request["types"] = {name: str(kind) for name, kind in frame.schema.items()}
+    return frame.to_arrow()
 
 
-def _with_spark(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _with_spark(request: dict[str, Any]) -> Any:
     from pyspark.sql import SparkSession
 
     options = {
@@ -107,11 +106,11 @@ def _with_spark(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
     return _from_spark(spark, request)
 
 
-def _from_spark(spark: Any, request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _from_spark(spark: Any, request: dict[str, Any]) -> Any:
     import pyarrow as pa
 
     start = time.perf_counter()
-    tables, types = [], {}
+    tables = []
     for path in request["paths"]:
         if request["kind"] == "parquet":
             frame = spark.read.option("recursiveFileLookup", "true").parquet(path)
@@ -120,13 +119,13 @@ def _from_spark(spark: Any, request: dict[str, Any]) -> tuple[Any, dict[str, str
             location = str(Path(path).parent.parent) if request["kind"] == "iceberg" else path
             frame = spark.read.format(request["kind"]).load(location)
         frame = frame.select(*("`" + name.replace("`", "``") + "`" for name in request["columns"]))
-        types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+        request["types"] = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
         tables.append(frame.toArrow())
     request["seconds"] = time.perf_counter() - start
-    return pa.concat_tables(tables), types
+    return pa.concat_tables(tables)
 
 
-def _with_sail(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _with_sail(request: dict[str, Any]) -> Any:
     from pysail.spark import SparkConnectServer
     from pyspark.sql.connect.session import SparkSession
 
@@ -136,7 +135,7 @@ def _with_sail(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
     return _from_spark(SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate(), request)
 
 
-def _with_datafusion(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _with_datafusion(request: dict[str, Any]) -> Any:
     import pyarrow as pa
     from datafusion import SessionConfig, SessionContext
 
@@ -147,11 +146,10 @@ def _with_datafusion(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
         tables.append(
             frame.select(*('"' + name.replace('"', '""') + '"' for name in request["columns"])).to_arrow_table()
         )
-    table = pa.concat_tables(tables)
-    return table, {field.name: str(field.type) for field in table.schema}
+    return pa.concat_tables(tables)
 
 
-def _with_chdb(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _with_chdb(request: dict[str, Any]) -> Any:
     import chdb
     import pyarrow as pa
     from pyarrow import parquet
@@ -165,8 +163,7 @@ def _with_chdb(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
         stored = parquet.read_schema(path)
         fields = [field.with_type(_with_strings(field.type, stored.field(field.name).type)) for field in table.schema]
         tables.append(table.cast(pa.schema(fields)))
-    table = pa.concat_tables(tables)
-    return table, {field.name: str(field.type) for field in table.schema}
+    return pa.concat_tables(tables)
 
 
 def _with_strings(kind: Any, stored: Any) -> Any:
@@ -181,22 +178,19 @@ def _with_strings(kind: Any, stored: Any) -> Any:
     return stored if types.is_binary(kind) and types.is_string(stored) else kind
 
 
-def _with_delta_rs(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _with_delta_rs(request: dict[str, Any]) -> Any:
     from deltalake import DeltaTable
 
-    table = DeltaTable(request["paths"][0]).to_pyarrow_table(columns=request["columns"])
-    return table, {field.name: str(field.type) for field in table.schema}
+    return DeltaTable(request["paths"][0]).to_pyarrow_table(columns=request["columns"])
 
 
-def _with_pyiceberg(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _with_pyiceberg(request: dict[str, Any]) -> Any:
     from pyiceberg.table import StaticTable
 
-    scan = StaticTable.from_metadata(request["paths"][0]).scan(selected_fields=tuple(request["columns"]))
-    table = scan.to_arrow()
-    return table, {field.name: str(field.type) for field in table.schema}
+    return StaticTable.from_metadata(request["paths"][0]).scan(selected_fields=tuple(request["columns"])).to_arrow()
 
 
-def _with_daft(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _with_daft(request: dict[str, Any]) -> Any:
     import daft
 
     if request["kind"] == "parquet":
@@ -205,22 +199,19 @@ def _with_daft(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
         frame = daft.read_deltalake(request["paths"][0])
     else:
         frame = daft.read_iceberg(request["paths"][0])
-    table = frame.select(*request["columns"]).to_arrow()
-    return table, {field.name: str(field.type) for field in table.schema}
+    return frame.select(*request["columns"]).to_arrow()
 
 
-def _with_vortex(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _with_vortex(request: dict[str, Any]) -> Any:
     import pyarrow as pa
 
     import vortex
 
-    tables = [vortex.open(path).to_arrow(request["columns"]).read_all() for path in request["paths"]]
-    table = pa.concat_tables(tables)
-    return table, {field.name: str(field.type) for field in table.schema}
+    return pa.concat_tables([vortex.open(path).to_arrow(request["columns"]).read_all() for path in request["paths"]])
 
 
 _SHOWN_CHARACTERS = 240
-_PROGRAMS: dict[str, Callable[[dict[str, Any]], tuple[Any, dict[str, str]]]] = {
+_PROGRAMS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "pyarrow": _with_pyarrow,
     "duckdb": _with_duckdb,
     "polars": _with_polars,
@@ -263,7 +254,8 @@ def main() -> None:
     if answer["version"] is not None and request["paths"]:
         try:
             start = time.perf_counter()
-            table, types = _PROGRAMS[request["engine"]](request)
+            table = _PROGRAMS[request["engine"]](request)
+            types = request.get("types") or {field.name: str(field.type) for field in table.schema}
             answer |= {"seconds": request.get("seconds", time.perf_counter() - start), "types": types}
             import pyarrow as pa
 
