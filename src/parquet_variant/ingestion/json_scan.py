@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.files.parquet.scanning.scan_report import ScanReport
 from parquet_variant.ingestion.ingest import read_json
 from parquet_variant.ingestion.json_files import JsonFiles
@@ -85,7 +85,11 @@ def scan_json(
     """Plan a query over JSON files; see `Table.scan`."""
     files = JsonFiles.of(table, TextOptions.of(**(text or {})))
     empty = pa.table({_COLUMN: VariantArray.from_pylist([])})
-    return JsonScan(files, MemoryScan.plan(empty, columns, where, column=_COLUMN, errors=errors, zone=zone), threads)
+    try:
+        rows = MemoryScan.plan(empty, columns, where, column=_COLUMN, errors=errors, zone=zone)
+    except VariantFileError as error:
+        raise error.at(file=files.splits[0].file.name) from None
+    return JsonScan(files, rows, threads)
 
 
 def read_values(
