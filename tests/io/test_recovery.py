@@ -36,7 +36,7 @@ def _interrupted_optimize(dest: Path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "complete", killed)
         with pytest.raises(Killed):
-            pv.open(dest).optimize(schema="n bigint")
+            pv.open(dest, format="parquet").optimize(schema="n bigint")
     (job,) = (dest / "_temporary").iterdir()
     owner = JobOwner(JobOwner.current().machine, 2**22 + 1, 1)
     (job / "owner.json").write_text(owner.to_token())
@@ -60,7 +60,7 @@ def _file(dest: Path) -> Path:
 
 
 NEXT = {
-    "optimize": lambda dest: pv.open(dest).optimize(schema="n bigint"),
+    "optimize": lambda dest: pv.open(dest, format="parquet").optimize(schema="n bigint"),
     "append": lambda dest: pv.ingest(_lines(dest), dest, mode="append"),
     "error": _refused,
     "ignore": lambda dest: pv.ingest(_lines(dest), dest, mode="ignore"),

@@ -44,7 +44,7 @@ def test_a_merge_takes_the_variants_of_a_dataframe(spark: Any, tmp_path: Path) -
 def test_a_repeated_batch_changes_a_table_once(spark: Any, tmp_path: Path) -> None:
     pv.write(tmp_path, columns(0, 10), format="delta")
     for repeated in (False, True):
-        batch = {"txnAppId": "job", "txnVersion": 7}
+        batch = {"batch": ("job", 7)}
         merge = pv.open(tmp_path, engine=spark).merge(columns(20, 22), "target.k = source.k", **batch)
         result = merge.when_matched_delete().when_not_matched_insert_all().execute()
         assert (result.committed, result.rows_inserted) == ((False, 0) if repeated else (True, 2))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from pyarrow import fs
+
 from parquet_variant.files.parquet.operations.rewrite import rewrite as rewrite_parquet
 from parquet_variant.files.vortex.rewriting import rewrite as rewrite_vortex
 from parquet_variant.io.engine import Engine
@@ -12,14 +14,22 @@ from parquet_variant.tables.opening import is_vortex
 
 
 def rewrite(
-    source: Any, dest: Any, *, format: str | None = None, engine: Engine | None = None, **options: Any
+    source: Any,
+    dest: Any,
+    *,
+    format: str | None = None,
+    column: str | None = None,
+    filesystem: fs.FileSystem | None = None,
+    engine: Engine | None = None,
+    **options: Any,
 ) -> list[Any]:
     """Rewrite Parquet or Vortex files; see `Table.rewrite`."""
     to_vortex = str(dest).endswith(".vortex") or options.get("layout") in get_args(VortexLayout)
     is_single = not isinstance(source, list | tuple)
-    if format == "vortex" or to_vortex or (is_single and is_vortex(source)):
+    if format == "vortex" or to_vortex or (is_single and filesystem is None and is_vortex(source)):
         run: Any = rewrite_vortex
         options["format"] = format
     else:
         run = rewrite_parquet
-    return run(source, dest, engine=engine, **options)
+        options["filesystem"] = filesystem
+    return run(source, dest, column=column, engine=engine, **options)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypedDict
 from pyarrow import fs
 
 from parquet_variant.errors import VariantError, bad_option, without_secrets
+from parquet_variant.files.parquet.writing.options import WriterOptions
 from parquet_variant.io.filesystems import absolute, path_text
 from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import InputFormat, OnError, OnInexact
@@ -131,7 +132,12 @@ class TableBase:
             for name in ("catalog", "branch", "storage_options", "filesystem", "column", "allow_outside", "text")
             if name in parameters and (value := getattr(self._options, name))
         }
+        if self._options.filesystem is not None and target is not self and "filesystem" not in parameters:
+            raise bad_option(f"filesystem= is not supported by {operation} of {self._kind}: pass a URI instead")
         passed |= accepted_keywords(function, keywords, self._RENAMED, f"{operation} for {self._kind}")
+        if self._options.engine is not None:
+            # Raises for an unknown option before a job runs.
+            WriterOptions.of({name: passed[name] for name in passed if name not in parameters and name != "file_bytes"})
         if "engine" in parameters and self._options.engine is not None:
             passed["engine"] = self._engine(passed.pop("progress", None))
             passed.pop("threads", None)
