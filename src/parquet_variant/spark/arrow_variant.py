@@ -8,10 +8,13 @@ module handles the difference.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.pandas import types
+from pyspark.sql.types import DataType, StructType
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.variant_array import VariantArray
@@ -22,6 +25,21 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+# Spark 4.1 marks timestamps as UTC by default and has no parameter for the time zone.
+_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(types.to_arrow_type).parameters else {}
+
+
+def to_arrow_type(data_type: DataType) -> pa.DataType:
+    """Return the Arrow type in which Spark exchanges values of a type with Python."""
+    return types.to_arrow_type(data_type, **_UTC)
+
+
+def to_arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the Arrow schema in which Spark exchanges rows with Python."""
+    return types.to_arrow_schema(schema, **_UTC)
+
 
 SPARK_VARIANT = pa.struct(
     [

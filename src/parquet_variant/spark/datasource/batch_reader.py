@@ -24,8 +24,7 @@ from parquet_variant.files.parquet.format.files import ParquetSource, locate, op
 from parquet_variant.files.parquet.reading.read_table import partitioned_table
 from parquet_variant.files.parquet.scanning.scan import Scan, scan
 from parquet_variant.files.parquet.scanning.scan_plan import ScanTask, tasks_of_groups
-from parquet_variant.spark.arrow_types import to_arrow_schema, to_arrow_type
-from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
+from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes, to_arrow_schema, to_arrow_type
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd

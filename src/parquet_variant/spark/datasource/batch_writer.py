@@ -22,8 +22,7 @@ from pyspark.sql.types import StructType
 from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
 from parquet_variant.io.hive import partition_texts
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
-from parquet_variant.spark.arrow_types import to_arrow_schema
-from parquet_variant.spark.arrow_variant import nested_variants
+from parquet_variant.spark.arrow_variant import nested_variants, to_arrow_schema
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.datasource.partitioning import Partitioning, appended_partitions
 from parquet_variant.spark.frames import Frame

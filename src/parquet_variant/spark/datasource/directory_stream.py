@@ -22,7 +22,7 @@ from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.io.staging import COMPACTED
 from parquet_variant.spark.datasource.batch_reader import BatchReader
 from parquet_variant.spark.datasource.options import ReadOptions
-from parquet_variant.spark.datasource.read_limits import BatchLimit, LimitedStreamReader
+from parquet_variant.spark.datasource.read_schema import BatchLimit, LimitedStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit

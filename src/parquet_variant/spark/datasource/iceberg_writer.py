@@ -12,8 +12,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType, VariantType
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.spark.arrow_types import to_arrow_schema
-from parquet_variant.spark.arrow_variant import with_marked_variants
+from parquet_variant.spark.arrow_variant import to_arrow_schema, with_marked_variants
 from parquet_variant.spark.datasource.table_writer import Batch, TableBatchWriter, TableStreamWriter, TableTaskWriter
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import find_table

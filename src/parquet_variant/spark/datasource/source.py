@@ -6,6 +6,8 @@ data sources.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from contextlib import suppress
 
 from pyspark.sql import SparkSession
@@ -16,10 +18,53 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     DataSourceWriter,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
+from parquet_variant.errors import VariantError
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import end_quietly
+
+# The key of an internal entry, which Spark passes to reads, and removes from the columns of other tables that a query
+# writes (`INTERNAL_METADATA_KEYS`). Those tables would otherwise read the files of this table.
+_METADATA = "__file_source_generated_metadata_col"
+_OPTION = "option."
+
+
+def creation_options(options: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the options of the table that Spark is creating, or None if Spark is not creating a table.
+
+    Raises `VariantError` with reason ``"bad-option"`` for a table without a location, or in an Iceberg catalog.
+    """
+    if "provider" not in options:
+        return None
+    of_table = {name.removeprefix(_OPTION): text for name, text in options.items() if name.startswith(_OPTION)}
+    if any(name == "catalog" or name.startswith("catalog.") for name in of_table):
+        raise VariantError(
+            "CREATE TABLE … USING variant does not support the option catalog: use pv.spark.register_table",
+            reason="bad-option",
+        )
+    if not options.get("path"):
+        raise VariantError(
+            "a catalog table USING variant requires a LOCATION with files or a table: use CREATE TABLE name USING "
+            "variant LOCATION '...'",
+            reason="bad-option",
+        )
+    return {**of_table, "path": options["path"]}
+
+
+def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
+    """Return the columns of a new table with its options."""
+    first, *remaining = schema.fields
+    metadata = {**(first.metadata or {}), _METADATA: json.dumps(dict(options))}
+    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *remaining])
+
+
+def read_options(schema: StructType, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a read: without a path, those of the catalog table, overridden by those of the query."""
+    if options.get("path") or options.get("paths"):
+        return dict(options)
+    stored = [field.metadata[_METADATA] for field in schema.fields if _METADATA in (field.metadata or {})]
+    return {**json.loads(stored[0]), **options} if stored else dict(options)
 
 
 def make_active(spark: SparkSession) -> None:
@@ -86,9 +131,9 @@ class VariantDataSource(DataSource):
     @one_line()
     def schema(self) -> StructType:
         """Return the columns of a read without a schema."""
-        from parquet_variant.spark.datasource.catalog_table import creation_options, with_options
         from parquet_variant.spark.datasource.options import ReadOptions
         from parquet_variant.spark.datasource.read_schema import read_schema
+        from parquet_variant.spark.datasource.source import creation_options, with_options
 
         if (table := creation_options(self.options)) is not None:
             return with_options(read_schema(ReadOptions.of(table)), table)
@@ -97,8 +142,8 @@ class VariantDataSource(DataSource):
     @one_line()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch."""
-        from parquet_variant.spark.datasource.catalog_table import read_options
         from parquet_variant.spark.datasource.options import ReadOptions
+        from parquet_variant.spark.datasource.source import read_options
 
         options = ReadOptions.of(read_options(schema, self.options), stream=False)
         if options.format == "delta":
@@ -116,8 +161,8 @@ class VariantDataSource(DataSource):
     # Without `one_line`, with which PySpark would only report that the reader is missing.
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - the name in Spark's interface
         """Return the reader of a stream."""
-        from parquet_variant.spark.datasource.catalog_table import read_options
         from parquet_variant.spark.datasource.options import ReadOptions
+        from parquet_variant.spark.datasource.source import read_options
 
         options = ReadOptions.of(read_options(schema, self.options), stream=True)
         if options.format == "delta":

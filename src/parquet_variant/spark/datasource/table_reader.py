@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from parquet_variant.spark.arrow_types import to_arrow_schema
+from parquet_variant.spark.arrow_variant import to_arrow_schema
 from parquet_variant.spark.datasource.batch_reader import BatchReader, spark_batches
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.tables.table_scan import File, TableScan, TableScanTask

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from parquet_variant.spark.datasource.options import ReadOptions
-from parquet_variant.spark.datasource.read_limits import LimitedStreamReader
+from parquet_variant.spark.datasource.read_schema import LimitedStreamReader
 from parquet_variant.spark.datasource.table_reader import TableReader, Version
 from parquet_variant.tables.table_scan import File
 
