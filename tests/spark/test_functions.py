@@ -95,3 +95,26 @@ def test_a_null_without_a_type_is_null(sql):
         "SELECT pv_to_json(NULL), pv_parse_json(NULL), pv_variant_get_int(NULL, '$'), pv_variant_get(NULL, NULL)"
     )
     assert tuple(rows.collect()[0]) == (None, None, None, None)
+
+
+ENCODINGS = ["1", "1.0", "1.00", "1e0", '{"a": 1, "b": [2.0]}', '{"b": [2], "a": 1.0}', '"1"', "null", "[1]", "[1.0]"]
+
+
+def test_equal_values_have_equal_canonical_bytes(spark, sql):
+    rows = [(number, text) for number, text in enumerate(ENCODINGS * 20)]
+    spark.createDataFrame(rows, "id int, text string").createOrReplaceTempView("pv_encodings")
+    grouped = sql("SELECT count(*) AS n FROM pv_encodings GROUP BY pv_canonical(parse_json(text)) ORDER BY n").collect()
+    values = pv.parse_json([text for _, text in rows])
+    expected = pv.sql("SELECT count(*) AS n FROM t GROUP BY v ORDER BY n", t=values).to_arrow()["n"].to_pylist()
+    assert [row[0] for row in grouped] == expected == [20, 20, 40, 40, 80]
+
+
+def test_variants_are_changed_as_in_python(sql):
+    text = """SELECT to_json(pv_variant_set(v, '$.x', pv_parse_json('5'))),
+        to_json(pv_try_variant_insert(v, path, v)), to_json(pv_variant_delete(v, '$.a')),
+        to_json(pv_variant_strip_nulls(v))
+        FROM (SELECT id, parse_json(text) AS v, path FROM pv_rows WHERE id IN (1, 5)) ORDER BY id"""
+    first, second = sql(text).collect()
+    assert [first[0], first[2]] == ['{"a":{"b":1.5},"s":"x","t":"2024-02-03","x":5}', '{"s":"x","t":"2024-02-03"}']
+    assert first[1] is None  # the field exists
+    assert list(second) == ['{"a":{"b":true},"x":5}', None, "{}", '{"a":{"b":true}}']

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import parquet_variant as pv
-from parquet_variant.sql_query.containment import contains, contains_each
+from parquet_variant.query.containment import contains, contains_each
 from parquet_variant.sql_query.sql import columns_text, plan_sql
 
 _ROWS = [

@@ -64,9 +64,13 @@ def test_sql_that_is_nested_too_deeply_is_an_error(query):
 
 
 def test_an_interrupt_stops_the_engine_and_later_queries_run():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores SIGINT
     timer = threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT])
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        pv.sql("SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b")
-    timer.join()
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            pv.sql("SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b")
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert pv.sql("SELECT count(*) AS n FROM t", t=ROWS).to_pylist() == [{"n": 10}]

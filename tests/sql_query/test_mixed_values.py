@@ -6,6 +6,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
@@ -126,3 +127,71 @@ def test_the_extremes_of_values_of_several_types_give_a_warning():
     result = pv.sql("SELECT max(v:q) AS m FROM t", t=MIXED)
     assert "values of several types at v:q (1 array, 2 numbers and 2 strings) were compared" in result.warnings[0]
     assert pv.sql("SELECT max(v:q::double) AS m FROM t", t=MIXED).warnings == ()
+
+
+COMPUTED = pv.parse_json(['{"b": true, "n": 2, "k": "", "o": {"p": 1}}', '{"b": false, "n": 0, "k": "z"}', '{"n": 5}'])
+
+
+@pytest.mark.parametrize("layout", ["memory", "unshredded", "shredded"])
+@pytest.mark.parametrize(
+    ("expression", "values"),
+    [
+        ("count(*) FILTER (v:b IS TRUE)", [1]),
+        ("count(*) FILTER (v:b IS NOT TRUE)", [2]),
+        ("v:b IS FALSE", [False, True, False]),
+        ("(v:n) + 1", [3, 1, 6]),
+        ("((v:n)) * (2 + (v:n))", [8, 0, 35]),
+        ("10 / nullif(v:n, 0)", [5.0, None, 2.0]),
+        ("sum(CASE WHEN v:n > 1 THEN v:n END)::int", [7]),
+        ("sum(if(v:n > 1, v:n, v:n))::int", [7]),
+        ("coalesce(v:missing, v:n, 0) + 1", [3, 1, 6]),
+        ("nullif(v:k, '')", [None, "z", None]),
+        ("max(CASE WHEN v:n < 1 THEN v:k END)", ["z"]),
+        ("nullif(v:n, 0) > 1", [True, None, True]),
+    ],
+)
+def test_values_of_one_type_are_computed_with_inside_other_expressions(tmp_path, layout, expression, values):
+    source = COMPUTED
+    if layout != "memory":
+        source = tmp_path / "t.parquet"
+        schema = "b boolean, n bigint, k string" if layout == "shredded" else None
+        pv.parquet.write(source, {"v": COMPUTED}, schema=schema)
+    assert pv.sql(f"SELECT {expression} AS x FROM t", t=source).to_arrow()["x"].to_pylist() == values
+
+
+def test_only_booleans_of_values_of_several_types_are_true_or_false():
+    rows = pv.parse_json(['{"b": true}', '{"b": "true"}', '{"b": 1}', "{}", '{"b": null}'])
+    result = pv.sql("SELECT v:b IS TRUE AS yes, v:b IS NOT FALSE AS maybe FROM t", t=rows)
+    assert result.to_arrow()["yes"].to_pylist() == [True, False, False, False, False]
+    assert result.to_arrow()["maybe"].to_pylist() == [True] * 5
+    assert "1 number and 1 string at v:b were not compared with a boolean" in result.warnings[0]
+
+
+def test_json_functions_in_from_take_variants():
+    query = "SELECT j.key, j.value FROM t, json_each(v:o) j"
+    assert pv.sql(query, t=COMPUTED).to_pylist() == [{"key": "p", "value": "1"}]
+
+
+BIG = 12345678901234567890123456789012345678
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        (f"d = {BIG}.0", 1),
+        (f"d > {BIG - 1}.5", 1),
+        (f"d BETWEEN {BIG - 1}.5 AND {BIG}", 1),
+        (f"d IN ({BIG}, 1.5)", 1),
+        ("d > e", 2),
+        ("e = 0.12345678901234567890123456789012345678", 1),
+        ("e > 0.12345678901234567890123456789012345677", 1),
+        ("v:d::decimal(38,0) = 12345678901234567890123456789012345678.0", 1),
+        ("v:e::decimal(38,38) >= 0.12345678901234567890123456789012345678", 1),
+    ],
+)
+def test_decimals_of_38_digits_are_compared_exactly(condition, rows):
+    big, small = [str(BIG), str(BIG - 1)], [f"0.{BIG}", f"0.{BIG - 1}"]
+    table = pa.table({"d": pa.array(big).cast(pa.decimal128(38, 0)), "e": pa.array(small).cast(pa.decimal128(38, 38))})
+    table = table.append_column("j", pa.array([f'{{"d": {d}, "e": {e}}}' for d, e in zip(big, small, strict=True)]))
+    query = f"SELECT count(*) AS n FROM (SELECT *, parse_json(j) AS v FROM t) WHERE {condition}"
+    assert pv.sql(query, t=table).to_pylist() == [{"n": rows}]

@@ -174,3 +174,17 @@ def test_json_in_the_columns_of_a_subquery_is_parsed_from_bytes():
     table = pa.table({"p": [b'{"a": 1}']})
     query = "WITH c AS (SELECT p AS q FROM t) SELECT try_parse_json(q):a::int AS a FROM c"
     assert pv.sql(query, t=table).to_pylist() == [{"a": 1}]
+
+
+def test_columns_that_only_some_files_have_are_null_in_the_others(tmp_path):
+    values = [pv.parse_json([f'{{"a": {number}}}']) for number in range(3)]
+    pv.parquet.write(tmp_path / "a.parquet", {"v": values[0]})
+    pv.parquet.write(tmp_path / "b.parquet", {"v": values[1], "id": pa.array([7])})
+    pv.parquet.write(tmp_path / "c.parquet", {"v": values[2], "id": pa.array([8]), "s": pa.array([{"x": "y"}])})
+    query = lambda text: pv.sql(text, t=tmp_path).to_pylist()  # noqa: E731
+    assert query("SELECT id, s.x, v:a FROM t ORDER BY v:a") == [
+        {"id": None, "x": None, "a": 0}, {"id": 7, "x": None, "a": 1}, {"id": 8, "x": "y", "a": 2},
+    ]  # fmt: skip
+    assert query("SELECT count(*) AS n FROM t WHERE id > 7") == [{"n": 1}]
+    assert query("SELECT count(*) AS n FROM t WHERE id IS NULL") == [{"n": 1}]
+    assert set(query("SELECT * FROM t")[0]) == {"v", "id", "s"}

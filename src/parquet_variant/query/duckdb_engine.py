@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -145,13 +146,12 @@ def _register_local_times(duckdb: Any, connection: Any, threads: int) -> None:
             _WITH_LOCAL_TIMES.add(key)
 
 
-def aggregate_names() -> frozenset[str]:
-    """Return the names of DuckDB's aggregate functions, in lower case."""
+@cache
+def function_types() -> dict[str, str]:
+    """Return the names of DuckDB's functions in lower case, each with its type, such as ``aggregate``."""
     with connect() as connection:
-        rows = connection.execute(
-            "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"
-        ).fetchall()
-    return frozenset(name for (name,) in rows)
+        query = "SELECT lower(function_name), any_value(function_type) FROM duckdb_functions() GROUP BY 1"
+        return dict(connection.execute(query).fetchall())
 
 
 def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Table:
@@ -168,9 +168,16 @@ def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Ta
     with connect(zone=zone) as connection:
         import duckdb
 
+        failures: list[Exception] = []
+        if "_pv_" in text.lower():
+            from parquet_variant.query.variant_functions import register_calls
+
+            text = register_calls(connection, text, failures)
         try:
             for name, table in tables.items():
                 connection.register(name, table)
             return interruptible(connection, lambda: connection.sql(text).to_arrow_table())
         except duckdb.Error as error:
+            if failures:
+                raise failures[0] from None
             raise SqlError(f"the SQL cannot be run: {str(error).strip().splitlines()[0]}") from None

@@ -6,13 +6,15 @@ column whose keys are unknown gets no hints.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
+
+from sqlglot import exp
 
 from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.path import VariantPath
-from parquet_variant.query.null_rejection import rejects_nulls
 from parquet_variant.query.path_dialect import with_steps
+from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression
 
 KeysOf = Callable[[str], "frozenset[str] | None"]
@@ -73,3 +75,51 @@ def paths_in(columns: Iterable[NeededColumn]) -> list[tuple[str, VariantPath]]:
 
 def _in_sql(column: str, path: VariantPath) -> str:
     return with_steps(column, path.segments)
+
+
+# ---- conditions that cannot be true where some columns are null
+
+# Operators and functions that are null if one of their operands is null.
+_OPERATORS = (
+    exp.Paren, exp.Cast, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod,
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike,
+)  # fmt: skip
+_FUNCTIONS = {
+    "lower", "upper", "trim", "length", "substring", "substr", "starts_with", "ends_with", "contains", "abs", "round",
+    "floor", "ceil", "year", "month", "day", "hour", "date_trunc", "date_part", "regexp_matches",
+}  # fmt: skip
+
+
+def rejects_nulls(condition: str, table: str, columns: Collection[str]) -> bool:
+    """Return whether a condition in DuckDB's SQL is true for no row in which the columns of a table are all null.
+
+    >>> rejects_nulls("t.a > 1 AND t.b = 2", "t", ["a"]), rejects_nulls("t.a > 1 OR t.b = 2", "t", ["a"])
+    (True, False)
+    >>> rejects_nulls("NOT LOWER(t.a) = 'x'", "t", ["a"]), rejects_nulls("COALESCE(t.a, 1) = 1", "t", ["a"])
+    (True, False)
+    """
+    return _excludes(parse_sql(condition, what="expression"), True, table, columns)
+
+
+def _excludes(node: exp.Expr, truth: bool, table: str, columns: Collection[str]) -> bool:
+    """Return whether a condition never has a truth value."""
+    if isinstance(node, exp.Paren):
+        return _excludes(node.this, truth, table, columns)
+    if isinstance(node, exp.Not):
+        return _excludes(node.this, not truth, table, columns)
+    if isinstance(node, (exp.And, exp.Or)):
+        parts = [_excludes(part, truth, table, columns) for part in (node.this, node.expression)]
+        return any(parts) if isinstance(node, exp.And) == truth else all(parts)
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+        is_true = not node.args.get("negate")
+        return is_true != truth and _is_null(node.this, table, columns)
+    return _is_null(node, table, columns)
+
+
+def _is_null(node: exp.Expr, table: str, columns: Collection[str]) -> bool:
+    if isinstance(node, exp.Column):
+        return node.table == table and node.name in columns
+    if isinstance(node, (exp.Between, exp.In)):
+        return _is_null(node.this, table, columns)
+    is_strict = node.name.lower() in _FUNCTIONS if isinstance(node, exp.Anonymous) else isinstance(node, _OPERATORS)
+    return is_strict and any(_is_null(part, table, columns) for part in node.iter_expressions())

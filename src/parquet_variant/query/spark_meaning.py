@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.query.function_calls import returns_variant
 from parquet_variant.query.sql_dialect import SqlError, written
 
 _Arguments = Sequence[exp.Expr]
@@ -107,7 +108,7 @@ class _Meaning:
 
     def function(self, node: exp.Anonymous) -> exp.Expr:
         name, arguments = str(node.this).lower(), node.expressions
-        if name in _SAME:
+        if name in _SAME or returns_variant(name):
             return node
         if name in _TYPES and len(arguments) == 1:
             return self.cast(exp.cast(arguments[0], _TYPES[name]))

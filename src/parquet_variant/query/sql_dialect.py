@@ -8,7 +8,7 @@ of paths to `sql_terms`.
 from __future__ import annotations
 
 import logging
-from typing import Literal
+from typing import Any, Literal
 
 from sqlglot import exp, parser
 from sqlglot.dialects.dialect import Dialect
@@ -16,6 +16,7 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, Uns
 
 from parquet_variant.errors import VariantError
 from parquet_variant.query.duckdb_dialect import ForDuckDB
+from parquet_variant.query.parameters import mark_parameters, with_values
 from parquet_variant.query.predicate import check_like
 from parquet_variant.support.choices import SqlEngine
 
@@ -47,13 +48,16 @@ def _dialect(engine: SqlEngine) -> type[Dialect]:
     return ForSpark
 
 
-def parse_sql(text: str, engine: SqlEngine = "duckdb", *, what: Literal["query", "expression"] = "query") -> exp.Expr:
+def parse_sql(
+    text: str, engine: SqlEngine = "duckdb", *, what: Literal["query", "expression"] = "query", params: Any = None
+) -> exp.Expr:
     """Parse one query or one expression.
 
     `text`: the engine's SQL, with paths such as ``v:a.b[0]::string``.
     `engine`: ``"duckdb"`` (double quotes delimit names) or ``"spark"`` (double quotes delimit strings).
     `what`: ``"query"``: one SELECT, WITH, VALUES, FROM, DESCRIBE or set operation; ``"expression"``: a condition or
       value.
+    `params`: the values of ``?`` or ``$name``.
     Raises `SqlError` with line and column if the text is invalid.
 
     >>> to_sql(parse_sql("select v:a['b c'] from t"))
@@ -70,7 +74,10 @@ def parse_sql(text: str, engine: SqlEngine = "duckdb", *, what: Literal["query",
     if len(text) > _MAX_LENGTH:
         raise SqlError(f"the SQL has {len(text):,} characters: the limit is {_MAX_LENGTH:,}")
     into = exp.Condition if what == "expression" else None
-    statements = [tree for tree in _parse(text, engine, into) if tree is not None]
+    values: list[Any] = []
+    if params is not None:
+        text, values = mark_parameters(text, _dialect(engine)(), params)
+    statements = [with_values(tree, values) for tree in _parse(text, engine, into) if tree is not None]
     if len(statements) != 1:
         raise SqlError(f"the SQL has {len(statements)} statements: write a single query")
     (tree,) = statements
@@ -82,9 +89,7 @@ def parse_sql(text: str, engine: SqlEngine = "duckdb", *, what: Literal["query",
         _refuse_empty_names(tree)
     _refuse_lost(tree, engine)
     if (parameter := tree.find(exp.Placeholder, exp.Parameter)) is not None:
-        raise SqlError(
-            f"the SQL has the parameter {to_sql(parameter, engine)}: parameters are not supported, write the value"
-        )
+        raise SqlError(f"the SQL has the parameter {to_sql(parameter, engine)}: give its value with params=")
     return tree
 
 

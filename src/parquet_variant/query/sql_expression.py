@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.path import VariantPath
+from parquet_variant.query.function_calls import returns_variant, rewrite_call
 from parquet_variant.query.local_times import with_earlier_instants
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Selected
@@ -22,7 +23,9 @@ from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, writt
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.query.variant_functions import OF_ONE_VARIANT, call_name, unknown_function
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,7 @@ class SqlExpression:
     columns: Mapping[str, Mapping[str, NeededColumn]]
     # For each table, a predicate over those names that is true wherever the expression is true, if it is a condition.
     pushdown: Mapping[str, Predicate]
+    returns_variant: bool = False  # Whether the value is a Variant, as the struct of its parts.
 
 
 def read_expression(
@@ -165,13 +169,13 @@ def read_expression(
             f"{written(node)!r} is not allowed in a condition on rows: subqueries, windows and stars read other rows"
         )
     reading = _Reading(tables)
-    condition = reading.rewritten(tree)
+    condition, kind = reading.expression(tree)
     predicates = {}
     for table in tables:
         predicate = pushdown(condition, reading.columns_of(table), zone)
         if predicate is not None:
             predicates[table] = predicate
-    return SqlExpression(to_sql(with_earlier_instants(condition, zone)), reading.columns, predicates)
+    return SqlExpression(to_sql(with_earlier_instants(condition, zone)), reading.columns, predicates, kind is not None)
 
 
 def column_name(term: VariantTerm, column: str) -> str:
@@ -187,6 +191,8 @@ def column_name(term: VariantTerm, column: str) -> str:
 
 class _Reading:
     """Rewrites one tree, and collects the columns that it needs in `columns`."""
+
+    engine: SqlEngine = "duckdb"
 
     def __init__(self, tables: Mapping[str, TableColumns]) -> None:
         self.tables = tables
@@ -209,14 +215,51 @@ class _Reading:
         return matches[0] if matches else None
 
     def is_variant(self, node: exp.Expr) -> bool:
+        if isinstance(node, exp.Anonymous):
+            return returns_variant(node.name.lower())
         resolved = self.resolve(node) if isinstance(node, exp.Column) else None
         return resolved is not None and not resolved[1].fields and self._is_variant_column(*resolved)
 
     def _is_variant_column(self, table: str, match: ColumnMatch) -> bool:
         return match.column in self.tables[table].variants
 
+    # ---- the interface of `function_calls`
+
+    def expression(self, node: exp.Expr) -> tuple[exp.Expr, pa.DataType | None]:
+        """Rewrite an expression, and return it with the type of its value if that is a Variant."""
+        node = node.unnest()
+        if isinstance(node, exp.Anonymous) and (call := rewrite_call(self, node, node.name.lower())) is not None:
+            return call, VARIANT_STORAGE
+        term = read_term(node, self.is_variant)
+        if term is not None and term.type is None:
+            if isinstance(term.column, exp.Column):
+                return self.column_of(term), VARIANT_STORAGE
+            inner = self.expression(term.column)[0]
+            return (self.value_at(inner, term) if term.path.segments else inner), VARIANT_STORAGE
+        return self.rewritten(node), None
+
+    def text_of(self, node: exp.Expr) -> exp.Expr:
+        """Rewrite an argument that is text."""
+        return self.rewritten(node)
+
+    def variant_of(self, value: exp.Expr, _: pa.DataType | None) -> exp.Expr:
+        """Return a rewritten value that is not a Variant as one."""
+        return self.call("variant_of", exp.cast(value, "VARIANT"))
+
+    def call(self, function: str, *arguments: exp.Expr, constants: tuple[Any, ...] = ()) -> exp.Expr:
+        """Return a call of a function of `variant_functions`."""
+        return exp.Anonymous(this=call_name(function, constants), expressions=list(arguments))
+
+    def value_at(self, variant: exp.Expr, term: VariantTerm) -> exp.Expr:
+        """Return the value at the path of a Variant that is not a column."""
+        kind = None if term.type is None else sql_type_name(term.type)
+        return self.call("variant_get", variant, constants=(str(term.path), kind, True))
+
     def rewritten(self, node: exp.Expr) -> exp.Expr:
         term = read_term(node, self.is_variant)
+        if term is not None and not isinstance(term.column, exp.Column):
+            inner = self.expression(term.column)[0]
+            return self.value_at(inner, term) if term.path.segments or term.cast else inner
         if term is not None:
             return self.term(term, node)
         if isinstance(node, exp.Column):
@@ -234,12 +277,13 @@ class _Reading:
     def function(self, node: exp.Anonymous) -> exp.Expr | None:
         """Return the reference to a column that a function of a Variant computes; None for another call."""
         name, arguments = node.name.lower(), node.expressions
-        if name not in VARIANT_FUNCTIONS or len(arguments) != 1:
+        if (name not in VARIANT_FUNCTIONS and name not in OF_ONE_VARIANT) or len(arguments) != 1:
             return None
         term = read_term(arguments[0].unnest(), self.is_variant)
-        if term is None or term.cast:
+        if term is None or term.type is not None:
             return None
-        assert isinstance(term.column, exp.Column)
+        if name not in VARIANT_FUNCTIONS or not isinstance(term.column, exp.Column):
+            return self.call(OF_ONE_VARIANT.get(name, name), self.expression(arguments[0])[0])
         resolved = self.resolve(term.column)
         assert resolved is not None
         table, column = resolved[0], resolved[1].column
@@ -251,14 +295,21 @@ class _Reading:
         return _reference(table, reference)
 
     def term(self, term: VariantTerm, node: exp.Expr) -> exp.Expr:
-        assert isinstance(term.column, exp.Column)
-        resolved = self.resolve(term.column)
-        assert resolved is not None
-        table, column = resolved[0], resolved[1].column
+        parent = node.parent
+        if isinstance(parent, exp.Anonymous) and (message := unknown_function(parent.name)) is not None:
+            raise SqlError(message)
         if not term.cast and not _takes_variant(node):
             raise SqlError(
                 f"{written(node)} is a Variant, which cannot be compared: write a type, as in {written(node)}::string"
             )
+        return self.column_of(term)
+
+    def column_of(self, term: VariantTerm) -> exp.Expr:
+        """Return the column of a path."""
+        assert isinstance(term.column, exp.Column)
+        resolved = self.resolve(term.column)
+        assert resolved is not None
+        table, column = resolved[0], resolved[1].column
         name = self.alias(table, column_name(term, column))
         self.columns[table][name] = NeededColumn(column, term.path, term.type)
         self.types[table, name] = term.output

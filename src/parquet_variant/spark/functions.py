@@ -16,8 +16,16 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.layouts.primitive_types import DDL_NAMES
+from parquet_variant.ops.columns.sort_keys import sort_keys
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.parse_json import parse_json
+from parquet_variant.ops.value_edits import (
+    strip_nulls,
+    variant_array_append,
+    variant_delete,
+    variant_insert,
+    variant_set,
+)
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant, to_spark
 from parquet_variant.spark.task_errors import one_line
@@ -37,6 +45,11 @@ FUNCTION_TYPES: dict[str, pa.DataType] = {
 }  # fmt: skip
 
 
+_EDITS: dict[str, Callable[..., Any]] = {
+    "variant_set": variant_set, "variant_insert": variant_insert, "variant_array_append": variant_array_append,
+}  # fmt: skip
+
+
 def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
     """Register the functions in a session, with names that begin with a prefix.
 
@@ -51,12 +64,15 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
     -------
     list of str
         The names: ``pv_parse_json(text)``, ``pv_try_parse_json(text)``, ``pv_to_json(v)``, ``pv_variant_get(v, path)``,
+        ``pv_variant_set(v, path, x)``, ``pv_variant_insert``, ``pv_variant_array_append`` (x is a VARIANT; also with
+        ``try_``), ``pv_variant_delete(v, path)``, ``pv_variant_strip_nulls(v)``; ``pv_canonical(v)``: bytes that are
+        equal for equal values (1 and 1.0, keys in any order), for GROUP BY, DISTINCT and joins, NULL for a JSON null;
         and for every type in `FUNCTION_TYPES` functions such as ``pv_variant_get_double(v, path)`` and
         ``pv_try_variant_get_double(v, path)`` (decimals are ``decimal(38, 9)``).
     """
     from pyspark.sql.functions import arrow_udf
     from pyspark.sql.pandas.types import from_arrow_type
-    from pyspark.sql.types import DataType, StringType, VariantType
+    from pyspark.sql.types import BinaryType, DataType, StringType, VariantType
 
     def udf(work: Callable[..., pa.Array], returns: DataType) -> Any:
         end, expected = QuietEnd(), len(signature(work).parameters)
@@ -80,6 +96,14 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
         "to_json": udf(lambda values: to_json(_variants(values)), StringType()),
         "variant_get": udf(_getter(None, zone, strict=True), VariantType()),
     }
+    functions |= {
+        "canonical": udf(lambda values: sort_keys(_variants(values)), BinaryType()),
+        "variant_delete": udf(_delete, VariantType()),
+        "variant_strip_nulls": udf(lambda values: to_spark(strip_nulls(_variants(values))), VariantType()),
+    }
+    for name, edit in _EDITS.items():
+        functions[name] = udf(_edit(edit, "raise"), VariantType())
+        functions[f"try_{name}"] = udf(_edit(edit, "null"), VariantType())
     for suffix, arrow_type in FUNCTION_TYPES.items():
         returns = from_arrow_type(arrow_type)
         functions[f"variant_get_{suffix}"] = udf(_getter(arrow_type, zone, strict=True), returns)
@@ -105,23 +129,57 @@ def _variants(values: pa.Array) -> VariantArray:
 
 
 def _getter(arrow_type: pa.DataType | None, zone: str, *, strict: bool) -> Callable[[pa.Array, pa.Array], pa.Array]:
-    """Return a function ``(variants, paths) -> values``, which is fast if the path is the same for all rows."""
+    """Return a function ``(variants, paths) -> values``."""
+    spark_type = to_spark(VariantArray.from_pylist([])).type if arrow_type is None else arrow_type
 
     def get(values: pa.Array, paths: pa.Array) -> pa.Array:
         variants = _variants(values)
-        distinct = paths.unique()
-        if len(distinct) == 1 and distinct[0].is_valid:
-            return _get(variants, distinct[0].as_py(), arrow_type, zone, strict)
-        order, parts = [np.flatnonzero(paths.is_null().to_numpy(zero_copy_only=False))], []
-        spark_type = to_spark(VariantArray.from_pylist([])).type if arrow_type is None else arrow_type
-        parts.append(pa.nulls(len(order[0]), spark_type))
-        for path in distinct.drop_null().to_pylist():
-            rows = np.flatnonzero(pa.compute.equal(paths, path).fill_null(False).to_numpy(zero_copy_only=False))
-            order.append(rows)
-            parts.append(_get(variants.take(rows), path, arrow_type, zone, strict))
-        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(order))))
+        return _by_path(
+            paths, spark_type, lambda rows, path: _get(_rows(variants, rows), path, arrow_type, zone, strict)
+        )
 
     return get
+
+
+def _edit(edit: Callable[..., Any], errors: Errors) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Array]:
+    """Return a function ``(variants, paths, new values) -> changed variants``; all values are VARIANTs."""
+
+    def change(values: pa.Array, paths: pa.Array, new: pa.Array) -> pa.Array:
+        variants, added = _variants(values), _variants(new)
+
+        def of_path(rows: Any, path: str) -> pa.Array:
+            return to_spark(edit(_rows(variants, rows), path, _rows(added, rows), errors=errors))
+
+        return _by_path(paths, to_spark(VariantArray.from_pylist([])).type, of_path)
+
+    return change
+
+
+def _delete(values: pa.Array, paths: pa.Array) -> pa.Array:
+    variants = _variants(values)
+    kind = to_spark(VariantArray.from_pylist([])).type
+    return _by_path(paths, kind, lambda rows, path: to_spark(variant_delete(_rows(variants, rows), path)))
+
+
+def _rows(variants: VariantArray, rows: Any) -> VariantArray:
+    return variants if rows is None else variants.take(rows)
+
+
+def _by_path(paths: pa.Array, kind: pa.DataType, work: Callable[[Any, str], pa.Array]) -> pa.Array:
+    """Return the results for the rows of each path, in the order of the rows; NULL where the path is NULL.
+
+    `work`: called with the numbers of rows, or None for all of them, which is fast, and their path.
+    """
+    distinct = paths.unique()
+    if len(distinct) == 1 and distinct[0].is_valid:
+        return work(None, distinct[0].as_py())
+    order, parts = [np.flatnonzero(paths.is_null().to_numpy(zero_copy_only=False))], []
+    parts.append(pa.nulls(len(order[0]), kind))
+    for path in distinct.drop_null().to_pylist():
+        rows = np.flatnonzero(pa.compute.equal(paths, path).fill_null(False).to_numpy(zero_copy_only=False))
+        order.append(rows)
+        parts.append(work(rows, path))
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(order))))
 
 
 def _get(variants: VariantArray, path: str, arrow_type: pa.DataType | None, zone: str, strict: bool) -> pa.Array:

@@ -18,6 +18,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_terms import VariantTerm
+from parquet_variant.query.variant_functions import plain_variants
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -89,13 +90,6 @@ def values_at(
         return plain_variants(extract_variant(storage, path))
     target = VARIANT_STORAGE if request.type is None else request.type
     return extract_path(storage, path, target, safe=options.errors == "raise", zone=options.zone)
-
-
-def plain_variants(values: VariantArray) -> pa.StructArray:
-    """Variants as a struct of two plain binary columns."""
-    storage = values.to_unshredded().storage
-    plain = [storage.field(name).cast(pa.binary()) for name in ("metadata", "value")]
-    return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=storage.is_null())
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain
@@ -29,13 +29,15 @@ from parquet_variant.query.predicate_text import predicate_text
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.query.variant_functions import unknown_function
 from parquet_variant.sql_query.batches import Batches, ScanOptions
+from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.output_files import copy_statement, write_result
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting.query import Rewritten, rewrite
 from parquet_variant.sql_query.rewriting.scopes import TableUse, check_distinct, unique_names
 from parquet_variant.sql_query.streams import Stream, class_warnings, register_getters
-from parquet_variant.sql_query.tables import BoundTable, bind_table
+from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.support.choices import Errors, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 
@@ -44,6 +46,7 @@ _BATCH_ROWS = 1 << 17
 _UNSUPPORTED = re.compile("halffloat|decimal256")
 _NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\w+)\((.*?)\)'")
 _NO_OPERATOR = re.compile(r"No function matches the given name and argument types '(\W+)\((.*?)\)'")
+_MISSING_FUNCTION = re.compile(r"Function with name \"?(\w+)\"? does not exist")
 _NUMBERED = tuple("123456789")  # the names of paths in the engine's text begin with the number of their table
 _TIMES = re.compile(r"\(.*\b(TIMESTAMP|DATE)\b.*\) -> ")  # a candidate function that takes a point in time
 _STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the storage of a Variant
@@ -53,6 +56,7 @@ def sql(
     query: str,
     /,
     *,
+    params: Sequence[Any] | Mapping[str, Any] | None = None,
     errors: Errors = "null",
     zone: str = "UTC",
     threads: int | None = None,
@@ -68,6 +72,8 @@ def sql(
         ``v:a.b[0]::string``, ``v['a']``, ``variant_get(v, '$.a', 'int')``. ``FROM 'events/'`` reads
         files by their path. ``COPY (SELECT …) TO 'file.csv'`` writes the result to a file (also ``.parquet``,
         ``.ndjson``, ``.arrow``) and returns the number of rows.
+    params
+        The values of parameters: a list for ``?``, or a dict for ``$name``.
     errors
         ``"null"``: a failed cast is NULL; ``"raise"``: it is an error.
     zone
@@ -103,12 +109,12 @@ def sql(
     [{'kind': 'a', 'n': 2}, {'kind': 'b', 'n': 5}]
     """
     if engine is not None:
-        return registered_method("SparkSession.sql")(engine, query, **tables)
+        return registered_method("SparkSession.sql")(engine, query, params=params, **tables)
     if (copy := copy_statement(query)) is not None:
-        planned = plan_sql(copy.query, tables, errors=errors, zone=zone, threads=threads)
+        planned = plan_sql(copy.query, tables, params=params, errors=errors, zone=zone, threads=threads)
         rows = write_result(copy.file, planned.batches(as_text=False), copy.format)
         return SqlResult(pa.table({"Count": pa.array([rows], pa.int64())}), planned.warnings)
-    planned = plan_sql(query, tables, errors=errors, zone=zone, threads=threads)
+    planned = plan_sql(query, tables, params=params, errors=errors, zone=zone, threads=threads)
     return SqlResult(planned.run(), planned.warnings)
 
 
@@ -116,6 +122,7 @@ def plan_sql(
     query: str,
     tables: Mapping[str, Any],
     *,
+    params: Sequence[Any] | Mapping[str, Any] | None = None,
     errors: Errors = "null",
     zone: str = "UTC",
     threads: int | None = None,
@@ -126,7 +133,7 @@ def plan_sql(
 ) -> SqlQuery:
     """Parse a query and bind its tables, reading only footers and logs.
 
-    `query` and `tables` and `errors` and `zone` and `threads`: as for `sql`.
+    `query` and `tables` and `params` and `errors` and `zone` and `threads`: as for `sql`.
     `version` and `timestamp`: the version of the bound Delta tables.
     `opens_paths`: whether FROM may name files and tables by their path; otherwise only `tables` can be read.
     Raises `SqlError` or `VariantError` as for `sql`.
@@ -134,7 +141,7 @@ def plan_sql(
     check_choice("errors", errors, ("null", "raise"))
     thread_count(threads)
     binder = _binder(tables, version, timestamp, opens_paths)
-    rewritten = rewrite(query, binder, engine=engine, zone=zone, strict=errors == "raise")
+    rewritten = rewrite(query, binder, engine=engine, zone=zone, strict=errors == "raise", params=params)
     options = ScanOptions(errors, zone, threads, engine == "duckdb", rewritten.only_bounds)
     plans = {use.relation: use.table.scan(use.needed, rewritten.predicate(use), options) for use in rewritten.uses}
     return SqlQuery(query, rewritten, plans, options, list(rewritten.warnings))
@@ -246,6 +253,8 @@ class SqlQuery:
                 f"{field.name} {field.type}" for field in fields if _UNSUPPORTED.search(str(field.type))
             )
             message = f"DuckDB has no type for {columns or 'a column'}: omit it, or cast it before the query"
+        if (missing := _MISSING_FUNCTION.search(message)) is not None:
+            return SqlError(unknown_function(missing[1]) or message)
         hint = ": cast the Variant, as in ::string" if "VARIANT" in message else ""
         if "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE" in message:  # TIMESTAMP has a zone, as in Spark
             hint = ": a literal without a zone is TIMESTAMP_NTZ '…'"

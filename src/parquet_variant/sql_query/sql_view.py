@@ -18,7 +18,8 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath, quote_name
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
-from parquet_variant.sql_query.tables import BoundTable, bind_table
+from parquet_variant.sql_query.binding import bind_table
+from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.typed_view import typed_paths
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.tables.expressions import quoted

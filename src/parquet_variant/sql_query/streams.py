@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,12 +19,13 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes
 from parquet_variant.query.sql_terms import VariantTerm
+from parquet_variant.query.variant_functions import FUNCTIONS, VARIANT, column_of, register_function
 from parquet_variant.sql_query.batches import Batches, ScanOptions, values_at
-from parquet_variant.sql_query.rewriting.query import Getter
-from parquet_variant.sql_query.variant_functions import FUNCTIONS, VARIANT, column_of
+from parquet_variant.sql_query.rewriting.rewriters import Getter
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.forms import with_fields
 
+_CASTS = {"": "double", "number": "double"} | {name: name for name in ("boolean", "date", "timestamp", "timestamp_ntz")}
 _PLURALS = {"binary": "binary values", "timestamp_ntz": "timestamps without time zone"}
 
 
@@ -67,52 +67,24 @@ def register_getters(
 
     `classes`: receives for each function of sort keys that are compared how many values of each class it read.
     """
-    if not getters:
-        return
-    import duckdb
-
     for getter in getters:
         if getter.term is None:
             function = FUNCTIONS[getter.function]
-            arguments = [duckdb.sqltype(name) for name in function.arguments]
-            recorded = _record_failures if len(arguments) == 1 else _recorded_of_two
-            of_values = function.work
+            work: Callable[..., Any] = function.work
+            arguments: tuple[str, ...] = function.arguments
+            result: Any = function.result
+            if getter.constants:
+                work = partial(_with_constants, work, getter.constants)
             if getter.text:
-                of_values = partial(_compared_keys, getter, classes.setdefault(getter.name, Counter()))
-            work, result = recorded(of_values, failures), duckdb.sqltype(function.result)
+                work = partial(_compared_keys, getter, classes.setdefault(getter.name, Counter()))
         else:
-            arguments = [duckdb.sqltype(VARIANT)]
-            work = _record_failures(partial(_value_at, getter.term, options), failures)
-            output = getter.term.output
-            result = duckdb.sqltype(VARIANT) if output is None else _duckdb_type(connection, output)
-        connection.create_function(getter.name, work, arguments, result, type="arrow", null_handling="special")
+            work, arguments = partial(_value_at, getter.term, options), (VARIANT,)
+            result = VARIANT if getter.term.output is None else getter.term.output
+        register_function(connection, getter.name, work, arguments, result, failures)
 
 
-def _record_failures(work: Callable[..., pa.Array], failures: list[Exception]) -> Callable[..., pa.Array]:
-    """Wrap a function so that its error is kept, since DuckDB passes on only the text of an error."""
-
-    def of_one(argument: Any) -> pa.Array:  # DuckDB counts parameters, so functions of one and two are separate
-        with _raise_recorded(failures):
-            return work(argument)
-
-    return of_one
-
-
-def _recorded_of_two(work: Callable[..., pa.Array], failures: list[Exception]) -> Callable[..., pa.Array]:
-    def of_two(first: Any, second: Any) -> pa.Array:
-        with _raise_recorded(failures):
-            return work(first, second)
-
-    return of_two
-
-
-@contextmanager
-def _raise_recorded(failures: list[Exception]) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        failures.append(error)
-        raise
+def _with_constants(work: Callable[..., pa.Array], constants: tuple[Any, ...], *columns: Any) -> pa.Array:
+    return work(*columns, *constants)
 
 
 def _compared_keys(getter: Getter, counts: Counter[str], argument: Any) -> pa.Array:
@@ -133,7 +105,7 @@ def class_warnings(getters: list[Getter], classes: Mapping[str, Counter[str]]) -
     for getter in getters:
         counts = classes.get(getter.name, Counter())
         others = {name: number for name, number in counts.items() if number and name not in getter.classes}
-        cast = f"write a cast, such as {getter.text}::{'string' if 'string' in getter.classes else 'double'}"
+        cast = f"write a cast, such as {getter.text}::{_CASTS.get('/'.join(getter.classes), 'string')}"
         *first, last = (
             "",
             *(
@@ -149,14 +121,6 @@ def class_warnings(getters: list[Getter], classes: Mapping[str, Counter[str]]) -
         elif len(others) > 1:
             warnings[getter.text, ()] = f"values of several types at {getter.text} ({shown}) were compared: {cast}"
     return list(warnings.values())
-
-
-def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:
-    name = "_type_probe"
-    connection.register(name, pa.table([pa.nulls(0, kind)], names=["a"]))
-    duckdb_type = connection.table(name).types[0]
-    connection.unregister(name)
-    return duckdb_type
 
 
 def _value_at(term: VariantTerm, options: ScanOptions, argument: Any) -> pa.Array:

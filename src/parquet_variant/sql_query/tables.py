@@ -1,46 +1,35 @@
-"""The tables that a query can name: files, Delta and Iceberg tables, Vortex files, scans and Arrow data.
+"""A table that a query names: its columns, facts about its values, and the scan that it plans.
 
-Owns recognising them, their columns, and planning scans of typed columns. Leaves reading to the packages of the
-formats.
+Leaves which values are tables to `binding`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial, reduce
+from functools import reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.ingestion.csv_tables import read_csv
-from parquet_variant.ingestion.formats.csv_rows import is_csv
-from parquet_variant.interop.tables import table_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.path import VariantPath
-from parquet_variant.query.predicate import And, Not, Or, Predicate, bind, joined
-from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.query.kinds import Kind, is_variant, only_variants
+from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.selection import read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
-from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
-from parquet_variant.sql_query.containers import field_names
-from parquet_variant.sql_query.kinds import Kind, is_variant, only_variants
+from parquet_variant.query.variant_functions import field_names
+from parquet_variant.sql_query.batches import Batches, ScanOptions
 from parquet_variant.sql_query.values_in_memory import ValuesInMemory
-from parquet_variant.tables.opening import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
-from parquet_variant.tables.table.scan import Scan
-from parquet_variant.tables.table.table import Table
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource
-    from parquet_variant.sql_query.json_table import JsonTable
-    from parquet_variant.tables.delta.log.snapshot import Snapshot
-    from parquet_variant.tables.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
+    from parquet_variant.sql_query.values_in_memory import JsonTable
 
 
 MOST_COLUMNS = 2_000  # The most fields of an object that become columns.
@@ -309,262 +298,3 @@ class BoundTable:
         order = tuple(dict.fromkeys((*self.order, *derived)))
         tabled = TableColumns(variants, ordinary, self.columns.nested)
         return replace(self, columns=tabled, order=order, derived=derived)
-
-
-def bind_table(source: Any, name: str, *, version: int | None = None, timestamp: Any = None) -> BoundTable:
-    """Bind a value to the table that it is.
-
-    `source`: a path, glob, URI or list of them; a path or `Snapshot` of a Delta or Iceberg table; Vortex files; a
-      planned scan; a `VariantArray` (the column ``v`` of a table); a pyarrow table, or anything that gives an Arrow
-      stream.
-    `name`: its name in messages.
-    `version` and `timestamp`: the version of a Delta table, or the snapshot of an Iceberg table.
-    Raises `VariantError` if it is none of these, does not exist, or has no versions.
-    """
-    if isinstance(source, BoundTable):
-        return source
-    if isinstance(source, Scan):
-        return _scanned_table(source.plan, name)
-    if isinstance(source, Table):
-        return _opened_table(source, name)
-    if isinstance(source, (str, os.PathLike)) or (
-        isinstance(source, (list, tuple)) and source and all(isinstance(path, (str, os.PathLike)) for path in source)
-    ):
-        table = _of_path(source, name, version, timestamp)
-        return replace(table, path=source, version=version, timestamp=timestamp)
-    if hasattr(source, "protocol") and hasattr(source, "tombstones"):  # a Delta snapshot; delta is not imported for it
-        return _delta_table(source, name)
-    if hasattr(source, "live_entries") and hasattr(source, "snapshot_id"):  # an Iceberg snapshot, likewise
-        return replace(_iceberg_table(source, name), path=source)
-    if hasattr(source, "batches") and (hasattr(source, "selection") or hasattr(source, "scans")):
-        return _scanned_table(source, name)
-    if isinstance(source, (VariantArray, Mapping)) or hasattr(source, "__arrow_c_stream__"):
-        return _arrow_table(table_of(source), name)
-    raise VariantError(
-        f"the table {name} is a {type(source).__name__}: give a path, a scan, a VariantArray or Arrow data",
-        reason="not-a-table",
-    )
-
-
-def _opened_table(table: Table, name: str) -> BoundTable:
-    options = table.options
-    if table.format in ("delta", "iceberg"):
-        current = table.snapshot
-        bound = _delta_table(current, name) if table.format == "delta" else _iceberg_table(current, name)
-        path = table.source if options.catalog is None else current
-        return replace(bound, path=path, version=options.version, timestamp=options.at)
-    if table.format == "memory":
-        return _arrow_table(table_of(table.source), name)
-    if table.format == "json":
-        return replace(_json_table(table.source, name, options.text), path=table.source)
-    if table.format == "vortex":
-        return replace(_vortex_table(os.fspath(table.source), name), path=table.source)
-    return replace(_parquet_table(table.source, name, options.filesystem), path=table.source)
-
-
-def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> BoundTable:
-    single = source if isinstance(source, (str, os.PathLike)) else None
-    if single is not None and is_delta(single):
-        from parquet_variant.tables.delta.log.snapshot import snapshot
-
-        return _delta_table(snapshot(single, version=version, timestamp=timestamp), name)
-    if single is not None and is_iceberg(single):
-        from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
-
-        return _iceberg_table(iceberg_snapshot(single, snapshot_id=version, timestamp=timestamp), name)
-    refuse_versions(source, version, timestamp)
-    if single is not None and is_vortex(single):
-        return _vortex_table(os.fspath(single), name)
-    if is_csv(source):
-        return _arrow_table(read_csv(source), name)
-    if is_json(source):
-        return _json_table(source, name)
-    return _parquet_table(source, name)
-
-
-def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable:
-    from parquet_variant.files.parquet.format.columns import find_variants
-    from parquet_variant.files.parquet.format.files import locate, open_file
-    from parquet_variant.files.parquet.scanning.scan import with_types
-
-    sources = tuple(locate(source, filesystem))
-    with open_file(sources[0]) as file:
-        columns_found = [variant for variant in find_variants(file.schema) if not variant.repeated]
-        nested = {variant.name: tuple(variant.path) for variant in columns_found if len(variant.path) > 1}
-        variants = [variant.name for variant in columns_found]
-        order = tuple(dict.fromkeys([*(node.name for node in file.schema.children), *dict(sources[0].partition)]))
-    plain_columns = tuple(Selected(column, None, column=column) for column in order if column not in variants)
-    ordinary = {column.name: column.type for column in with_types(sources[0], plain_columns) if column.type is not None}
-    scan = partial(_scan_parquet, sources, ordinary)
-    columns = TableColumns(variants, ordinary, nested)
-    names = [source.path for source in sources]
-    return BoundTable(name, columns, order, scan, files=names, parquet_files=lambda: sources)
-
-
-def _scan_parquet(
-    sources: tuple[ParquetSource, ...],
-    types: Mapping[str, pa.DataType],
-    needed: Mapping[str, NeededColumn],
-    predicate: Predicate | None,
-    options: ScanOptions,
-) -> Batches:
-    from parquet_variant.files.parquet.scanning.bounds import BoundsScan
-    from parquet_variant.files.parquet.scanning.scan import Scan
-
-    def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
-        named = {name: replace(column.select, name=name) for name, column in group.items()}
-        selection = tuple(
-            output if output.column is None else replace(output, type=types[output.column]) for output in named.values()
-        )
-        bound = (
-            None if predicate is None else bind(predicate, {output.name: output.output for output in selection}, zone)
-        )
-        scan = Scan(
-            sources, selection, predicate=bound, column=column, errors=options.errors, zone=zone,
-            threads=options.threads, coarse=True,
-        )  # fmt: skip
-        return replace(scan, dictionaries=scan.strings_with_dictionary()) if options.dictionaries else scan
-
-    zone = options.zone
-    planned = side_by_side(needed, predicate, plan) if needed else FileRows(sources)
-    if options.only_bounds and options.errors == "null" and isinstance(planned, Scan):
-        return BoundsScan(planned)
-    return planned
-
-
-def _delta_table(current: Snapshot, name: str) -> BoundTable:
-    from parquet_variant.tables.delta.reading.read import parquet_files, scan
-    from parquet_variant.tables.expressions import columns_of_table
-
-    columns, order = columns_of_table(current.schema), tuple(column.name for column in current.schema.fields)
-    scan_table = partial(_scan_paths, "Delta tables", partial(scan, current), columns)
-    return BoundTable(name, columns, order, scan_table, parquet_files=cache(partial(parquet_files, current)))
-
-
-def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
-    from parquet_variant.tables.expressions import columns_of_table
-    from parquet_variant.tables.iceberg.metadata.schema import shared_schema
-    from parquet_variant.tables.iceberg.reading.planning import parquet_files
-    from parquet_variant.tables.iceberg.reading.scan import scan
-
-    schema = shared_schema(current.schema)
-    columns, order = columns_of_table(schema), tuple(f.name for f in schema.fields)
-    scan_table = partial(_scan_paths, "Iceberg tables", partial(scan, current), columns)
-    return BoundTable(name, columns, order, scan_table, parquet_files=cache(partial(parquet_files, current)))
-
-
-def _vortex_table(path: str, name: str) -> BoundTable:
-    from parquet_variant.files.vortex.library import open_file
-    from parquet_variant.files.vortex.paths import vortex_files
-    from parquet_variant.files.vortex.scanner import scan_files
-
-    file = open_file(vortex_files(path)[0])
-    variants = [*file.layouts, *file.json_columns]
-    ordinary = {field.name: field.type for field in file.schema if field.name not in variants}
-    columns = TableColumns(variants, ordinary)
-    scan = partial(_scan_paths, "Vortex files", partial(scan_files, path), columns)
-    return BoundTable(name, columns, tuple(file.schema.names), scan)
-
-
-def _scan_paths(
-    formats: str,
-    scan: Callable[..., Batches],
-    columns: TableColumns,
-    needed: Mapping[str, NeededColumn],
-    predicate: Predicate | None,
-    options: ScanOptions,
-) -> Batches:
-    """Plan a scan of a format whose public ``scan`` takes paths and types."""
-    if options.errors == "raise":
-        raise VariantFileError(f"strict casts are supported for Parquet files, not for {formats}", reason="bad-option")
-
-    def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
-        select = {name: column.select for name, column in group.items()}
-        return scan(select, predicate, column=column, zone=options.zone, threads=options.threads)
-
-    return side_by_side(needed or _any_row(columns), predicate, plan)
-
-
-def _any_row(columns: TableColumns) -> dict[str, NeededColumn]:
-    """Return the cheapest column, for a query that needs rows but no column."""
-    fixed = [name for name, kind in columns.ordinary.items() if pa.types.is_primitive(kind)]
-    for name in (*fixed, *columns.ordinary):
-        return {name: NeededColumn(name)}
-    return {"": NeededColumn(columns.variants[0], VariantPath(("_",)), pa.bool_())}
-
-
-# ---- planned scans
-
-
-def _scanned_table(plan: Any, name: str) -> BoundTable:
-    variants = [field.name for field in plan.schema if is_variant_field(field)]
-    ordinary = {field.name: field.type for field in plan.schema if not is_variant_field(field)}
-    return BoundTable(name, TableColumns(variants, ordinary), tuple(plan.schema.names), partial(_scan_again, plan))
-
-
-def _scan_again(
-    plan: Any, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: ScanOptions
-) -> Any:
-    """Return a scan with other output columns: paths are appended to its own paths, and its filter is kept."""
-    if hasattr(plan, "scans"):
-        return replace(plan, scans=tuple(_scan_again(scan, needed, predicate, options) for scan in plan.scans))
-    first = plan.selection[0].name
-    by_name = {column.name: column for column in plan.selection}
-    outputs = tuple(
-        _extend_path(name, by_name[column.column], column)
-        for name, column in (needed or {first: NeededColumn(first)}).items()
-    )
-    # The filter of the scan needs its columns, which get names that no output has.
-    hidden_names = {column.name: f"\x00{number}" for number, column in enumerate((*plan.selection, *plan.hidden))}
-    hidden = tuple(replace(column, name=hidden_names[column.name]) for column in (*plan.selection, *plan.hidden))
-    filter_of_scan = None if plan.predicate is None else _rename_columns(plan.predicate, hidden_names)
-    types = {column.name: column.output for column in outputs}
-    filter_of_query = None if predicate is None else bind(predicate, types, plan.zone)
-    filters = [part for part in (filter_of_scan, filter_of_query) if part is not None]
-    both = joined(And, filters) if filters else None
-    return replace(plan, selection=outputs, hidden=hidden if filter_of_scan is not None else (), predicate=both)
-
-
-def _extend_path(key: str, selected: Selected, needed: NeededColumn) -> Selected:
-    if needed.path is None or selected.path is None:
-        return replace(selected, name=key)
-    return Selected(key, VariantPath((*selected.path.segments, *needed.path.segments)), needed.type)
-
-
-def _rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
-    if isinstance(predicate, (And, Or)):
-        return type(predicate)(tuple(_rename_columns(part, names) for part in predicate.parts))
-    if isinstance(predicate, Not):
-        return Not(_rename_columns(predicate.part, names))
-    assert not isinstance(predicate, Not)
-    return replace(predicate, column=names[predicate.column])
-
-
-# ---- JSON and Arrow data
-
-
-def _json_table(source: Any, name: str, text: Mapping[str, Any] | None = None) -> BoundTable:
-    from parquet_variant.ingestion.json_files import JsonFiles
-    from parquet_variant.ingestion.request import TextOptions
-    from parquet_variant.sql_query.json_table import COLUMN, JsonTable
-
-    files = JsonFiles.of(source, TextOptions.of(**(text or {})))
-    table = JsonTable(files)
-    names = [split.file.name for split in files.splits]
-    columns = TableColumns([COLUMN], {})
-    return BoundTable(name, columns, (COLUMN,), table.scan, skips=False, files=names, values=table)
-
-
-def _arrow_table(table: pa.Table, name: str) -> BoundTable:
-    def scan(needed: Mapping[str, NeededColumn], _: Predicate | None, options: ScanOptions) -> Batches:
-        return ArrowScan(table, dict(needed), options)
-
-    variants = named_variants(field for field in table.schema if is_variant_field(field) or _has_metadata(field.type))
-    ordinary = {field.name: field.type for field in table.schema if field.name not in variants}
-    columns = TableColumns(variants, ordinary)
-    return BoundTable(name, columns, tuple(table.column_names), scan, skips=False, values=ValuesInMemory(table))
-
-
-def _has_metadata(kind: pa.DataType) -> bool:
-    """Return whether a type has a field ``metadata``, as every Variant except those of an old draft of the format."""
-    return pa.types.is_struct(kind) and kind.get_field_index("metadata") >= 0

@@ -20,8 +20,10 @@ from parquet_variant.interop.tables import ArrowResult
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected
-from parquet_variant.sql_query.batches import ScanOptions, plain_variants
-from parquet_variant.sql_query.tables import BoundTable, bind_table
+from parquet_variant.query.variant_functions import plain_variants
+from parquet_variant.sql_query.batches import ScanOptions
+from parquet_variant.sql_query.binding import bind_table
+from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 Names = Literal["short", "path"]

@@ -150,7 +150,7 @@ def merge(
 
 
 def _bound(table: str) -> BoundTable:
-    from parquet_variant.sql_query.tables import bind_table
+    from parquet_variant.sql_query.binding import bind_table
 
     return bind_table(table, table)
 
@@ -164,7 +164,7 @@ def _check_condition(target: BoundTable, rows: Any, on: str) -> None:
     from parquet_variant.errors import VariantError
     from parquet_variant.query.path_hints import is_correction, needed_path_hints
     from parquet_variant.query.sql_expression import read_expression
-    from parquet_variant.sql_query.tables import bind_table
+    from parquet_variant.sql_query.binding import bind_table
 
     tables = {"target": target, "source": bind_table(rows, "the source")}
     condition = read_expression(on, {name: table.columns for name, table in tables.items()})

@@ -368,7 +368,7 @@ def plan(
 
 def _bound(path: str, version: int | None, at: str | None, catalog: str | None, allow_outside: bool) -> BoundTable:
     from parquet_variant.cli.options.tables import iceberg_snapshot
-    from parquet_variant.sql_query.tables import bind_table
+    from parquet_variant.sql_query.binding import bind_table
     from parquet_variant.tables.opening import is_delta
 
     current = iceberg_snapshot(path, catalog, version, at, allow_outside=allow_outside)

@@ -34,7 +34,7 @@ def read_schema(schema: str | None) -> ShreddingSchema | None:
     if schema is None:
         return None
     if os.path.isdir(schema):  # noqa: PTH112 - as below
-        from parquet_variant.sql_query.tables import bind_table
+        from parquet_variant.sql_query.binding import bind_table
 
         table = bind_table(schema, schema)
         if len(table.columns.variants) != 1:

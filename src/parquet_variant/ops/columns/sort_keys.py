@@ -58,7 +58,7 @@ _SHORT_STRING = 1  # the basic type, in the two lowest bits of a value, of a str
 _INVERTED_BYTES = np.frombuffer(_INVERTED, np.uint8)
 # The first bytes of numbers: the type of a primitive is in the six highest bits.
 _NUMBER_HEADERS = [header << 2 for kind in _NUMBERS for header in TYPES[kind].ids]
-_NUMBER = r"^(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:[eE](?P<exponent>[-+]?[0-9]+))?$"
+_NUMBER = r"^(?P<sign>-?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]+))?(?:[eE](?P<exponent>[-+]?[0-9]+))?$"
 _MICROSECOND_TYPES = (_T.TIMESTAMP, _T.TIMESTAMP_NTZ)
 
 

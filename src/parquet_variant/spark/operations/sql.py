@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
-def sql(spark: SparkSession, query: str, /, **tables: Any) -> DataFrame:
+def sql(
+    spark: SparkSession, query: str, /, *, params: Sequence[Any] | Mapping[str, Any] | None = None, **tables: Any
+) -> DataFrame:
     """Execute a query, reading only the required paths of each table, as typed columns; see `pv.sql`."""
-    planned = plan_sql(query, tables, engine="spark", zone=str(spark.conf.get("spark.sql.session.timeZone")))
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    planned = plan_sql(query, tables, params=params, engine="spark", zone=zone)
     return run_query(spark, planned)
 
 

@@ -1,7 +1,8 @@
 """Variants that are compared, ordered and grouped: by the type that all values have, or by a sort key.
 
 Owns the expression that stands for a Variant in a comparison, and the literals next to it. The order is that of
-`ops.columns.sort_keys`; a Variant null compares as NULL. Leaves which clauses compare to `values` and `grouping`.
+`ops.columns.sort_keys`; a Variant null compares as NULL. Also owns the common form of values of which an expression
+returns one, such as `coalesce(v:a, 0)`. Leaves which clauses compare to `values`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from sqlglot import exp
 
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.ops.columns.sort_keys import python_sort_key
+from parquet_variant.query.kinds import Kind, is_variant
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
-from parquet_variant.sql_query.kinds import Kind, is_variant
 from parquet_variant.sql_query.rewriting.nested_casts import bound_once
-from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
+from parquet_variant.sql_query.rewriting.rewriters import ValueRewriter
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 _BY_CLASS = (exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)  # NULL for values of different classes
@@ -67,11 +69,15 @@ def compared(values: ValueRewriter, node: exp.Expr) -> exp.Expr | None:
     operands += node.expressions
     results = {id(operand): values.expression(operand) for operand in operands}
     variants = [operand for operand in operands if results[id(operand)][1] is not None]
-    if not variants:
+    sides = (
+        [_Side(values, operand, *results[id(operand)]) for operand in operands]
+        if _may_be_exact(operands) or variants
+        else []
+    )
+    if not variants and not _exceeds_decimals(sides):
         return None
-    sides = [_Side(values, operand, *results[id(operand)]) for operand in operands]
     _refuse_times(sides)
-    if _engine_compares_alike(sides):
+    if variants and _engine_compares_alike(sides):
         replacement = {id(side.node): side.typed for side in sides}
     elif (time_class := _class_of_times(sides)) is not None:
         replacement = {id(side.node): side.as_time(time_class) for side in sides}
@@ -178,20 +184,9 @@ class _Side:
             return exp.Null()
         if self.literal is not NO_LITERAL:
             return exp.Anonymous(this="unhex", expressions=[exp.Literal.string(python_sort_key(self.literal).hex())])
-        kind = class_of_type(self.values.static_type(self.node))
-        if kind is not None:
-            form = "json" if kind in ("string", "boolean") else kind
-            value = self.value.copy()
-            if form == "json":
-                value = exp.Anonymous(this="to_json", expressions=[value])
-            if form in ("json", "number"):
-                value = exp.cast(value, "TEXT")
-            name = self.values.rewriter.getter(function=f"sort_key_of_{form}")
-            return exp.Anonymous(this=name, expressions=[value])
-        text = written(self.node, self.values.engine)
-        raise SqlError(
-            f"{text} is compared with a Variant, and its type is not known here: cast the Variant to that type"
-        )
+        if class_of_type(self.values.static_type(self.node)) == "number":  # the engine's VARIANT has 64 bits
+            return self.values.call("sort_key_of_number", exp.cast(self.value.copy(), "TEXT"))
+        return self.values.call("sort_key", as_variant(self.values, self.value))
 
 
 def _classes_of_others(sides: Sequence[_Side], side: _Side) -> tuple[str, ...]:
@@ -231,9 +226,34 @@ def _engine_compares_alike(sides: Sequence[_Side]) -> bool:
         return all(map(pa.types.is_integer, types)) and all(
             abs(literal) < _EXACT_DOUBLES and _is_shown_by(literal, pa.float64()) for literal in literals
         )
-    digits = [(kind.precision - kind.scale, kind.scale) if pa.types.is_decimal(kind) else (20, 0) for kind in types]
-    digits += [_digits(Decimal(literal)) for literal in literals]
-    return max(whole for whole, _ in digits) + max(scale for _, scale in digits) <= _MAX_DIGITS
+    return _common_digits(types, literals) <= _MAX_DIGITS
+
+
+def _may_be_exact(operands: Sequence[exp.Expr]) -> bool:
+    """Return whether a comparison may need more digits than the engine has: one of numbers, not of strings."""
+    return not any(isinstance(operand, exp.Literal) and operand.is_string for operand in operands)
+
+
+def _exceeds_decimals(sides: Sequence[_Side]) -> bool:
+    """Return whether the engine would compare exact numbers, one of them a decimal, as doubles, or fail."""
+    types = [side.type for side in sides if side.literal is NO_LITERAL]
+    literals = [side.literal for side in sides if side.literal is not NO_LITERAL and side.literal is not None]
+    if None in types or not any(pa.types.is_decimal(kind) for kind in types if kind is not None):
+        return False
+    if not all(isinstance(literal, (int, Decimal)) and not isinstance(literal, bool) for literal in literals):
+        return False
+    kinds = [kind for kind in types if kind is not None]
+    return all(pa.types.is_decimal(kind) or pa.types.is_integer(kind) for kind in kinds) and (
+        _common_digits(kinds, literals) > _MAX_DIGITS
+    )
+
+
+def _common_digits(kinds: Sequence[pa.DataType], literals: Sequence[Any]) -> int:
+    """Return the digits of the decimal type that holds all values."""
+    digits = [(kind.precision - kind.scale, kind.scale) if pa.types.is_decimal(kind) else (20, 0) for kind in kinds]
+    # The engine counts the zero before the point of a literal.
+    digits += [(max(whole, 1), scale) for whole, scale in (_digits(Decimal(literal)) for literal in literals)]
+    return max(whole for whole, _ in digits) + max(scale for _, scale in digits)
 
 
 def _is_shown_by(literal: Any, kind: pa.DataType) -> bool:
@@ -287,3 +307,54 @@ def class_of_type(kind: pa.DataType | None) -> str | None:
     if pa.types.is_timestamp(kind):
         return "timestamp_ntz" if kind.tz is None else "timestamp"
     return None
+
+
+# ---- values of which an expression returns one
+
+
+def in_one_form(values: ValueRewriter, parts: Sequence[exp.Expr]) -> list[exp.Expr] | None:
+    """Return replacements of expressions that have one type, or else are Variants; None if that is not possible.
+
+    New expressions are rewritten already; the others are returned as they are.
+    """
+    kinds = [values.expression(part)[1] for part in parts]
+    typed = [values.typed_or_null(part) if is_variant(kind) else None for part, kind in zip(parts, kinds, strict=True)]
+    types = {values.static_type(column) for column in typed if column is not None and not isinstance(column, exp.Null)}
+    if len(types) == 1 and all(
+        column is not None or (kind is None and _has_type(values, part, next(iter(types))))
+        for part, column, kind in zip(parts, typed, kinds, strict=True)
+    ):
+        return [part if column is None else column for part, column in zip(parts, typed, strict=True)]
+    if all(is_variant(kind) or kind is None for kind in kinds):
+        return [
+            part if is_variant(kind) else as_variant(values, values.expression(part)[0])
+            for part, kind in zip(parts, kinds, strict=True)
+        ]
+    return None
+
+
+def as_variant(values: ValueRewriter, value: exp.Expr) -> exp.Expr:
+    """Return a rewritten value of the engine as a Variant."""
+    variant = values.call("variant_of", exp.cast(value.copy(), "VARIANT"))
+    variant.meta.update(kind=VARIANT_STORAGE, text=written(value, values.engine))
+    return variant
+
+
+def _has_type(values: ValueRewriter, part: exp.Expr, kind: pa.DataType | None) -> bool:
+    """Return whether a literal, or an expression of a known type, has a type exactly, or is a whole number for one."""
+    literal = literal_value(part.unnest())
+    if literal is NO_LITERAL:
+        return kind is not None and values.static_type(part) == kind
+    return kind is not None and class_of_type(kind) == _class_of_literal(literal) and not _has_fraction(literal, kind)
+
+
+def _class_of_literal(literal: Any) -> str | None:
+    if isinstance(literal, bool):
+        return "boolean"
+    if isinstance(literal, (int, float, Decimal)):
+        return "number"
+    return "string" if isinstance(literal, str) else None
+
+
+def _has_fraction(literal: Any, kind: pa.DataType) -> bool:
+    return not isinstance(literal, (bool, str)) and literal != int(literal) and not pa.types.is_floating(kind)

@@ -1,30 +1,27 @@
-"""Expressions that compute with Variants: comparisons, and functions over Variants.
+"""Expressions that compute with Variants: comparisons, functions over Variants, aggregates, and points in time.
 
-Owns what each of them becomes for the engine. Leaves sort keys to `comparisons`, most aggregates to `aggregates`, other
-expressions to `values`, and the functions themselves to `variant_functions`.
+Owns what each of them becomes for the engine. Leaves sort keys to `comparisons`, aggregates that return one of their
+arguments to `values`, and the functions themselves to `variant_functions`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from functools import partial
+from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.errors import VariantError
 from parquet_variant.path import Segment, VariantPath
+from parquet_variant.query.function_calls import path_argument, rewrite_call
+from parquet_variant.query.kinds import Kind, is_variant
 from parquet_variant.query.path_dialect import steps_of, with_steps
 from parquet_variant.query.sql_dialect import SqlError, written
-from parquet_variant.sql_query.kinds import Kind, is_variant
-from parquet_variant.sql_query.rewriting.aggregates import rewrite_aggregate
-from parquet_variant.sql_query.rewriting.comparisons import COMPARISONS, class_of_type, compared
-from parquet_variant.sql_query.rewriting.mixed_values import as_variant
-from parquet_variant.sql_query.rewriting.nested_casts import as_text
-from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
-from parquet_variant.sql_query.rewriting.syntax import path_argument
-from parquet_variant.sql_query.rewriting.times import rewrite_time
-from parquet_variant.sql_query.rewriting.type_functions import TYPE_FUNCTIONS, rewrite_type_function
-from parquet_variant.sql_query.variant_functions import AGGREGATES, FUNCTIONS, OF_ONE_VARIANT, PARSERS
+from parquet_variant.query.variant_functions import AGGREGATES, FUNCTIONS, OF_ONE_VARIANT
+from parquet_variant.sql_query.rewriting.comparisons import COMPARISONS, as_variant, class_of_type, compared
+from parquet_variant.sql_query.rewriting.rewriters import ValueRewriter
+from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _EXTRACTS = frozenset(["variant_extract", "variant_extract_string", "get_path", "get"])
@@ -49,7 +46,12 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
     if name == "nullif" and is_variant(values.expression(node.expressions[0])[1]):
         value, other = node.expressions
         branch = exp.If(this=exp.EQ(this=value.copy(), expression=other), true=exp.Null())
-        return values.expression(exp.Case(ifs=[branch], default=value))
+        case = exp.Case(ifs=[branch], default=value)
+        case.meta["text"] = written(node, values.engine)
+        case.parent = node.parent  # its place decides whether it may be a Variant
+        return values.expression(case)
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
+        return _rewrite_truth(values, node)
     if isinstance(node, exp.ArraySize) and is_variant(values.expression(node.this)[1]):
         function = "cardinality" if node.meta.get("function") == "size" else "array_size"
         from_columns = _from_typed_columns(values, node.this, function)
@@ -60,9 +62,8 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
         return rewrite_type_function(values, node, name)
     if name in OF_ONE_VARIANT or name in _OTHER_FUNCTIONS:
         return _rewrite_function(values, node, name)
-    if name in PARSERS and len(node.expressions) == 1:
-        values.children(node, convert=partial(as_text, values))
-        return values.call(name, _json_bytes(node.expressions[0])), VARIANT_STORAGE
+    if (built := rewrite_call(values, node, name)) is not None:
+        return built, VARIANT_STORAGE
     if name in AGGREGATES and len(node.expressions) == 1:
         value, kind = values.expression(node.expressions[0])
         if kind is None:
@@ -74,12 +75,16 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
     return None
 
 
-def _json_bytes(value: exp.Expr) -> exp.Expr:
-    """Return JSON as bytes: a binary column as it is, since its cast to text would escape quotes."""
-    type_name = exp.Anonymous(this="typeof", expressions=[value.copy()])
-    is_binary = exp.EQ(this=type_name, expression=exp.Literal.string("BLOB"))
-    text = exp.Anonymous(this="encode", expressions=[exp.cast(value, "TEXT")])
-    return exp.Case(ifs=[exp.If(this=is_binary, true=exp.cast(value.copy(), "BLOB"))], default=text)
+def _rewrite_truth(values: ValueRewriter, node: exp.Is) -> tuple[exp.Expr, Kind] | None:
+    """Rewrite ``v:a IS TRUE`` of values of several types, of which only booleans are true or false."""
+    if not is_variant(values.expression(node.this)[1]):
+        return None
+    if (typed := values.typed(node.this)) is not None and pa.types.is_boolean(values.static_type(typed)):
+        node.set("this", typed)
+        return node, None
+    same = exp.Paren(this=exp.EQ(this=node.this.copy(), expression=node.expression))
+    value = values.expression(same)[0]
+    return exp.Is(this=value, expression=exp.Boolean(this=True), negate=node.args.get("negate")), None
 
 
 def _rewrite_function(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
@@ -167,3 +172,172 @@ def _rewrite_contains(values: ValueRewriter, node: exp.Expr, value: exp.Expr, fu
     if kind is None:
         needle = as_variant(values, needle)
     return values.call("variant_contains", value, needle)
+
+
+# ---- aggregates
+
+_EXTREMES = {"min": "arg_min", "max": "arg_max"}
+_OF_KEYS = frozenset(["approx_count_distinct", "entropy", "grouping", "grouping_id"])  # depend on equality alone
+_LISTS = frozenset(["list", "array_agg"])
+
+
+def rewrite_aggregate(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
+    """Rewrite an aggregate over Variants; None for any other expression."""
+    if name in _OF_KEYS or (isinstance(node, exp.Distinct) and _is_counted(node)):
+        for part in node.expressions:
+            if isinstance(part, exp.Tuple):
+                values.children(part, convert=values.by_key)
+                values.keep(part)
+        values.children(node, convert=values.by_key)
+        return node, None
+    if isinstance(node, (exp.Min, exp.Max)) or (name in _EXTREMES and len(node.expressions) == 1):
+        return _rewrite_extreme(values, node, name or type(node).__name__.lower())
+    if isinstance(node, exp.WithinGroup):
+        return _rewrite_ordered_set(values, node)
+    if name == "mode" or (name in _LISTS and node.expressions and isinstance(node.expressions[0], exp.Distinct)):
+        return _rewrite_by_equality(values, node, name)
+    return None
+
+
+def _is_counted(node: exp.Distinct) -> bool:
+    return isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() in ("count", "approx_count_distinct")
+
+
+def _rewrite_extreme(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
+    """Rewrite min or max of a Variant: the value, or with a number the values, with the least or greatest sort key."""
+    argument = node.this if isinstance(node, (exp.Min, exp.Max)) else node.expressions[0]
+    if isinstance(argument, exp.Distinct) and len(argument.expressions) == 1:
+        argument = argument.expressions[0]
+    value, kind = values.expression(argument)
+    if not is_variant(kind):
+        return None
+    number: Any = node.args.get("count")
+    key = values.rewriter.getter(function="sort_key", text=written(argument, values.engine))
+    arguments = [value, exp.Anonymous(this=key, expressions=[value.copy()]), *([] if number is None else [number])]
+    extreme = exp.Anonymous(this=_EXTREMES[name], expressions=arguments)
+    extreme.meta["written"] = node
+    return extreme, VARIANT_STORAGE if number is None else pa.list_(VARIANT_STORAGE)
+
+
+def _rewrite_ordered_set(values: ValueRewriter, node: exp.WithinGroup) -> tuple[exp.Expr, Kind] | None:
+    """Rewrite ``mode() WITHIN GROUP (ORDER BY v:a)``; other such aggregates interpolate or return the ordered value."""
+    keys = [ordered.this for ordered in node.expression.expressions if isinstance(ordered, exp.Ordered)]
+    untyped = [key for key in keys if is_variant(values.expression(key)[1]) and values.typed(key) is None]
+    if not untyped:
+        return None
+    if node.this.name.lower() == "mode" and len(keys) == 1:
+        return values.expression(exp.Anonymous(this="mode", expressions=keys))
+    text = written(untyped[0], values.engine)
+    raise SqlError(f"{node.this.name} needs values of one type, and {text} is a Variant: write {text}::double")
+
+
+def _rewrite_by_equality(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
+    """Rewrite an aggregate that compares values for equality: values that are equal get one form."""
+    if not node.expressions:
+        return None
+    holder = node.expressions[0] if isinstance(node.expressions[0], exp.Distinct) else node
+    argument = holder.expressions[0]
+    if len(holder.expressions) != 1 or not is_variant(values.expression(argument)[1]):
+        return None
+    if values.typed(argument) is not None:
+        return None
+    form = values.call("variant_form", values.expression(argument)[0])
+    argument.replace(form)
+    values.keep(form)
+    values.keep(holder)
+    return node, VARIANT_STORAGE if name == "mode" else pa.list_(VARIANT_STORAGE)
+
+
+# ---- points in time
+
+_TIME_PARTS = """
+    year month day hour minute second millisecond microsecond quarter week weekofyear dayofmonth dayofweek dayofyear
+    weekday isodow isoyear yearweek century decade millennium era epoch dayname monthname last_day
+"""
+_TIME_FUNCTIONS = frozenset(
+    ["date_trunc", "datetrunc", "date_part", "datepart", "date_diff", "datediff", "date_sub", "datesub", "date_add",
+     "strftime", "time_bucket", "age", "epoch_ns", "epoch_us", *_TIME_PARTS.split()]
+)  # fmt: skip
+_TIME_NODES = (exp.Extract, exp.AtTimeZone, exp.TimeToStr, exp.TimeStrToTime, exp.TsOrDsToDate)
+
+
+def rewrite_time(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
+    """Rewrite an expression that takes a Variant as a point in time; None for any other expression."""
+    by_interval = isinstance(node, (exp.Add, exp.Sub)) and any(
+        isinstance(part, exp.Interval) for part in _operands(node)
+    )
+    if name not in _TIME_FUNCTIONS and not isinstance(node, _TIME_NODES) and not by_interval:
+        return None
+    variants = [part for part in _operands(node) if is_variant(values.expression(part)[1])]
+    for part in variants:
+        kind = values.static_type(values.typed(part))
+        if kind is None or pa.types.is_string(kind):
+            part.replace(exp.cast(part.copy(), "TIMESTAMPTZ"))
+    if not variants:
+        return None
+    values.children(node)
+    return node, None
+
+
+def _operands(node: exp.Expr) -> list[exp.Expr]:
+    return [part for part in node.iter_expressions() if not isinstance(part, (exp.Var, exp.Identifier, exp.DataType))]
+
+
+# ---- tests of types
+
+_INTEGERS = tuple(INTEGERS)
+_DECIMALS = (*_INTEGERS, *DECIMAL_TYPES)
+_DOUBLES = (*_DECIMALS, VariantType.FLOAT, VariantType.DOUBLE)
+_ZONED = (VariantType.TIMESTAMP, VariantType.TIMESTAMP_NANOS)
+_LOCAL = (VariantType.TIMESTAMP_NTZ, VariantType.TIMESTAMP_NTZ_NANOS)
+# The end of a name -> the types of its values, and the SQL type of the result; empty for a Variant.
+_TYPES: dict[str, tuple[tuple[VariantType, ...], str]] = {
+    "array": ((VariantType.ARRAY,), ""),
+    "object": ((VariantType.OBJECT,), ""),
+    "boolean": ((VariantType.BOOLEAN,), "BOOLEAN"),
+    "integer": (_INTEGERS, "BIGINT"),
+    "decimal": (_DECIMALS, "DECIMAL(38, 0)"),
+    "number": (_DECIMALS, "DECIMAL(38, 0)"),
+    "double": (_DOUBLES, "DOUBLE"),
+    "real": (_DOUBLES, "DOUBLE"),
+    "char": ((VariantType.STRING,), "TEXT"),
+    "varchar": ((VariantType.STRING,), "TEXT"),
+    "string": ((VariantType.STRING,), "TEXT"),
+    "binary": ((VariantType.BINARY,), "BLOB"),
+    "date": ((VariantType.DATE,), "DATE"),
+    "time": ((VariantType.TIME,), "TIME"),
+    "timestamp_ltz": (_ZONED, "TIMESTAMPTZ"),
+    "timestamp_tz": (_ZONED, "TIMESTAMPTZ"),
+    "timestamp_ntz": (_LOCAL, "TIMESTAMPNTZ"),
+}
+TYPE_FUNCTIONS = frozenset(f"{start}_{end}" for end in _TYPES for start in ("is", "as"))
+
+
+def _is_one_of(value: exp.Expr, types: tuple[VariantType, ...]) -> exp.In:
+    type_name = exp.Anonymous(this="variant_type", expressions=[value.copy()])
+    return exp.In(this=type_name, expressions=[exp.Literal.string(str(kind)) for kind in types])
+
+
+def rewrite_type_function(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
+    """Rewrite ``is_…(v)`` or ``as_…(v)``; None if the argument is not a Variant, or the function is not one of them."""
+    if name not in TYPE_FUNCTIONS or not node.expressions or not is_variant(values.expression(node.expressions[0])[1]):
+        return None
+    start, end = name.split("_", 1)
+    value, *digits = node.expressions
+    types, result = _TYPES[end]
+    if digits and not (name in ("as_decimal", "as_number") and all(part.is_int for part in digits)):
+        raise SqlError(f"{written(node, values.engine)}: {name} takes one Variant")
+    if digits:
+        result = f"DECIMAL({', '.join(part.name for part in (*digits, exp.Literal.number(0))[:2])})"
+    is_type = exp.Paren(this=_is_one_of(value, types))
+    if end == "integer":  # an integer that is stored among decimals is a decimal without a fraction
+        fraction = exp.Like(this=exp.cast(value.copy(), "TEXT"), expression=exp.Literal.string("%.%"))
+        is_whole = exp.and_(_is_one_of(value, tuple(DECIMAL_TYPES)), exp.not_(fraction))
+        is_type = exp.Paren(this=exp.or_(is_type, is_whole))
+    if start == "is":
+        return values.expression(is_type)
+    test = values.expression(is_type)[0]
+    if not result:
+        return exp.Case(ifs=[exp.If(this=test, true=values.expression(value)[0].copy())]), VARIANT_STORAGE
+    typed = values.expression(exp.TryCast(this=value.copy(), to=exp.DataType.build(result)))[0]
+    return exp.Case(ifs=[exp.If(this=test, true=typed)]), None

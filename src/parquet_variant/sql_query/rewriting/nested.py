@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.query.kinds import Kind, element_of, field_of, is_variant
 from parquet_variant.query.sql_dialect import SqlError, written
-from parquet_variant.sql_query.kinds import Kind, element_of, field_of, is_variant
-from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
+from parquet_variant.sql_query.rewriting.rewriters import ValueRewriter
 
 NOT_NESTED: Any = object()
 _STRUCTS = {"row", "struct_pack", "struct", "named_struct"}

@@ -1,7 +1,7 @@
 """Casts of values with Variants inside: JSON, text, or typed lists and structs, where a Variant itself is cast so.
 
-Owns the expression that replaces each Variant inside a list, map or struct. Leaves which functions take JSON or text
-to `values`.
+Owns the expression that replaces each Variant inside a list, map or struct, and which functions take JSON or text.
+Leaves functions over Variants to `variant_functions`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,34 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.path import VariantPath
+from parquet_variant.query.kinds import Kind, holds_variants, is_variant
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.query.sql_types import sql_type
-from parquet_variant.sql_query.kinds import Kind, holds_variants, is_variant
-from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
+from parquet_variant.sql_query.rewriting.rewriters import Convert, ValueRewriter
 
+# Functions that take JSON, and those that take text: a Variant is given to them as its cast to that.
+_JSON_FUNCTIONS = frozenset(
+    ["to_json", "json", "json_quote", "json_array", "json_object", "json_group_array", "json_group_object",
+     "row_to_json", "array_to_json", "json_pretty", "json_structure", "json_type", "json_valid", "json_merge_patch",
+     "json_each", "json_tree", "json_extract", "json_extract_string", "json_value", "json_contains", "json_exists"]
+)  # fmt: skip
+_JSON_NODES = (exp.JSONObject, exp.JSONArray, exp.JSONObjectAgg, exp.JSONArrayAgg, exp.JSONKeyValue)
+TEXT_FUNCTIONS = frozenset(
+    ["concat", "concat_ws", "format", "printf", "lower", "lcase", "upper", "ucase", "length", "len", "strlen",
+     "char_length", "character_length", "substring", "substr", "trim", "ltrim", "rtrim", "replace", "left", "right",
+     "lpad", "rpad", "repeat", "instr", "strpos", "position", "contains", "starts_with", "ends_with", "prefix",
+     "suffix", "split", "split_part", "string_split", "str_split", "string_to_array", "regexp_matches",
+     "regexp_replace", "regexp_extract", "regexp_extract_all", "regexp_full_match", "regexp_split_to_array",
+     "string_agg", "listagg", "group_concat", "md5", "sha1", "sha256", "ascii", "ord", "unicode", "translate",
+     "levenshtein", "editdist3", "jaccard", "jaro_similarity", "like_escape", "ilike_escape", "base64", "initcap",
+     "strip_accents", "soundex", "reverse", "bar", "hash", "array_to_string", "list_to_string"]
+)  # fmt: skip
+_TEXT_NODES = (
+    exp.DPipe, exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.RegexpILike, exp.Glob, exp.Substring, exp.Trim,
+    exp.StrPosition, exp.GroupConcat, exp.Concat, exp.ConcatWs, exp.StartsWith, exp.EndsWith, exp.Escape, exp.Lower,
+    exp.Upper,
+)  # fmt: skip
 # Callback: a Variant, and the type of its place in the target type -> what replaces it.
 _Leaf = Callable[[exp.Expr, pa.DataType | None], exp.Expr]
 _PARAMETERS = count(1)
@@ -138,3 +160,17 @@ def bound_once(value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Exp
 def _list_transform(lists: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     name = exp.to_identifier(f"_element_{next(_PARAMETERS)}")
     return exp.Anonymous(this="list_transform", expressions=[lists, exp.Lambda(this=body(name), expressions=[name])])
+
+
+def conversion(values: ValueRewriter, node: exp.Expr, name: str) -> Convert | None:
+    """Return the conversion of Variants that are arguments of an expression; None if these are refused.
+
+    `name`: the function's name in lower case, or empty.
+    """
+    if values.engine != "duckdb":
+        return None
+    if name in _JSON_FUNCTIONS or isinstance(node, _JSON_NODES):
+        return partial(as_json, values)
+    if name in TEXT_FUNCTIONS or isinstance(node, _TEXT_NODES):
+        return partial(as_text, values)
+    return None

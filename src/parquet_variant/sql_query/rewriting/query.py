@@ -16,14 +16,15 @@ from typing import Any
 from sqlglot import exp
 
 from parquet_variant.path import VariantPath
+from parquet_variant.query.kinds import is_variant
 from parquet_variant.query.local_times import with_earlier_instants
 from parquet_variant.query.predicate import And, Predicate, columns_of, joined
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm
-from parquet_variant.sql_query.kinds import is_variant
+from parquet_variant.query.variant_functions import EXPLODES
 from parquet_variant.sql_query.rewriting.comparisons import key_of
-from parquet_variant.sql_query.rewriting.outputs import Outputs, in_common, name_variants, rename_outputs
+from parquet_variant.sql_query.rewriting.rewriters import Getter
 from parquet_variant.sql_query.rewriting.scopes import (
     OutputColumn,
     Relation,
@@ -31,10 +32,17 @@ from parquet_variant.sql_query.rewriting.scopes import (
     StoredPath,
     TableUse,
     merge_columns,
-    unique_names,
 )
 from parquet_variant.sql_query.rewriting.select_list import SelectList
-from parquet_variant.sql_query.rewriting.set_operations import by_position, by_sort_keys
+from parquet_variant.sql_query.rewriting.set_operations import (
+    Outputs,
+    by_position,
+    by_sort_keys,
+    in_common,
+    name_variants,
+    rename_outputs,
+    typed_result,
+)
 from parquet_variant.sql_query.rewriting.syntax import (
     asks_for_bounds,
     explode_by_joins,
@@ -46,25 +54,12 @@ from parquet_variant.sql_query.rewriting.syntax import (
 from parquet_variant.sql_query.rewriting.values import USE, ExpressionRewriter
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.typed_view import typed_table
-from parquet_variant.sql_query.variant_functions import EXPLODES
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _NUMBERS = count(1)
 _FORMATS = ("parquet", "delta", "vortex")
 _CLAUSES = ["where", "group", "having", "qualify", "windows", "distinct", "order", "sort", "cluster", "limit", "offset"]
-
-
-@dataclass(frozen=True, slots=True)
-class Getter:
-    """A function in the engine's text: the value at a path of a Variant, or one of `variant_functions`."""
-
-    name: str
-    term: VariantTerm | None = None
-    function: str = ""
-    # For sort keys that are compared: the Variant's text, and the classes of values that are compared (all if empty).
-    text: str = ""
-    classes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -93,16 +88,18 @@ def rewrite(
     engine: SqlEngine = "duckdb",
     zone: str = "UTC",
     strict: bool = False,
+    params: Any = None,
 ) -> Rewritten:
     """Rewrite a query.
 
     `text`: the query.
     `bind`: returns the table of a name or path in FROM; None for a name that only the engine may know.
+    `params`: the values of its parameters.
     `strict`: whether scans raise for failed casts, so that those of ``try_cast`` are not left to them.
     Raises `SqlError` or `PathError` if the query is invalid, or computes with a Variant without a type; and the errors
     of `bind`.
     """
-    tree = parse_sql(text, engine)
+    tree = parse_sql(text, engine, params=params)
     try:
         return _Rewriter(bind, engine, zone, strict).rewrite(tree)
     except RecursionError:
@@ -139,28 +136,12 @@ class _Rewriter:
         self.rewritten.only_bounds = self.engine == "duckdb" and asks_for_bounds(tree)
         if self.zone == "UTC" and self.engine == "duckdb":
             use_local_instants(inner)
-        inner = self._typed_result(inner, self.rewritten.outputs)
+        inner = typed_result(inner, self.rewritten.outputs, self.getter)
         if self.engine == "duckdb":
             inner = with_earlier_instants(inner, self.zone)
         self.rewritten.text = prefix + to_sql(inner, self.engine)
         self._drop_unused_columns(inner)
         return self.rewritten
-
-    def _typed_result(self, query: exp.Expr, outputs: Outputs) -> exp.Expr:
-        """Return a query whose Variants have the type of all their values, as far as it is known."""
-        if outputs is None or not any(output.is_variant and output.common is not None for output in outputs):
-            return query
-        names = unique_names([output.name or f"column{number}" for number, output in enumerate(outputs)])
-        alias = exp.TableAlias(this=exp.to_identifier("_result"))
-        items: list[exp.Expr] = []
-        for number, (name, output) in enumerate(zip(names, outputs, strict=True)):
-            item: exp.Expr = exp.column(f"_c{number}", table="_result")  # the engine ignores the case of names
-            if output.is_variant and output.common is not None:
-                term = VariantTerm(exp.Null(), VariantPath(), type=output.common, cast=True)
-                item = exp.Anonymous(this=self.getter(term), expressions=[item])
-            items.append(exp.alias_(item, name, quoted=True))
-        alias.set("columns", [exp.to_identifier(f"_c{number}") for number in range(len(names))])
-        return exp.select(*items).from_(exp.Subquery(this=query, alias=alias))
 
     def _drop_unused_columns(self, tree: exp.Expr) -> None:
         """Remove Variants that the text does not name, because their paths or their only type took their place."""
@@ -326,7 +307,7 @@ class _Rewriter:
             table.set("pivots", None)
             node = exp.Subquery(this=exp.select("*").from_(table), pivots=pivots, alias=alias.copy())
         outputs = self.query(node.this, scope) if isinstance(node, exp.Subquery) else self.query(node, scope)
-        typed = self._typed_result(node.this, outputs) if isinstance(node, exp.Subquery) else node
+        typed = typed_result(node.this, outputs, self.getter) if isinstance(node, exp.Subquery) else node
         if isinstance(node, exp.Subquery) and typed is not node.this:
             node.set("this", typed)
         for output in outputs or ():
@@ -410,7 +391,13 @@ class _Rewriter:
         self.rewritten.uses.append(use)
         nested = table.columns.nested
         columns = [
-            OutputColumn(column, table.kind(column), nested.get(column, ()), place=StoredPath(table, column))
+            OutputColumn(
+                column,
+                table.kind(column),
+                nested.get(column, ()),
+                type=table.columns.ordinary.get(column),
+                place=StoredPath(table, column),
+            )
             for column in (*table.order, *nested)
         ]
         relation = Relation(shown, rename_outputs(columns, alias) or (), use)
@@ -496,10 +483,15 @@ class _Rewriter:
         self.rewritten.unknown.append(message)
 
     def getter(
-        self, term: VariantTerm | None = None, function: str = "", text: str = "", classes: tuple[str, ...] = ()
+        self,
+        term: VariantTerm | None = None,
+        function: str = "",
+        text: str = "",
+        classes: tuple[str, ...] = (),
+        constants: tuple[Any, ...] = (),
     ) -> str:
         """Return the name of the engine's function for a path of a Variant, or for a function over Variants."""
-        request = Getter("", term and replace(term, column=exp.Null()), function, text, classes)
+        request = Getter("", term and replace(term, column=exp.Null()), function, text, classes, constants)
         for name, existing in self.getters.items():  # the same path has the same function: GROUP BY compares calls
             if existing == request:
                 return name

@@ -13,10 +13,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.path import VariantPath
+from parquet_variant.query.kinds import Kind, field_of, is_variant
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_expression import NeededColumn
-from parquet_variant.sql_query.kinds import Kind, field_of, is_variant
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.support.choices import SqlEngine
 
@@ -51,6 +51,7 @@ class OutputColumn:
     kind: Kind = None
     struct_path: tuple[str, ...] = ()  # Struct and field names, if the column is a Variant inside a struct.
     common: pa.DataType | None = None  # The type of all values of a Variant, if it is known.
+    type: pa.DataType | None = None  # The Arrow type of a column without Variants, if it is known.
     place: StoredPath | None = None  # Where the values of a Variant are stored, if they are unchanged.
 
     @property

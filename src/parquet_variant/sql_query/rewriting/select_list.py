@@ -7,20 +7,19 @@ to `values`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
 from sqlglot import exp
 
 from parquet_variant.path import VariantPath
-from parquet_variant.query.duckdb_engine import aggregate_names
+from parquet_variant.query.duckdb_engine import function_types
+from parquet_variant.query.kinds import Kind, is_variant
 from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_terms import read_term
-from parquet_variant.sql_query.kinds import Kind, is_variant
 from parquet_variant.sql_query.rewriting.comparisons import comparable, key_of
-from parquet_variant.sql_query.rewriting.protocols import QueryRewriter
+from parquet_variant.sql_query.rewriting.rewriters import QueryRewriter
 from parquet_variant.sql_query.rewriting.scopes import (
     OutputColumn,
     Scope,
@@ -91,7 +90,8 @@ class SelectList(ExpressionRewriter):
             if outputs is not None:
                 shown = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
                 common, place = (self.common_type(inner), self.stored_path(inner)) if is_variant(kind) else (None, None)
-                outputs.append(OutputColumn(shown, kind, common=common, place=place))
+                static_type = self.static_type(value.this if isinstance(value, exp.Alias) else value)
+                outputs.append(OutputColumn(shown, kind, common=common, type=static_type, place=place))
         node.set("expressions", items)
         return outputs
 
@@ -421,12 +421,8 @@ def has_aggregate_above(part: exp.Expr, tree: exp.Expr) -> bool:
 def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node.parent, exp.Window) and node.parent.this is node:
         return False
-    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in _aggregates())
-
-
-@cache
-def _aggregates() -> frozenset[str]:
-    return aggregate_names()
+    is_function = isinstance(node, exp.Anonymous)
+    return isinstance(node, exp.AggFunc) or (is_function and function_types().get(node.name.lower()) == "aggregate")
 
 
 def _names_window(node: exp.Window) -> bool:

@@ -1,7 +1,6 @@
-"""UNION, INTERSECT and EXCEPT of Variants: by sort keys, because the engine cannot compare Variants.
+"""UNION, INTERSECT and EXCEPT of Variants, by sort keys because the engine cannot compare Variants; outputs of queries.
 
-Owns the query in place of a set operation. Leaves rewriting its two sides, and which columns are Variants, to
-`query`.
+Owns the query in place of a set operation, and the names and facts of outputs. Leaves rewriting queries to `query`.
 """
 
 from __future__ import annotations
@@ -11,8 +10,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from parquet_variant.path import VariantPath
+from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.rewriting.scopes import OutputColumn, unique_names
+from parquet_variant.sql_query.rewriting.select_list import numbered_variant
 
+Outputs = Sequence[OutputColumn] | None
 _VARIANT = exp.DataType.build("STRUCT(metadata BLOB, value BLOB)", dialect="duckdb")
 _NUMBER = "_number"
 _CLAUSES = ("with_", "order", "limit", "offset")
@@ -123,3 +126,58 @@ def by_sort_keys(
         if (value := node.args.get(clause)) is not None:
             query.set(clause, value)
     return query
+
+
+def in_common(output: OutputColumn, other: OutputColumn) -> OutputColumn:
+    """Return an output with the type of all its values if another output has the same one."""
+    common, kind = (a if a == b else None for a, b in ((output.common, other.common), (output.type, other.type)))
+    return replace(output, common=common, type=kind, place=None)
+
+
+def name_variants(order: exp.Order, outputs: Sequence[OutputColumn]) -> None:
+    """Write the names of outputs in place of their numbers and of ALL, since Variants are not ordered as they are."""
+    if not any(output.is_variant for output in outputs):
+        return
+    names = [output.name for output in outputs]
+    keys = list(order.expressions)
+    if len(keys) == 1 and keys[0].this.name.upper() == "ALL" and all(name is not None for name in names):
+        keys = [keys[0].copy() for _ in names]
+        for number, key in enumerate(keys, 1):
+            key.set("this", exp.Literal.number(number))
+        order.set("expressions", keys)
+    for key in keys:
+        number = int(key.this.name) if isinstance(key.this, exp.Literal) and key.this.name.isdecimal() else 0
+        if 0 < number <= len(names):
+            key.set("this", numbered_variant(number, outputs) or key.this)
+
+
+def rename_outputs(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
+    """Return outputs with the names of an alias such as ``x(a, b)``; repeated names are numbered."""
+    names = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
+    if outputs is None:
+        return None
+    if not names:
+        shown = unique_names([output.name or "" for output in outputs])
+        return [
+            replace(output, name=name if output.name else output.name)
+            for name, output in zip(shown, outputs, strict=True)
+        ]
+    names_of_outputs = [*names, *(output.name for output in outputs[len(names) :])]
+    return [replace(output, name=name) for name, output in zip(names_of_outputs, outputs, strict=False)]
+
+
+def typed_result(query: exp.Expr, outputs: Outputs, getter: Callable[[VariantTerm], str]) -> exp.Expr:
+    """Return a query whose Variants have the type of all their values, as far as it is known."""
+    if outputs is None or not any(output.is_variant and output.common is not None for output in outputs):
+        return query
+    names = unique_names([output.name or f"column{number}" for number, output in enumerate(outputs)])
+    alias = exp.TableAlias(this=exp.to_identifier("_result"))
+    items: list[exp.Expr] = []
+    for number, (name, output) in enumerate(zip(names, outputs, strict=True)):
+        item: exp.Expr = exp.column(f"_c{number}", table="_result")  # the engine ignores the case of names
+        if output.is_variant and output.common is not None:
+            term = VariantTerm(exp.Null(), VariantPath(), type=output.common, cast=True)
+            item = exp.Anonymous(this=getter(term), expressions=[item])
+        items.append(exp.alias_(item, name, quoted=True))
+    alias.set("columns", [exp.to_identifier(f"_c{number}") for number in range(len(names))])
+    return exp.select(*items).from_(exp.Subquery(this=query, alias=alias))

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from sqlglot import exp
 
 _BOUNDS = {exp.Min, exp.Max, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp.Sub, exp.Paren, exp.Literal}
+_CHAINED = (exp.Add, exp.Sub, exp.Mul, exp.Div)
 _PARTS = ("hour", "minute", "second", "year", "month", "day")
 
 
@@ -88,17 +89,10 @@ def select_rows_alone(query: exp.Expr) -> None:
             query.set("expressions", [exp.Literal.number(1)])
 
 
-def path_argument(node: exp.Expr) -> exp.Expr | None:
-    """Return a path in quotes for ``variant_get``; None if an argument is not a path.
-
-    A path may omit ``$.``, as in DuckDB: ``'a'``, ``'a.b'``, and ``''`` for the value itself.
-
-    >>> path_argument(exp.Literal.string("a.b")).name, path_argument(exp.Literal.string("")).name
-    ('$.a.b', '$')
-    """
-    if not (isinstance(node, exp.Literal) and node.is_string):
-        return None
-    text = node.name
-    if text.startswith("$"):
-        return node
-    return exp.Literal.string("$" if not text else f"${text}" if text.startswith("[") else f"$.{text}")
+def chain_below(node: exp.Expr) -> list[exp.Expr]:
+    """Return the left operands of nested arithmetic below an expression, innermost first."""
+    chain: list[exp.Expr] = []
+    while isinstance(node, _CHAINED) and isinstance(node.this, _CHAINED):
+        node = node.this
+        chain.append(node)
+    return chain[:0:-1]

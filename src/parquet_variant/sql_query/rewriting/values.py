@@ -15,22 +15,31 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.path import VariantPath
+from parquet_variant.query.kinds import Kind, field_of, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_expression import check_fields, column_name
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name
-from parquet_variant.sql_query.kinds import Kind, field_of, is_variant, only_variants
-from parquet_variant.sql_query.rewriting.comparisons import key_of, refuse_as_list
+from parquet_variant.query.variant_functions import unknown_function
+from parquet_variant.sql_query.rewriting.comparisons import as_variant, in_one_form, key_of, refuse_as_list
 from parquet_variant.sql_query.rewriting.computations import rewrite_computation
-from parquet_variant.sql_query.rewriting.conversions import (
+from parquet_variant.sql_query.rewriting.nested import NOT_NESTED, nested_kind, taken_from
+from parquet_variant.sql_query.rewriting.nested_casts import (
     TEXT_FUNCTIONS,
+    as_json,
+    as_text,
+    cast_inside,
     conversion,
 )
-from parquet_variant.sql_query.rewriting.mixed_values import in_one_form
-from parquet_variant.sql_query.rewriting.nested import NOT_NESTED, nested_kind, taken_from
-from parquet_variant.sql_query.rewriting.nested_casts import as_text, cast_inside
-from parquet_variant.sql_query.rewriting.path_types import FIRST_ONLY, OF_FIRST_PART, PathTypes, is_getter
-from parquet_variant.sql_query.rewriting.protocols import Convert, QueryRewriter
+from parquet_variant.sql_query.rewriting.rewriters import (
+    FIRST_ONLY,
+    OF_FIRST_PART,
+    RETURNING,
+    Convert,
+    QueryRewriter,
+    ValueRewriter,
+    is_getter,
+)
 from parquet_variant.sql_query.rewriting.scopes import (
     OutputColumn,
     Relation,
@@ -40,19 +49,18 @@ from parquet_variant.sql_query.rewriting.scopes import (
     check_distinct,
     unknown_name,
 )
-from parquet_variant.sql_query.rewriting.syntax import select_rows_alone
+from parquet_variant.sql_query.rewriting.syntax import chain_below, select_rows_alone
 from parquet_variant.types.targets import VARIANT_STORAGE
 
-_CHAINED = (exp.Add, exp.Sub, exp.Mul, exp.Div)
 USE = "table_use"
-_HAND_ON = FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff"}  # return any of their arguments
+_HAND_ON = FIRST_ONLY | RETURNING
 _NO_ELEMENTS = exp.Array(expressions=[])
 # Functions of Spark that take Variants; `to_json` also takes values with Variants inside.
 _SPARK_FUNCTIONS = frozenset(["to_json", "is_variant_null", "schema_of_variant", "schema_of_variant_agg"])
 _LISTS_OF_ROWS = frozenset(["list", "array_agg", "collect_list"])
 
 
-class ExpressionRewriter(PathTypes):
+class ExpressionRewriter(ValueRewriter):
     """Rewrites the expressions of one SELECT."""
 
     def __init__(self, rewriter: QueryRewriter, scope: Scope) -> None:
@@ -79,6 +87,9 @@ class ExpressionRewriter(PathTypes):
 
     def _untyped(self, node: exp.Expr, kind: Kind, *, is_condition: bool = False) -> SqlError:
         text = written(node, self.engine)
+        call = node.parent if isinstance(node.parent, exp.Anonymous) and self.engine == "duckdb" else None
+        if call is not None and (message := unknown_function(call.name)) is not None:
+            return SqlError(message)
         if (hint := self.missing_path_hint(node)) is not None:
             return SqlError(hint)
         if not is_variant(kind):
@@ -103,7 +114,7 @@ class ExpressionRewriter(PathTypes):
         """Rewrite an expression, and return it with the Variants in its result."""
         entry = self.done.get(id(node))
         if entry is None:
-            for part in _chain_below(node):  # so that a long sum does not recurse per operand
+            for part in chain_below(node):  # so that a long sum does not recurse per operand
                 self.expression(part)
             entry = self.done[id(node)] = (node, *self._expression(node))
             self.done[id(entry[1])] = entry
@@ -242,9 +253,22 @@ class ExpressionRewriter(PathTypes):
             node.set("this", typed[0])
         return node
 
-    def call(self, function: str, *arguments: exp.Expr) -> exp.Expr:
+    def call(self, function: str, *arguments: exp.Expr, constants: tuple[Any, ...] = ()) -> exp.Expr:
         """Return a call of a function of `variant_functions`."""
-        return exp.Anonymous(this=self.rewriter.getter(function=function), expressions=list(arguments))
+        name = self.rewriter.getter(function=function, constants=constants)
+        return exp.Anonymous(this=name, expressions=list(arguments))
+
+    def text_of(self, node: exp.Expr) -> exp.Expr:
+        """Rewrite an argument that is text; a Variant is its cast to string."""
+        value, kind = self.expression(node)
+        return value if kind is None else as_text(self, value, kind)
+
+    def variant_of(self, value: exp.Expr, kind: Kind) -> exp.Expr:
+        """Return a rewritten value that is not a Variant as one."""
+        if kind is None:
+            return as_variant(self, value)
+        text = exp.cast(exp.Anonymous(this="to_json", expressions=[as_json(self, value, kind)]), "TEXT")
+        return self.call("parse_json", exp.Anonymous(this="encode", expressions=[text]))
 
     def keep(self, node: exp.Expr) -> None:
         """Record that an expression is rewritten, and holds no Variants that others may compute with."""
@@ -379,7 +403,7 @@ class ExpressionRewriter(PathTypes):
         return self._handing_on(node)[0] if isinstance(node, (exp.Bracket, exp.Dot)) else self.expression(node)[0]
 
     def table_column(self, hit: ResolvedColumn, use: TableUse, term: VariantTerm) -> exp.Expr:
-        """See `PathTypes.table_column`."""
+        """See `ValueRewriter.table_column`."""
         column = hit.column.name or ""
         name = column_name(term, column)
         if name == column:
@@ -390,7 +414,7 @@ class ExpressionRewriter(PathTypes):
         return _reference(hit.relation, name, use, type=term.output)
 
     def get(self, inner: exp.Expr, term: VariantTerm) -> exp.Expr:
-        """See `PathTypes.get`."""
+        """See `ValueRewriter.get`."""
         if self.engine == "spark":
             kind = "variant" if term.type is None else sql_type_name(term.type)
             arguments = [inner, exp.Literal.string(str(term.path)), exp.Literal.string(kind)]
@@ -398,7 +422,7 @@ class ExpressionRewriter(PathTypes):
         return exp.Anonymous(this=self.rewriter.getter(term), expressions=[inner])
 
     def is_local(self, node: exp.Column) -> bool:
-        """See `PathTypes.is_local`."""
+        """See `ValueRewriter.is_local`."""
         return node.parts[0].name.lower() in self.scope.locals
 
     def _kind(self, node: exp.Column) -> Kind:
@@ -460,15 +484,6 @@ class ExpressionRewriter(PathTypes):
             f"{written(inner, self.engine)} is not a Variant column, and only Variants have paths such as "
             f"{written(node, self.engine)}{slices}"
         )
-
-
-def _chain_below(node: exp.Expr) -> list[exp.Expr]:
-    """Return the left operands of nested arithmetic below an expression, innermost first."""
-    chain: list[exp.Expr] = []
-    while isinstance(node, _CHAINED) and isinstance(node.this, _CHAINED):
-        node = node.this
-        chain.append(node)
-    return chain[:0:-1]
 
 
 def _takes_list(node: exp.Expr | None) -> bool:

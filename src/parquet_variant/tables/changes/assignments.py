@@ -148,7 +148,12 @@ def _evaluate(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table],
             texts[f"c{index}"] = assignment.value.text
             values.append(None)
     answers = evaluate(texts, inputs, zone) if texts else {}
-    return [answers[f"c{index}"] if f"c{index}" in texts else value for index, value in enumerate(values)]
+    for index, assignment in enumerate(assignments):
+        if f"c{index}" in texts:
+            answer = answers[f"c{index}"]
+            is_variant = assignment.value is not None and assignment.value.returns_variant
+            values[index] = VariantArray.from_storage(one_chunk(answer)) if is_variant else answer
+    return values
 
 
 def _reads_its_path(assignment: Assignment, target: str) -> bool:

@@ -1,0 +1,102 @@
+"""Functions that change and build Variants mean in SQL what they mean in Python."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant.errors import VariantError
+
+ROWS = pv.parse_json(['{"a": 1, "b": [1, 2], "n": null}', '{"a": "x"}', "{}", "5", None])
+VALUES = {"1": 1, "'s'": "s", "true": True, "1.5::double": 1.5, "DATE '2024-02-29'": dt.date(2024, 2, 29), "NULL": None}
+PATHS = ["$.a", "$.b[0]", "$.b[3]", "$.q", "$.a.z", "$['b']"]
+
+
+def _answers(expression, rows=ROWS):
+    texts = pv.sql(f"SELECT to_json({expression}) AS x FROM t", t=rows).to_arrow()["x"].to_pylist()
+    return [None if text is None else json.loads(text) for text in texts]
+
+
+def _expected(array):
+    return [None if value is None else json.loads(value) for value in pv.to_json(array).to_pylist()]
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(sorted(VALUES)), st.sampled_from(PATHS), st.booleans())
+def test_edits_mean_what_they_mean_in_python(value, path, switch):
+    column = (
+        pv.VariantArray.from_pylist([VALUES[value]] * len(ROWS))
+        if value != "NULL"
+        else pv.VariantArray.from_pylist([None] * len(ROWS))
+    )
+    quoted = path.replace("'", "''")
+    for call, function, arguments in (
+        (f"variant_set(v, '{quoted}', {value}, {switch})", pv.variant_set, (path, column, switch)),
+        (f"variant_insert(v, '{quoted}', {value})", pv.variant_insert, (path, column)),
+        (f"variant_array_append(v, '{quoted}', {value})", pv.variant_array_append, (path, column)),
+        (f"variant_delete(v, '{quoted}', '$.n')", pv.variant_delete, (path, "$.n")),
+    ):
+        assert _answers(f"try_{call}") == _expected(function(ROWS, *arguments, errors="null")), call
+        try:
+            expected = _expected(function(ROWS, *arguments))
+        except VariantError as error:
+            with pytest.raises(VariantError) as caught:
+                _answers(call)
+            assert caught.value.reason == error.reason
+        else:
+            assert _answers(call) == expected, call
+
+
+@pytest.mark.parametrize(
+    ("expression", "first"),
+    [
+        ("variant_strip_nulls(v)", {"a": 1, "b": [1, 2]}),
+        ("variant_set(variant_delete(v, '$.b', '$.n'), '$.c', v:a)", {"a": 1, "c": 1}),
+        ("to_variant_object({'x': 1, 'y': [DATE '2024-01-02']})", {"x": 1, "y": ["2024-01-02"]}),
+        ("to_variant_object([v:a, v:b])", [1, [1, 2]]),
+        ("variant_from_arrays(['x', 'y'], [1, 2])", {"x": 1, "y": 2}),
+        ("variant_from_entries([{'key': 'x', 'value': 1.5}])", {"x": 1.5}),
+        ("variant_set(parse_json('{}'), '$.k', parse_json('[1]'))", {"k": [1]}),
+        ("coalesce(v:missing, DATE '2024-01-02')", "2024-01-02"),
+    ],
+)
+def test_functions_build_variants(expression, first):
+    assert _answers(expression, ROWS[:1]) == [first]
+
+
+def test_values_of_the_engine_keep_their_types_as_variants():
+    types = {
+        "1::tinyint": "int8", "1": "int32", "1::bigint": "int64", "1.50": "decimal4", "1::float": "float",
+        "1::double": "double", "'x'": "string", "'x'::blob": "binary", "true": "boolean", "DATE '2024-01-02'": "date",
+        "TIMESTAMP '2024-01-02'": "timestamp", "TIMESTAMP_NTZ '2024-01-02'": "timestamp_ntz", "TIME '01:02:03'": "time",
+        "'00000000-0000-0000-0000-000000000005'::uuid": "uuid", "[1]": "array", "{'a': 1}": "object",
+        "99999999999999999999999999999999999999::decimal(38,0)": "decimal16",
+    }  # fmt: skip
+    for value, name in types.items():
+        found = pv.sql(f"SELECT variant_type(to_variant_object({value})) AS x").to_arrow()["x"].to_pylist()
+        assert found == [name], value
+
+
+def test_validity_of_bytes_is_reported():
+    assert pv.sql("SELECT is_valid_variant(v) AS x FROM t", t=ROWS).to_arrow()["x"].to_pylist() == [True] * 4 + [None]
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("variant_sett(v, '$.a', 1)", "unknown function variant_sett: did you mean variant_set"),
+        ("lowerr(v:a::string)", "unknown function lowerr: did you mean lower"),
+        ("variant_set(v, '$.a')", r"write variant_set\(variant, path, value, create_if_missing\)"),
+        ("variant_delete(v, 5)", r"write variant_delete\(variant, path, …\)"),
+        ("variant_set(5, '$.a', 1)", r"write variant_set\(variant"),
+        ("variant_from_arrays(['a', 'a'], [1, 2])", "a name is repeated"),
+    ],
+)
+def test_wrong_calls_say_what_to_write(expression, message):
+    with pytest.raises(VariantError, match=message):
+        pv.sql(f"SELECT {expression} AS x FROM t", t=ROWS)
