@@ -155,7 +155,7 @@ def test_values_of_one_type_are_computed_with_inside_other_expressions(tmp_path,
     if layout != "memory":
         source = tmp_path / "t.parquet"
         schema = "b boolean, n bigint, k string" if layout == "shredded" else None
-        pv.parquet.write(source, {"v": COMPUTED}, schema=schema)
+        pv.write(source, {"v": COMPUTED}, schema=schema)
     assert pv.sql(f"SELECT {expression} AS x FROM t", t=source).to_arrow()["x"].to_pylist() == values
 
 

@@ -46,7 +46,7 @@ def test_each_type_of_value_is_kept(value):
 
 
 def test_parameters_are_pushed_down_and_compared_exactly(tmp_path):
-    pv.parquet.write(tmp_path / "t.parquet", {"v": ROWS, "k": pa.array([1, 2, 3])})
+    pv.write(tmp_path / "t.parquet", {"v": ROWS, "k": pa.array([1, 2, 3])})
     query = "SELECT v:a::double AS x FROM t WHERE k = ?"
     assert pv.sql(query, t=tmp_path / "t.parquet", params=(3,)).to_pylist() == [{"x": 3.5}]
 

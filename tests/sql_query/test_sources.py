@@ -178,9 +178,9 @@ def test_json_in_the_columns_of_a_subquery_is_parsed_from_bytes():
 
 def test_columns_that_only_some_files_have_are_null_in_the_others(tmp_path):
     values = [pv.parse_json([f'{{"a": {number}}}']) for number in range(3)]
-    pv.parquet.write(tmp_path / "a.parquet", {"v": values[0]})
-    pv.parquet.write(tmp_path / "b.parquet", {"v": values[1], "id": pa.array([7])})
-    pv.parquet.write(tmp_path / "c.parquet", {"v": values[2], "id": pa.array([8]), "s": pa.array([{"x": "y"}])})
+    pv.write(tmp_path / "a.parquet", {"v": values[0]})
+    pv.write(tmp_path / "b.parquet", {"v": values[1], "id": pa.array([7])})
+    pv.write(tmp_path / "c.parquet", {"v": values[2], "id": pa.array([8]), "s": pa.array([{"x": "y"}])})
     query = lambda text: pv.sql(text, t=tmp_path).to_pylist()  # noqa: E731
     assert query("SELECT id, s.x, v:a FROM t ORDER BY v:a") == [
         {"id": None, "x": None, "a": 0}, {"id": 7, "x": None, "a": 1}, {"id": 8, "x": "y", "a": 2},
