@@ -12,10 +12,9 @@ pytest.importorskip("duckdb", reason="DuckDB is not installed")
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
-from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.predicate import bind, evaluate
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
-from parquet_variant.query.sql_expression import TableColumns, read_expression
+from parquet_variant.query.sql_expression import TableColumns, read_expression, run_sql
 from parquet_variant.query.sql_terms import read_term
 from parquet_variant.query.sql_types import sql_type_named
 

@@ -10,12 +10,10 @@ import atexit
 import datetime as dt
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar
-
-import pyarrow as pa
 
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError
@@ -152,32 +150,3 @@ def function_types() -> dict[str, str]:
     with connect() as connection:
         query = "SELECT lower(function_name), any_value(function_type) FROM duckdb_functions() GROUP BY 1"
         return dict(connection.execute(query).fetchall())
-
-
-def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Table:
-    """Run a query over Arrow tables or streams.
-
-    `tables`: Arrow tables, or readers of batches that are read once, by their names in the text.
-    Raises `SqlError` with the message of DuckDB.
-
-    >>> run_sql("SELECT a + 1 AS b FROM t", {"t": pa.table({"a": [1, 2]})}).to_pydict()
-    {'b': [2, 3]}
-    """
-    from parquet_variant.query.sql_dialect import SqlError
-
-    with connect(zone=zone) as connection:
-        import duckdb
-
-        failures: list[Exception] = []
-        if "_pv_" in text.lower():
-            from parquet_variant.query.variant_functions import register_calls
-
-            text = register_calls(connection, text, failures)
-        try:
-            for name, table in tables.items():
-                connection.register(name, table)
-            return interruptible(connection, lambda: connection.sql(text).to_arrow_table())
-        except duckdb.Error as error:
-            if failures:
-                raise failures[0] from None
-            raise SqlError(f"the SQL cannot be run: {str(error).strip().splitlines()[0]}") from None

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.path import VariantPath
+from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.function_calls import returns_variant, rewrite_call
 from parquet_variant.query.local_times import with_earlier_instants
 from parquet_variant.query.predicate import Predicate
@@ -23,7 +24,7 @@ from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, writt
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name
-from parquet_variant.query.variant_functions import OF_ONE_VARIANT, call_name, unknown_function
+from parquet_variant.query.variant_functions import OF_ONE_VARIANT, call_name, register_calls, unknown_function
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -377,3 +378,27 @@ def _reference(table: str, column: str, kind: pa.DataType | None = None) -> exp.
     reference = exp.Column(this=exp.to_identifier(column, quoted=not is_word), table=exp.to_identifier(table))
     reference.meta["type"] = kind
     return reference
+
+
+def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Table:
+    """Run a query over Arrow tables or streams.
+
+    `tables`: Arrow tables, or readers of batches that are read once, by their names in the text.
+    Raises `SqlError` with the message of DuckDB.
+
+    >>> run_sql("SELECT a + 1 AS b FROM t", {"t": pa.table({"a": [1, 2]})}).to_pydict()
+    {'b': [2, 3]}
+    """
+    with connect(zone=zone) as connection:
+        import duckdb
+
+        failures: list[Exception] = []
+        text = register_calls(connection, text, failures)
+        try:
+            for name, table in tables.items():
+                connection.register(name, table)
+            return interruptible(connection, lambda: connection.sql(text).to_arrow_table())
+        except duckdb.Error as error:
+            if failures:
+                raise failures[0] from None
+            raise SqlError(f"the SQL cannot be run: {str(error).strip().splitlines()[0]}") from None
