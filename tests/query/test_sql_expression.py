@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -192,3 +193,31 @@ def test_a_compiled_sqlglot_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(VariantError, match="pip uninstall sqlglotc") as caught:
         parse_sql("SELECT v:a FROM t")
     assert caught.value.reason == "no-engine"
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_functions_over_variants_in_updates_conditions_and_merges(tmp_path, format):
+    values = pv.parse_json(['{"a": 1}', '{"a": "x"}', "{}"])
+    pv.write(
+        tmp_path / "t", {"k": pa.array([1, 2, 3]), "s": pa.array(['{"x": 1}', "bad", None]), "v": values}, format=format
+    )
+    table = pv.open(tmp_path / "t")
+    table.update({"v": "try_parse_json(s)"}, "k = 1")
+    table.update({"v": "parse_json('{\"q\": [1]}')"}, "k = 2")
+    table.update({"v": "variant_set(v, '$.n', k)"})
+    table.update({"v": "variant_delete(v, '$.n')"}, "variant_type(v:q) = 'array'")
+    table.update({"v:z": "to_variant_object({'d': DATE '2024-01-02'})"}, "variant_array_length(v:q) = 1")
+    table.update({"k": "parse_json(s):x::bigint + 10"}, "is_variant_null(try_parse_json(s):y) OR k = 1")
+    source = pa.table({"k": [2, 9], "j": ['{"m": 1}', '{"n": 2}']})
+    merge = table.merge(source, "target.k = source.k").when_matched_update({"v:m": "parse_json(source.j):m"})
+    merge.when_not_matched_insert(
+        {"k": "source.k", "v": "variant_set(parse_json(source.j), '$.k', source.k)"}
+    ).execute()
+    found = pv.sql("SELECT k, v FROM t ORDER BY k", t=pv.open(tmp_path / "t")).to_pylist()
+    assert {row["k"]: json.loads(row["v"]) for row in found} == {
+        2: {"q": [1], "z": {"d": "2024-01-02"}, "m": 1}, 3: {"n": 3}, 9: {"n": 2, "k": 9}, 11: {"x": 1, "n": 1},
+    }  # fmt: skip
+    with pytest.raises(pv.VariantError, match="unexpected 'bad'"):
+        table.update({"v": "parse_json(s)"}, "s = 'bad'")
+    with pytest.raises(pv.VariantError, match="unknown function variant_sett: did you mean variant_set"):
+        table.update({"v": "variant_sett(v, '$.a', 1)"})
