@@ -128,7 +128,7 @@ def test_a_column_named_as_a_path_is_the_column(tmp_path, form):
     if form == "vortex":
         pytest.importorskip("vortex")
     if form != "arrow":
-        getattr(pv, form).write(source, table)
+        pv.write(source, table, format=form)
     assert pv.sql("SELECT * EXCLUDE (v) FROM t", t=source).to_pylist() == [dict(zip(NAMES, range(5), strict=True))]
     for number, name in enumerate(NAMES):
         query = f'SELECT "{name}" AS x, v:a::int AS a FROM t WHERE "{name}" = {number}'
