@@ -14,8 +14,7 @@ from typing import Any, Unpack
 from parquet_variant.errors import VariantError
 from parquet_variant.path import VariantPath
 from parquet_variant.quality.compare import Thresholds, compare
-from parquet_variant.quality.examples import with_examples
-from parquet_variant.quality.findings import Example, Finding, without_values
+from parquet_variant.quality.findings import Example, Finding, with_examples, without_values
 from parquet_variant.quality.sources import DataSet, open_data
 from parquet_variant.quality.summaries import Summary, summarize
 from parquet_variant.tables.table.base import TextKeywords
