@@ -18,10 +18,10 @@ from parquet_variant.files.parquet.writing.options import FileKeywords
 from parquet_variant.support.choices import AnyLayout
 from parquet_variant.support.lazy_names import has_method, registered_method
 from parquet_variant.tables.opening import format_of_table, open
+from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.table.base import accepted_keywords
 from parquet_variant.tables.table.changing import Batch
 from parquet_variant.tables.table.table import Table
-from parquet_variant.tables.write_plan import SchemaOption
 
 WriteFormat: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]
 WriteMode: TypeAlias = Literal["error", "append", "overwrite", "ignore", "replace"]

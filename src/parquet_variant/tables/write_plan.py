@@ -12,15 +12,14 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import SchemaError, TableError, bad_option, check_mapping
+from parquet_variant.errors import SchemaError, TableError, bad_option
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.interop.tables import is_rows, table_of
+from parquet_variant.interop.tables import table_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
@@ -35,67 +34,12 @@ from parquet_variant.tables.columns import (
     unchanged,
 )
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector
+from parquet_variant.tables.row_input import batches_of
 from parquet_variant.tables.rules import Rules, check_nulls
-from parquet_variant.tables.schema import Place, StructType, variant_paths
+from parquet_variant.tables.schema import Place, StructType
 from parquet_variant.tables.storage import Storage, open_storage
 
 # A schema for the only Variant column, or schemas by dotted column name; text is DDL or JSON.
-SchemaOption: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema | str | None"
-
-
-def all_rows(data: Any) -> list[pa.Table]:
-    """Return all rows of data as tables, for operations that may need them again after a conflict."""
-    return list(map(table_of, batches_of(data)))
-
-
-def first_rows(data: Any) -> tuple[pa.Table, Any]:
-    """Return the first rows of data, and all of the data again.
-
-    Raises `TableError`: reason ``"bad-data"`` if there is no batch.
-    """
-    if is_rows(data):
-        table = table_of(data)
-        return table, table
-    batches = iter(batches_of(data))
-    first = next(batches, None)
-    if first is None:
-        raise TableError("the data has no batches, so its columns are unknown: give one", reason="bad-data")
-    return table_of(first), chain([first], batches)
-
-
-def batches_of(data: Any) -> Iterable[Any]:
-    """Return data as batches in any form. Raises `TableError`, ``"bad-data"``, for anything else."""
-    if is_rows(data):
-        return [data]
-    if not isinstance(data, Iterable):
-        raise TableError(f"the data is {data!r}: give a table, columns by name or batches", reason="bad-data")
-    return data
-
-
-def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, ShreddingSchema]:
-    """Return shredding schemas by the dotted name of their Variant column.
-
-    Raises `TableError`: reason ``"bad-argument"`` for a name that is not a Variant column, or one schema for several
-    columns.
-    """
-    if schema is None:
-        return {}
-    places = [".".join(place) for place in variant_paths(columns)]
-    if isinstance(schema, (ShreddingSchema, str)):
-        if len(places) != 1:
-            raise TableError(
-                f"schema= is one schema, but the table has {len(places)} Variant columns: give schemas by column name",
-                reason="bad-argument",
-            )
-        schema = {places[0]: schema}
-    check_mapping("schema", schema)
-    unknown = sorted(set(schema) - set(places))
-    if unknown:
-        raise TableError(
-            f"schema= names {unknown[0]!r}, which is not a Variant column: use {', '.join(places) or 'none'}",
-            reason="bad-argument",
-        )
-    return {name: ShreddingSchema.of(column_schema) for name, column_schema in schema.items()}
 
 
 DEFAULT_FILE_BYTES = 256 << 20

@@ -27,9 +27,9 @@ from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePl
 from parquet_variant.tables.columns import shredding_schemas
 from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.file_metrics import column_at
+from parquet_variant.tables.row_input import SchemaOption, schemas_by_column
 from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.schema import reachable_variants
-from parquet_variant.tables.write_plan import SchemaOption, schemas_by_column
 
 
 @dataclass(slots=True)

@@ -14,8 +14,8 @@ from parquet_variant.errors import bad_option
 from parquet_variant.files.parquet.writing.options import FileKeywords
 from parquet_variant.io.engine import Progress
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.table.reading import ReadingMethods
-from parquet_variant.tables.write_plan import SchemaOption
 
 if TYPE_CHECKING:
     from parquet_variant.tables.changes.erasing import EraseReport

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal
 import pyarrow as pa
 
 from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.schema import arrow_schema
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
 from parquet_variant.tables.table.table import Table
-from parquet_variant.tables.write_plan import SchemaOption
 
 # Operations on the whole history, which take the path of the table.
 _OF_PATHS = ("history", "vacuum", "restore", "erase", "added", "changes", "publish", "sql_view", "compat")

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 import pyarrow as pa
 
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
 from parquet_variant.tables.table.table import Table
-from parquet_variant.tables.write_plan import SchemaOption
 
 # Operations on the rows of one snapshot.
 _OF_SNAPSHOTS = ("read", "to_arrow", "scan")

@@ -12,8 +12,8 @@ from typing import Any, Unpack
 from parquet_variant.errors import bad_option
 from parquet_variant.files.parquet.writing.options import FileKeywords
 from parquet_variant.io.engine import Progress
+from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.table.base import TableBase
-from parquet_variant.tables.write_plan import SchemaOption
 
 
 class MaintenanceMethods(TableBase):

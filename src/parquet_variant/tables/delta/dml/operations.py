@@ -26,7 +26,7 @@ from parquet_variant.tables.delta.dml.changeable import DeltaTable, open_changea
 from parquet_variant.tables.delta.file_locations import partition_keys
 from parquet_variant.tables.delta.log.snapshot import TableLike
 from parquet_variant.tables.delta.protocol.actions import Add
-from parquet_variant.tables.write_plan import all_rows
+from parquet_variant.tables.row_input import all_rows
 
 
 def replace_where(

@@ -17,9 +17,9 @@ from parquet_variant.tables.delta.log.commit import CommitResult
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.writing.create import commit_new, existing_table, planned_table
 from parquet_variant.tables.delta.writing.write import append, overwrite, plan
+from parquet_variant.tables.row_input import first_rows
 from parquet_variant.tables.schema import from_arrow_schema
 from parquet_variant.tables.storage import open_storage
-from parquet_variant.tables.write_plan import first_rows
 
 
 def write(

@@ -25,8 +25,9 @@ from parquet_variant.tables.delta.log.snapshot import TableLike, writable_snapsh
 from parquet_variant.tables.delta.maintenance.evolution import with_properties, without_feature
 from parquet_variant.tables.delta.protocol.features import SHREDDING, has_feature
 from parquet_variant.tables.delta.protocol.table_properties import SHREDDING_PROPERTY
+from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.rules import Rules
-from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, SchemaOption
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 
 
 def optimize(

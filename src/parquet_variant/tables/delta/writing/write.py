@@ -19,9 +19,10 @@ from parquet_variant.tables.delta.protocol.actions import Add, Txn
 from parquet_variant.tables.delta.protocol.schema_merging import merged_metadata
 from parquet_variant.tables.delta.writing.data_files import WritePlan, check_planned, plan_write, with_mark
 from parquet_variant.tables.delta.writing.identity import IdentityValues, has_identity, refuse_identity
+from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, schemas_by_column
 from parquet_variant.tables.schema import from_arrow_schema
 from parquet_variant.tables.storage import now_millis
-from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, SchemaOption, all_rows, first_rows, schemas_by_column
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 
 
 def append(

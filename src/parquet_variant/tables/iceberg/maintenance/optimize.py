@@ -19,7 +19,7 @@ from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.reading.snapshot import TableLike, snapshot
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
-from parquet_variant.tables.write_plan import SchemaOption
+from parquet_variant.tables.row_input import SchemaOption
 
 
 def optimize(

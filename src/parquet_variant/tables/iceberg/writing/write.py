@@ -34,8 +34,8 @@ from parquet_variant.tables.iceberg.writing.create import Names, TableDefinition
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
+from parquet_variant.tables.row_input import SchemaOption, first_rows, schemas_by_column
 from parquet_variant.tables.schema import arrow_schema, from_ddl
-from parquet_variant.tables.write_plan import SchemaOption, first_rows, schemas_by_column
 
 # What to do if the table exists; ``"replace"`` gives it a new definition and keeps its history.
 IcebergMode: TypeAlias = Literal["error", "append", "overwrite", "ignore", "replace"]

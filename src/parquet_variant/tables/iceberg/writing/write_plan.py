@@ -45,8 +45,9 @@ from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 from parquet_variant.tables.iceberg.writing.metrics import manifest_metrics, metric_leaves, split_offsets
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+from parquet_variant.tables.row_input import batches_of
 from parquet_variant.tables.schema import StructType
-from parquet_variant.tables.write_plan import TableWritePlan, batches_of
+from parquet_variant.tables.write_plan import TableWritePlan
 from parquet_variant.types.forms import struct_like
 
 Codes = npt.NDArray[np.int64]

@@ -1,0 +1,76 @@
+"""The input of writes to a table: rows in any form, and the option ``schema=``.
+
+Owns the first batch of an iterable, all rows in memory, and shredding schemas by column. Single batches are
+converted by `interop.table_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from parquet_variant.errors import TableError, check_mapping
+from parquet_variant.interop.tables import is_rows, table_of
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.tables.schema import StructType, variant_paths
+
+# A schema for the only Variant column, or schemas by dotted column name; text is DDL or JSON.
+SchemaOption: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema | str | None"
+
+
+def all_rows(data: Any) -> list[pa.Table]:
+    """Return all rows of data as tables, for operations that may need them again after a conflict."""
+    return list(map(table_of, batches_of(data)))
+
+
+def first_rows(data: Any) -> tuple[pa.Table, Any]:
+    """Return the first rows of data, and all of the data again.
+
+    Raises `TableError`: reason ``"bad-data"`` if there is no batch.
+    """
+    if is_rows(data):
+        table = table_of(data)
+        return table, table
+    batches = iter(batches_of(data))
+    first = next(batches, None)
+    if first is None:
+        raise TableError("the data has no batches, so its columns are unknown: give one", reason="bad-data")
+    return table_of(first), chain([first], batches)
+
+
+def batches_of(data: Any) -> Iterable[Any]:
+    """Return data as batches in any form. Raises `TableError`, ``"bad-data"``, for anything else."""
+    if is_rows(data):
+        return [data]
+    if not isinstance(data, Iterable):
+        raise TableError(f"the data is {data!r}: give a table, columns by name or batches", reason="bad-data")
+    return data
+
+
+def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, ShreddingSchema]:
+    """Return shredding schemas by the dotted name of their Variant column.
+
+    Raises `TableError`: reason ``"bad-argument"`` for a name that is not a Variant column, or one schema for several
+    columns.
+    """
+    if schema is None:
+        return {}
+    places = [".".join(place) for place in variant_paths(columns)]
+    if isinstance(schema, (ShreddingSchema, str)):
+        if len(places) != 1:
+            raise TableError(
+                f"schema= is one schema, but the table has {len(places)} Variant columns: give schemas by column name",
+                reason="bad-argument",
+            )
+        schema = {places[0]: schema}
+    check_mapping("schema", schema)
+    unknown = sorted(set(schema) - set(places))
+    if unknown:
+        raise TableError(
+            f"schema= names {unknown[0]!r}, which is not a Variant column: use {', '.join(places) or 'none'}",
+            reason="bad-argument",
+        )
+    return {name: ShreddingSchema.of(column_schema) for name, column_schema in schema.items()}
