@@ -65,7 +65,7 @@ def test_a_path_out_of_the_table_is_refused_by_name(make_table: Any, victim: Pat
         assert caught.value.reason == "outside-table"
     assert pv.open(table, allow_outside=True).read().to_pylist() == [{"id": 7, "secret": 1}]
     query = pv.open(table, allow_outside=True).scan({"id": "$.id:long"})
-    assert pickle.loads(pickle.dumps(query)).current.storage.allow_outside
+    assert pickle.loads(pickle.dumps(query.plan)).current.storage.allow_outside
 
 
 def test_a_path_that_only_looks_outside_is_read(make_table: Any) -> None:
