@@ -12,7 +12,7 @@ from parquet_variant.support.lazy_names import lazy_names, register_methods
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
     "arrays.variant_array": "VariantArray",
-    "files.parquet.writing.writer": "FileInfo VariantWriter",
+    "files.parquet.writing.writer": "VariantWriter",
     "quality.compatibility.run": "compat",
     "contracts.contract": "Contract",
     "contracts.path_rules": "PathRules",
@@ -109,6 +109,10 @@ register_methods(
         "Table.profile": "quality.table_methods:profile",
         "Table.sql": "sql_query.sql:sql",
         "Table.typed": "sql_query.typed_view:typed",
+        "ParquetTable.append": "ingestion.directory_rows:append_parquet",
+        "ParquetTable.overwrite": "ingestion.directory_rows:overwrite_parquet",
+        "VortexTable.append": "ingestion.directory_rows:append_vortex",
+        "VortexTable.overwrite": "ingestion.directory_rows:overwrite_vortex",
         "ParquetTable.annotate": "files.parquet.operations.annotate:annotate",
         "ParquetTable.inspect": "files.parquet.operations.inspect:inspect",
         "ParquetTable.optimize": "files.parquet.operations.optimize:optimize",

@@ -21,7 +21,6 @@ from parquet_variant.errors import VariantError as VariantError
 from parquet_variant.errors import VariantFileError as VariantFileError
 from parquet_variant.explorer.explore import explore as explore
 from parquet_variant.files import vortex as vortex
-from parquet_variant.files.parquet.writing.writer import FileInfo as FileInfo
 from parquet_variant.files.parquet.writing.writer import VariantWriter as VariantWriter
 from parquet_variant.inference.policies.auto import AutoPolicy as AutoPolicy
 from parquet_variant.inference.policies.explicit import ExplicitPolicy as ExplicitPolicy
@@ -99,7 +98,6 @@ __all__ = [
     "DeltaError",
     "DeltaTable",
     "ExplicitPolicy",
-    "FileInfo",
     "HintsPolicy",
     "IcebergTable",
     "IngestResult",

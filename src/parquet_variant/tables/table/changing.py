@@ -44,6 +44,8 @@ class ChangingMethods(ReadingMethods):
     ) -> Any:
         """Add rows, in one commit.
 
+        A directory of Parquet or Vortex files gets a new file, or one per partition of its directories.
+
         Parameters
         ----------
         data
@@ -52,7 +54,8 @@ class ChangingMethods(ReadingMethods):
             of the same name.
         schema
             Shredding schema (object or DDL) of the only Variant column, or schemas by dotted column name. By default
-            the schema is inferred from the first rows; columns that arrive shredded keep theirs. Delta tables without
+            the schema is inferred from the first rows; columns that arrive shredded keep theirs. Parquet files get the
+            schema of the first file of the directory. Delta tables without
             ``delta.enableVariantShredding`` are not shredded.
         policy
             The policy of the inference, for Iceberg: a name such as ``"auto"`` or a policy object.

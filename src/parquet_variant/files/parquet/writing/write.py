@@ -48,6 +48,11 @@ def write(
     return file.info
 
 
+def with_layout(data: object, schema: SchemaLike | Mapping[str, SchemaLike], layout: Layout = "final") -> pa.Table:
+    """Return the columns with top-level Variants shredded by the schema."""
+    return _shredded(data, schema, layout, frozenset())
+
+
 def _shredded(
     data: object, schema: SchemaLike | Mapping[str, SchemaLike], layout: Layout, variants: frozenset[str]
 ) -> pa.Table:

@@ -1,0 +1,67 @@
+"""Rows that are appended to directories of files, or replace their rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+
+
+def rows(*values, **columns):
+    return {"v": pv.from_python(list(values)), **columns}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "vortex"])
+def test_rows_are_appended_to_a_directory_and_replace_its_rows(kind, tmp_path):
+    pv.write(tmp_path / f"a.{kind}", rows({"a": 1}, id=pa.array([1])), schema="a bigint")
+    table = pv.open(tmp_path)
+    done = table.append(rows({"a": 2}, {"b": "x"}, id=pa.array([2, 3])))
+    assert (done.rows, len(done.files), done.committed) == (2, 1, True)
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    assert sorted(map(repr, table.read().to_pylist())) == ["{'a': 1}", "{'a': 2}", "{'b': 'x'}"]
+    table.overwrite(rows({"a": 9}, id=pa.array([9])))
+    assert table.to_arrow()["id"].to_pylist() == [9] and table.read().to_pylist() == [{"a": 9}]
+
+
+def test_an_appended_file_is_shredded_as_the_first_one(tmp_path):
+    pv.write(tmp_path / "a.parquet", rows({"a": 1}), schema="a bigint")
+    (file,) = pv.open(tmp_path).append(rows({"a": 2})).files
+    assert pv.open(file).paths() == {"$.a": "bigint"}
+    (file,) = pv.open(tmp_path).append(rows({"b": 2}), schema="b int").files
+    assert pv.open(file).paths() == {"$.b": "int"}
+
+
+def test_rows_are_put_into_the_partitions_of_the_directory(tmp_path):
+    pv.write(tmp_path / "day=2026-01-31" / "a.parquet", rows({"a": 1}))
+    table = pv.open(tmp_path)
+    day = pa.array(["2026-01-31", "2026-02-01", None]).cast(pa.date32())
+    assert len(table.append(rows({"a": 2}, {"a": 3}, {"a": 4}, day=day)).files) == 3
+    found = table.scan({"day": "day", "a": "$.a:int"}).to_arrow().sort_by("a")
+    assert found["day"].cast(pa.string()).to_pylist() == ["2026-01-31", "2026-01-31", "2026-02-01", None]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (rows({"a": 2}), "missing-column"),
+        (rows({"a": 2}, id=pa.array([1]), more=pa.array([1])), "unknown-column"),
+        (rows({"a": 2}, id=pa.array(["x"])), "type-mismatch"),
+        ({"v": pa.array(["x"]), "id": pa.array([1])}, "type-mismatch"),
+    ],
+)
+def test_rows_with_other_columns_are_refused(data, reason, tmp_path):
+    pv.write(tmp_path / "a.parquet", rows({"a": 1}, id=pa.array([1])))
+    with pytest.raises(pv.SchemaError) as caught:
+        pv.open(tmp_path).append(data)
+    assert caught.value.reason == reason
+    assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_a_single_file_is_not_appended_to(tmp_path):
+    pv.write(tmp_path / "a.parquet", rows({"a": 1}))
+    with pytest.raises(pv.VariantFileError, match="is a file"):
+        pv.open(tmp_path / "a.parquet").append(rows({"a": 1}))
+    with pytest.raises(pv.VariantError, match="supported for delta, iceberg") as caught:
+        pv.open(tmp_path).delete("v:a::int = 1")
+    assert caught.value.reason == "unsupported-operation"
