@@ -147,7 +147,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
 
 def _seen(table: Path) -> list[str] | None:
     try:
-        return sorted(row["s"] for row in pv.open(table).read().to_pylist())
+        return sorted(row["s"] for row in pv.open(table, format="delta").read().to_pylist())
     except TableError as error:
         assert error.reason == "not-a-table"
         return None

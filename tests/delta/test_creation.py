@@ -18,7 +18,7 @@ from parquet_variant.tables.storage import LocalStorage, open_storage
 
 def _rows(table: Path) -> list[str] | None:
     try:
-        return sorted(load_snapshot(open_storage(table)) and pv.open(table).read().to_pylist())
+        return sorted(load_snapshot(open_storage(table)) and pv.open(table, format="delta").read().to_pylist())
     except pv.TableError as error:
         assert error.reason == "not-a-table"
         return None
