@@ -23,7 +23,7 @@ from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import Mode
-from parquet_variant.tables.write_plan import all_rows
+from parquet_variant.tables.row_input import all_rows
 
 
 @dataclass(frozen=True, slots=True)
