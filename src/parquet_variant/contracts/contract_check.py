@@ -37,17 +37,11 @@ _NAMED = 5
 class ContractCheck:
     """A contract, and what to do with rows that break it. It can be pickled.
 
-    Parameters
-    ----------
-    tables
-        The rules.
-    on_violation
-        ``"fail"``: the job fails before it commits. ``"quarantine"``: the rows are written to the bad records.
-        ``"warn"``: they are written and counted.
-    values
-        Whether reports contain values of the data.
-    examples
-        Number of examples per rule.
+    `tables`: the rules.
+    `on_violation`: ``"fail"``: the job fails before it commits. ``"quarantine"``: the rows are written to the bad
+      records. ``"warn"``: they are written and counted.
+    `values`: whether reports contain values of the data.
+    `examples`: number of examples per rule.
     """
 
     tables: RuleTables
@@ -142,22 +136,13 @@ _NUMBERS = (KIND.FLOAT, KIND.DOUBLE, *range(KIND.INT8, KIND.INT64 + 1), *range(K
 class TapeViolations:
     """The violations in a tape: one entry per value and rule that it breaks.
 
-    Parameters
-    ----------
-    tape
-        The values, which must still be valid when examples are read.
-    tables
-        The contract.
-    rows
-        The row of each entry.
-    nodes
-        The node of each entry; -1 for a missing value.
-    numbers
-        The number of the path of each entry, in `tables`.
-    rules
-        The number of the rule of each entry, in `RULES`.
-    kinds
-        Number of values by path and kind.
+    `tape`: the values, which must still be valid when examples are read.
+    `tables`: the contract.
+    `rows`: the row of each entry.
+    `nodes`: the node of each entry; -1 for a missing value.
+    `numbers`: the number of the path of each entry, in `tables`.
+    `rules`: the number of the rule of each entry, in `RULES`.
+    `kinds`: number of values by path and kind.
     """
 
     tape: Tape

@@ -118,16 +118,10 @@ class RuleCount:
 class ContractCounts:
     """The counts of some rows, which merge with those of other rows.
 
-    Parameters
-    ----------
-    rows
-        Number of rows.
-    bad_rows
-        Number of rows that break a rule of a single row (every rule but ``"presence"``).
-    broken
-        The counts by path and rule.
-    places
-        Number of places for a value, for the paths with a smallest presence.
+    `rows`: number of rows.
+    `bad_rows`: number of rows that break a rule of a single row (every rule but ``"presence"``).
+    `broken`: the counts by path and rule.
+    `places`: number of places for a value, for the paths with a smallest presence.
     """
 
     rows: int = 0

@@ -37,18 +37,11 @@ _MAX_CHOICES = 64
 class RuleTables:
     """The rules of a contract by number, parents first; the number 0 is ``$``.
 
-    Parameters
-    ----------
-    contract
-        The contract.
-    paths
-        The paths with rules and the paths that lead to them.
-    parents
-        The number of the parent of each path; -1 for ``$``.
-    rules, bounds, choices
-        The tables of the kernel.
-    texts
-        The bytes to which `choices` points.
+    `contract`: the contract.
+    `paths`: the paths with rules and the paths that lead to them.
+    `parents`: the number of the parent of each path; -1 for ``$``.
+    `rules`, `bounds`, `choices`: the tables of the kernel.
+    `texts`: the bytes to which `choices` points.
     """
 
     contract: Contract

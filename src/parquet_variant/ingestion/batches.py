@@ -68,22 +68,13 @@ class Pass(Generic[Result]):
 class ChunkResult(Generic[Result]):
     """The outcome for a chunk.
 
-    Parameters
-    ----------
-    result
-        The result for the valid rows.
-    bad
-        The invalid lines.
-    text_bytes
-        Size of the text that was parsed.
-    table
-        The rows of the table that contains the JSON column, if there is one.
-    typed
-        Counts of strings that were to be typed.
-    inexact
-        The numbers that are not kept exactly.
-    broken
-        The violations of the contract, quarantined rows included.
+    `result`: the result for the valid rows.
+    `bad`: the invalid lines.
+    `text_bytes`: size of the text that was parsed.
+    `table`: the rows of the table that contains the JSON column, if there is one.
+    `typed`: counts of strings that were to be typed.
+    `inexact`: the numbers that are not kept exactly.
+    `broken`: the violations of the contract, quarantined rows included.
     """
 
     result: Result

@@ -29,14 +29,9 @@ Work: TypeAlias = Callable[[int, int, list[Split]], WrittenSplits]
 class Destination:
     """A directory of files that tasks stage and the driver commits.
 
-    Parameters
-    ----------
-    request
-        The request of the ingest.
-    staging
-        The staging area in the destination.
-    write
-        The function that writes the files of a task, called as ``write(request, plan, staging, *task)``.
+    `request`: the request of the ingest.
+    `staging`: the staging area in the destination.
+    `write`: the function that writes the files of a task, called as ``write(request, plan, staging, *task)``.
     """
 
     def __init__(self, request: IngestRequest, staging: Staging, write: Callable[..., WrittenSplits]) -> None:

@@ -42,14 +42,9 @@ _PARQUET, _ARROW_FILE, _ARROW_STREAM, _VORTEX = b"PAR1", b"ARROW1", b"\xff\xff\x
 class JsonRows:
     """Some rows of a table with a JSON column.
 
-    Parameters
-    ----------
-    text
-        The JSON column.
-    table
-        All columns, the JSON column included.
-    first_row
-        Number of the first row in the table, counted from 1.
+    `text`: the JSON column.
+    `table`: all columns, the JSON column included.
+    `first_row`: number of the first row in the table, counted from 1.
     """
 
     text: pa.Array
@@ -276,14 +271,9 @@ def _json_text(values: pa.ChunkedArray, column: str, file: str) -> pa.Array:
 class ParsedStrings:
     """The outcome of parsing the strings at a path.
 
-    Parameters
-    ----------
-    array
-        The rows with the parsed values; None if there is a fault, or no string to parse.
-    faults
-        ``(row, error)`` of each string that is not JSON, in order.
-    inexact
-        ``(row, text)`` of each number in the strings that is not kept exactly.
+    `array`: the rows with the parsed values; None if there is a fault, or no string to parse.
+    `faults`: ``(row, error)`` of each string that is not JSON, in order.
+    `inexact`: ``(row, text)`` of each number in the strings that is not kept exactly.
     """
 
     array: VariantArray | None

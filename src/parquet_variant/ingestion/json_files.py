@@ -33,12 +33,8 @@ Used = TypeVar("Used")
 class JsonFiles:
     """The values of JSON files.
 
-    Parameters
-    ----------
-    splits
-        The files.
-    text
-        How they are read.
+    `splits`: the files.
+    `text`: how they are read.
     """
 
     splits: Sequence[Split]

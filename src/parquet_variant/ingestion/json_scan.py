@@ -34,14 +34,9 @@ _JSON_NAMES = re.compile(r"\.(json|ndjson|jsonl)(\.\w+)?$", re.IGNORECASE)
 class JsonScan(PlannedQuery):
     """A planned query over JSON files: only the fields of its paths are kept.
 
-    Parameters
-    ----------
-    files
-        The files.
-    rows
-        The query over the rows of a part of the files.
-    threads
-        Number of threads (default: one per CPU).
+    `files`: the files.
+    `rows`: the query over the rows of a part of the files.
+    `threads`: number of threads (default: one per CPU).
     """
 
     files: JsonFiles

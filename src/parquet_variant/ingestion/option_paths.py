@@ -26,12 +26,8 @@ Segments: TypeAlias = tuple[Segment, ...]
 class SeenPaths:
     """Paths that were looked for, those that rows have, and other paths of the rows for suggestions. It can be pickled.
 
-    Parameters
-    ----------
-    missing
-        Paths that no row has yet.
-    other_paths
-        Segments of the paths of the rows, as long as a path is missing.
+    `missing`: paths that no row has yet.
+    `other_paths`: segments of the paths of the rows, as long as a path is missing.
     """
 
     missing: set[VariantPath] = field(default_factory=set)

@@ -97,34 +97,20 @@ class IngestOptions(TextKeywords, total=False):
 class TextOptions:
     """The options by which every task reads JSON text.
 
-    Parameters
-    ----------
-    on_error
-        ``"fail"``: the first invalid line ends the job. ``"quarantine"``: it is written to the bad records. ``"null"``:
-        it becomes SQL NULL.
-    on_inexact
-        ``"report"``: numbers that no type keeps exactly become the nearest double and are counted. ``"fail"``: the
-        first one ends the job.
-    layout
-        The arrangement of the values in the text.
-    json_column
-        The column of tables that contains JSON; None if the sources are text files.
-    json_path
-        The path of strings inside the JSON that contain JSON, or None.
-    of_dataframe
-        The tables are files to which Spark wrote a DataFrame, so that messages name its partitions.
-    texts
-        The strings to type as dates, timestamps, UUIDs or binary.
-    sample
-        Share of the lines to profile, above 0 and up to 1; None lets the job choose it.
-    exclude
-        Patterns of files to leave out.
-    json
-        Options of `parse_json`.
-    chunk_bytes
-        Bytes of text to parse at a time.
-    contract
-        The contract of the values, and what to do with rows that break it.
+    `on_error`: ``"fail"``: the first invalid line ends the job. ``"quarantine"``: it is written to the bad records.
+      ``"null"``: it becomes SQL NULL.
+    `on_inexact`: ``"report"``: numbers that no type keeps exactly become the nearest double and are counted.
+      ``"fail"``: the first one ends the job.
+    `layout`: the arrangement of the values in the text.
+    `json_column`: the column of tables that contains JSON; None if the sources are text files.
+    `json_path`: the path of strings inside the JSON that contain JSON, or None.
+    `of_dataframe`: the tables are files to which Spark wrote a DataFrame, so that messages name its partitions.
+    `texts`: the strings to type as dates, timestamps, UUIDs or binary.
+    `sample`: share of the lines to profile, above 0 and up to 1; None lets the job choose it.
+    `exclude`: patterns of files to leave out.
+    `json`: options of `parse_json`.
+    `chunk_bytes`: bytes of text to parse at a time.
+    `contract`: the contract of the values, and what to do with rows that break it.
     """
 
     on_error: OnError = "fail"
@@ -225,20 +211,12 @@ class IngestRequest:
     Raises `VariantError` for invalid options, with a reason such as ``"bad-option"``, ``"bad-mode"`` or
     ``"bad-policy"``.
 
-    Parameters
-    ----------
-    sources, dest, format, schema, policy, column, mode, schema_of, split_bytes, preview, partition_by, one_file,
-    catalog
-        As for `pv.ingest`.
-    text
-        How the JSON is read.
-    write
-        Options of the data files.
-    rows
-        Rows in memory, instead of `sources`.
+    `sources`, `dest`, `format`, `schema`, `policy`, `column`, `mode`, `schema_of`, `split_bytes`, `preview`,
+      `partition_by`, `one_file`, `catalog`: as for `pv.ingest`.
+    `text`: how the JSON is read.
+    `write`: options of the data files.
+    `rows`: rows in memory, instead of `sources`.
 
-    Examples
-    --------
     >>> request = IngestRequest.of("logs/*.ndjson", "logs.parquet", schema="id bigint", compression="snappy")
     >>> request.schema.to_ddl(), request.write
     ('id bigint', {'compression': 'snappy'})
@@ -389,20 +367,13 @@ def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa
 class FormatRules:
     """The options that an output format accepts.
 
-    Parameters
-    ----------
-    check_file_options
-        Raises `VariantError` if the options of the data files (compression, layout, …) are invalid for this format.
-    partitions
-        ``partition_by`` is supported.
-    one_file
-        ``one_file`` is supported: the destination can be a single file instead of a directory.
-    preview
-        ``preview`` is supported: the table can declare the preview name of the shredding feature.
-    parquet_files
-        The data files are Parquet, so that their column encodings are chosen once for all tasks.
-    catalogs
-        ``catalog`` is supported: the destination can be a table of a catalog.
+    `check_file_options`: raises `VariantError` if the options of the data files (compression, layout, …) are invalid
+      for this format.
+    `partitions`: ``partition_by`` is supported.
+    `one_file`: ``one_file`` is supported: the destination can be a single file instead of a directory.
+    `preview`: ``preview`` is supported: the table can declare the preview name of the shredding feature.
+    `parquet_files`: the data files are Parquet, so that their column encodings are chosen once for all tasks.
+    `catalogs`: ``catalog`` is supported: the destination can be a table of a catalog.
     """
 
     check_file_options: Callable[[Mapping[str, Any]], None]

@@ -91,12 +91,8 @@ def _kept(table: TypeTree, new: TypeTree, *, adds: bool) -> TypeTree:
 class OtherTypes:
     """Counts of values whose path is shredded as another type. It can be pickled.
 
-    Parameters
-    ----------
-    leaves
-        The paths and their types; empty if nothing is counted.
-    counts
-        Numbers of values by path, name of the shredded type and kind, one counter per batch of rows.
+    `leaves`: the paths and their types; empty if nothing is counted.
+    `counts`: numbers of values by path, name of the shredded type and kind, one counter per batch of rows.
     """
 
     leaves: dict[VariantPath, ShreddingSchema] = field(default_factory=dict)

@@ -45,22 +45,14 @@ Shredded: TypeAlias = ShreddedRows | VariantArray
 class TaskPlan:
     """The plan by which all tasks of a job write their rows.
 
-    Parameters
-    ----------
-    schema
-        The shredding schema.
-    threads
-        Number of threads per task: more than one if there are fewer tasks than cores.
-    encodings
-        Encodings of the columns of Parquet files; None if every task chooses them.
-    fields
-        All columns of the rows, if the JSON is a column of a table.
-    string_types
-        The types of strings that were inferred for ``types="auto!"``; None if the options have them.
-    paths
-        Paths that options name, which the task looks for in its rows.
-    counts_other_types
-        Whether values are counted that do not have the type of the schema, which is the type of the table.
+    `schema`: the shredding schema.
+    `threads`: number of threads per task: more than one if there are fewer tasks than cores.
+    `encodings`: encodings of the columns of Parquet files; None if every task chooses them.
+    `fields`: all columns of the rows, if the JSON is a column of a table.
+    `string_types`: the types of strings that were inferred for ``types="auto!"``; None if the options have them.
+    `paths`: paths that options name, which the task looks for in its rows.
+    `counts_other_types`: whether values are counted that do not have the type of the schema, which is the type of the
+      table.
     """
 
     schema: ShreddingSchema
@@ -76,14 +68,9 @@ class TaskPlan:
 class TaskRows:
     """Rows that were parsed and shredded.
 
-    Parameters
-    ----------
-    shredded
-        The Variants.
-    table
-        The rows of the table that contains the JSON column, that column included; None without a table.
-    json_column
-        The name of the JSON column.
+    `shredded`: the Variants.
+    `table`: the rows of the table that contains the JSON column, that column included; None without a table.
+    `json_column`: the name of the JSON column.
     """
 
     shredded: Shredded
@@ -126,30 +113,17 @@ class ProfiledSplits:
 class WrittenSplits:
     """The result of the second pass: files that are written and not committed.
 
-    Parameters
-    ----------
-    files
-        The staged data files, then the file of bad records if there are any.
-    rows
-        Number of rows that were written.
-    bad
-        Number of lines that were quarantined.
-    text_bytes
-        Size of the decompressed text that was read.
-    file_bytes
-        Size of the data files.
-    adds
-        Data files in their final place in a table, for its log.
-    typed
-        Counts of strings that were to be typed.
-    inexact
-        The numbers that are not kept exactly.
-    broken
-        The violations of the contract.
-    paths
-        The paths of options that no row has.
-    other_types
-        Counts of values that do not have the type of the table.
+    `files`: the staged data files, then the file of bad records if there are any.
+    `rows`: number of rows that were written.
+    `bad`: number of lines that were quarantined.
+    `text_bytes`: size of the decompressed text that was read.
+    `file_bytes`: size of the data files.
+    `adds`: data files in their final place in a table, for its log.
+    `typed`: counts of strings that were to be typed.
+    `inexact`: the numbers that are not kept exactly.
+    `broken`: the violations of the contract.
+    `paths`: the paths of options that no row has.
+    `other_types`: counts of values that do not have the type of the table.
     """
 
     files: tuple[StagedFile, ...]
@@ -186,16 +160,11 @@ class SplitRows:
     Invalid lines are written to a staged file during the iteration, which raises `JsonError` or `VariantFileError` as
     `profile_splits` does.
 
-    Parameters
-    ----------
-    splits
-        The task's share of the input.
-    plan, text
-        The shredding schema, and the options for reading text.
-    staging
-        The staging area of the job in the destination.
-    task, attempt
-        The number of the task, which names the files, and of this attempt, which separates it from other attempts.
+    `splits`: the task's share of the input.
+    `plan`, `text`: the shredding schema, and the options for reading text.
+    `staging`: the staging area of the job in the destination.
+    `task`, `attempt`: the number of the task, which names the files, and of this attempt, which separates it from other
+      attempts.
     """
 
     def __init__(

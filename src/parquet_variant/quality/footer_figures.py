@@ -57,22 +57,13 @@ class _Coverage:
 class FooterFigures:
     """The figures that footers and residual columns prove, for all files together.
 
-    Parameters
-    ----------
-    figures
-        Figures by path; those for which `is_proved` is false are incomplete.
-    rows, null_rows
-        Number of rows and of SQL NULL rows; None if unknown.
-    files
-        The facts of each file.
-    footer_bytes, residual_bytes
-        Bytes that were read.
-    read_paths
-        The paths whose ``value`` columns were read.
-    residuals
-        The values that were read from them, with the name of the file.
-    is_complete
-        Whether the footers of all files were read, and all have a known layout.
+    `figures`: figures by path; those for which `is_proved` is false are incomplete.
+    `rows`, `null_rows`: number of rows and of SQL NULL rows; None if unknown.
+    `files`: the facts of each file.
+    `footer_bytes`, `residual_bytes`: bytes that were read.
+    `read_paths`: the paths whose ``value`` columns were read.
+    `residuals`: the values that were read from them, with the name of the file.
+    `is_complete`: whether the footers of all files were read, and all have a known layout.
     """
 
     figures: dict[VariantPath, PathFigures] = field(default_factory=dict)

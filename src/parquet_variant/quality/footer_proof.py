@@ -34,12 +34,8 @@ _OF_STRINGS = ("pattern", "format", "min_length", "max_length")
 class FooterProof:
     """What the footer of a file proves about a contract.
 
-    Parameters
-    ----------
-    contract
-        The contract.
-    facts
-        The facts of the footer.
+    `contract`: the contract.
+    `facts`: the facts of the footer.
     """
 
     def __init__(self, contract: Contract, facts: FileFacts) -> None:

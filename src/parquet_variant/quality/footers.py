@@ -51,18 +51,11 @@ _TEXT_BYTES, _REPETITION, _DEFINITION = 1, 2, 3
 class FileFooter:
     """The footer of a Parquet file.
 
-    Parameters
-    ----------
-    source
-        The file.
-    size
-        Bytes of the footer: all that was read.
-    metadata, schema
-        pyarrow's metadata, and the schema tree.
-    chunks
-        The places of the column chunks in the footer, for each row group.
-    thrift
-        The bytes of the footer.
+    `source`: the file.
+    `size`: bytes of the footer: all that was read.
+    `metadata`, `schema`: pyarrow's metadata, and the schema tree.
+    `chunks`: the places of the column chunks in the footer, for each row group.
+    `thrift`: the bytes of the footer.
     """
 
     source: ParquetSource
@@ -114,23 +107,14 @@ class Residual(Enum):
 class GroupFacts:
     """Facts about the values of a path in one file.
 
-    Parameters
-    ----------
-    group
-        The columns of the path.
-    typed
-        Number of values in the typed column or group; None if unknown.
-    stored
-        Number of values in the ``value`` column; None if unknown. For an object it includes objects with fields that
-        are not shredded.
-    residual
-        The kind of values in the ``value`` column.
-    bounds
-        The statistics of the typed column.
-    text_bytes, elements
-        Bytes of the strings in the typed column, elements of the typed arrays; None if unknown.
-    open_groups
-        The row groups whose ``value`` column is `Residual.OPEN`.
+    `group`: the columns of the path.
+    `typed`: number of values in the typed column or group; None if unknown.
+    `stored`: number of values in the ``value`` column; None if unknown. For an object it includes objects with fields
+      that are not shredded.
+    `residual`: the kind of values in the ``value`` column.
+    `bounds`: the statistics of the typed column.
+    `text_bytes`, `elements`: bytes of the strings in the typed column, elements of the typed arrays; None if unknown.
+    `open_groups`: the row groups whose ``value`` column is `Residual.OPEN`.
     """
 
     group: ShreddedGroup

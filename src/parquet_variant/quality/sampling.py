@@ -42,16 +42,10 @@ _BUFFER = 8 << 10
 class RowSample:
     """Some rows of a data set.
 
-    Parameters
-    ----------
-    batches
-        The rows.
-    bytes_read
-        Bytes that were read for the sample.
-    omitted
-        Paths whose columns were not read, because they are large and the footers describe them.
-    is_complete
-        Whether the sample has all rows.
+    `batches`: the rows.
+    `bytes_read`: bytes that were read for the sample.
+    `omitted`: paths whose columns were not read, because they are large and the footers describe them.
+    `is_complete`: whether the sample has all rows.
     """
 
     batches: list[RowBatch] = field(default_factory=list)

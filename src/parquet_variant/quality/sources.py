@@ -44,15 +44,10 @@ _ROWS = 1 << 16
 class RowBatch:
     """Consecutive rows of a data set.
 
-    Parameters
-    ----------
-    values
-        The Variants.
-    file
-        The file that holds them; None for data in memory and for tables whose rows are merged from several files.
-    first_row
-        The number of the first row in the file, or in the data set if there is no file. For JSON, values are counted,
-        so that empty lines have no number.
+    `values`: the Variants.
+    `file`: the file that holds them; None for data in memory and for tables whose rows are merged from several files.
+    `first_row`: the number of the first row in the file, or in the data set if there is no file. For JSON, values are
+      counted, so that empty lines have no number.
     """
 
     values: VariantArray
@@ -64,26 +59,15 @@ class RowBatch:
 class DataSet:
     """The Variants of a source, with their places.
 
-    Parameters
-    ----------
-    name
-        The source as messages show it, such as ``events (version 3)``.
-    kind
-        ``"json"``, ``"parquet"``, ``"delta"``, ``"iceberg"``, ``"vortex"`` or ``"memory"``.
-    column
-        The Variant column; ``"v"`` for JSON.
-    size
-        Number of bytes: of the files, or in memory.
-    read
-        Yields all rows, in order.
-    files
-        The Parquet files whose rows belong to the data set; empty for other formats.
-    has_deletes
-        Whether rows of `files` are deleted by vectors or delete files, so that footers count too many rows.
-    text_files, text
-        The JSON files, and how they are read.
-    rows
-        The number of rows, if it is known without reading them.
+    `name`: the source as messages show it, such as ``events (version 3)``.
+    `kind`: ``"json"``, ``"parquet"``, ``"delta"``, ``"iceberg"``, ``"vortex"`` or ``"memory"``.
+    `column`: the Variant column; ``"v"`` for JSON.
+    `size`: number of bytes: of the files, or in memory.
+    `read`: yields all rows, in order.
+    `files`: the Parquet files whose rows belong to the data set; empty for other formats.
+    `has_deletes`: whether rows of `files` are deleted by vectors or delete files, so that footers count too many rows.
+    `text_files`, `text`: the JSON files, and how they are read.
+    `rows`: the number of rows, if it is known without reading them.
     """
 
     name: str

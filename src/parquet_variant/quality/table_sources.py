@@ -37,18 +37,11 @@ class TableFileRows:
 class TableRows:
     """The rows of a table at a version.
 
-    Parameters
-    ----------
-    name, version
-        The table and its version, for messages.
-    stored_column
-        The Variant column, as the files name it.
-    files
-        The data files.
-    read
-        Returns the live rows of a file.
-    reads_files
-        Whether the Variant column of the files is that of the table, so that footers describe the table.
+    `name`, `version`: the table and its version, for messages.
+    `stored_column`: the Variant column, as the files name it.
+    `files`: the data files.
+    `read`: returns the live rows of a file.
+    `reads_files`: whether the Variant column of the files is that of the table, so that footers describe the table.
     """
 
     name: str

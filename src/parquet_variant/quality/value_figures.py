@@ -55,22 +55,14 @@ def type_name(kind: VariantType) -> str:
 class PathFigures:
     """The figures of the values at one path, which can be added up for parts of the data.
 
-    Parameters
-    ----------
-    types
-        Number of values by type.
-    rows
-        Rows with at least one value; None if unknown.
-    ranges
-        Smallest and largest value by kind: ``number``, ``date``, ``timestamp``, ``timestamp_ntz``.
-    string_bytes
-        Bytes of all strings and binaries; None if unknown.
-    string_range, array_range
-        Bytes of the shortest and longest string or binary, elements of the shortest and longest array.
-    elements
-        Number of elements of all arrays.
-    distinct
-        Estimate of the number of distinct scalars; None if unknown.
+    `types`: number of values by type.
+    `rows`: rows with at least one value; None if unknown.
+    `ranges`: smallest and largest value by kind: ``number``, ``date``, ``timestamp``, ``timestamp_ntz``.
+    `string_bytes`: bytes of all strings and binaries; None if unknown.
+    `string_range`, `array_range`: bytes of the shortest and longest string or binary, elements of the shortest and
+      longest array.
+    `elements`: number of elements of all arrays.
+    `distinct`: estimate of the number of distinct scalars; None if unknown.
     """
 
     types: Counter[str] = field(default_factory=Counter)

@@ -39,16 +39,10 @@ class PartitionedFiles:
 
     As a context manager it removes what it wrote if the block fails.
 
-    Parameters
-    ----------
-    staging
-        The staging area of the job.
-    directory
-        The directory of the task attempt.
-    task
-        The number that the file names contain.
-    **options
-        Options of `VariantWriter`.
+    `staging`: the staging area of the job.
+    `directory`: the directory of the task attempt.
+    `task`: the number that the file names contain.
+    `**options`: options of `VariantWriter`.
     """
 
     def __init__(self, staging: Staging, directory: str, task: int, **options: Any) -> None:

@@ -53,22 +53,15 @@ def is_csv(path: Any) -> bool:
 class CsvOptions:
     r"""Options of CSV, with the names that ``pyarrow.csv`` uses.
 
-    Parameters
-    ----------
-    delimiter, quote_char
-        One ASCII character each. None: detected from the first rows; the delimiter of ``.tsv`` files is a tab.
-    header
-        The first row contains the names of the columns. Without a header they are ``_c0``, ``_c1``, …, as in Spark.
-        None: there is a header unless the first row has the types of the other rows, and not all are strings.
-    null_values
-        Unquoted fields that mean null; by default only the empty field.
-    infer_types
-        Whether the columns next to a JSON column get the types of all their values; otherwise they are strings.
-    types
-        These types, by column, once they are inferred.
+    `delimiter`, `quote_char`: one ASCII character each. None: detected from the first rows; the delimiter of ``.tsv``
+      files is a tab.
+    `header`: the first row contains the names of the columns. Without a header they are ``_c0``, ``_c1``, …, as in
+      Spark. None: there is a header unless the first row has the types of the other rows, and not all are strings.
+    `null_values`: unquoted fields that mean null; by default only the empty field.
+    `infer_types`: whether the columns next to a JSON column get the types of all their values; otherwise they are
+      strings.
+    `types`: these types, by column, once they are inferred.
 
-    Examples
-    --------
     >>> CsvOptions().detected(b"id;price\n1;2,5\n", "a.csv").delimiter
     ';'
     >>> CsvOptions().detected(b"1,x\n2,y\n", "a.csv").header
@@ -157,12 +150,8 @@ def _type_of(value: str) -> str:
 class CsvRows:
     """Consecutive rows of a CSV file.
 
-    Parameters
-    ----------
-    table
-        The valid rows as columns of strings.
-    refused
-        The other rows: number of the row in these rows, counted from 0 -> its text and the error.
+    `table`: the valid rows as columns of strings.
+    `refused`: the other rows: number of the row in these rows, counted from 0 -> its text and the error.
     """
 
     table: pa.Table
@@ -190,12 +179,8 @@ class CsvRows:
 class CsvReader:
     """Reads the rows of a CSV file from blocks of its text.
 
-    Parameters
-    ----------
-    options
-        How the file is written; what they leave open is detected from the first block.
-    name
-        The name of the file.
+    `options`: how the file is written; what they leave open is detected from the first block.
+    `name`: the name of the file.
     """
 
     def __init__(self, options: CsvOptions, name: str) -> None:

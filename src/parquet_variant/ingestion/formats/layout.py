@@ -29,17 +29,10 @@ _SPARK_NAMES = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_va
 class TextLayout:
     """The arrangement of JSON values in a text, and the options of its format.
 
-    Parameters
-    ----------
-    format
-        The input format, as for `pv.ingest`.
-    root
-        Path of the rows in every document; None if a document is a row.
-    csv
-        Options of CSV.
+    `format`: the input format, as for `pv.ingest`.
+    `root`: path of the rows in every document; None if a document is a row.
+    `csv`: options of CSV.
 
-    Examples
-    --------
     >>> layout = TextLayout.of("auto", root="$.pages[*].items[*]")
     >>> layout.prefix, str(layout.path_in_values)
     (('pages',), "$['items'][*]")

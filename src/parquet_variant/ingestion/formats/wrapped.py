@@ -40,15 +40,9 @@ _HELD_BYTES = 8 << 20
 class WrappedSplitter(Splitter):
     r"""Convert the blocks of documents to lines with one element of the arrays at a path each.
 
-    Parameters
-    ----------
-    names
-        The keys on the path to the array; empty if the document is the array.
-    is_sequence
-        The text is a JSON text sequence (RFC 7464), in which a record separator precedes every document.
+    `names`: the keys on the path to the array; empty if the document is the array.
+    `is_sequence`: the text is a JSON text sequence (RFC 7464), in which a record separator precedes every document.
 
-    Examples
-    --------
     >>> splitter = WrappedSplitter(["a", "items"])
     >>> splitter.feed(b'{"n": 2, "a": {"items": [{"x": 1}, [')
     b''

@@ -56,23 +56,14 @@ SPLITTER_BLOCK_BYTES = 1 << 20
 class Chunk:
     """Whole lines of one file.
 
-    Parameters
-    ----------
-    file
-        The source file.
-    data
-        UTF-8 text, not yet checked. Lines end with a newline, which the last line of a file may lack.
-    line_in_range
-        1-based number of the first line, counted from the start of the byte range.
-    range_start
-        Offset of the byte range in the file.
-    offset
-        Offset of ``data`` in the decompressed text of the file; it does not depend on ranges and chunks.
-    unit
-        The unit of positions: ``"line"``, ``"element"`` of a JSON array, ``"document"``, or ``"row"`` of CSV.
-    refused
-        Lines that stand for rows that could not be converted: index of the line in ``data`` -> the original text and
-        the error.
+    `file`: the source file.
+    `data`: UTF-8 text, not yet checked. Lines end with a newline, which the last line of a file may lack.
+    `line_in_range`: 1-based number of the first line, counted from the start of the byte range.
+    `range_start`: offset of the byte range in the file.
+    `offset`: offset of ``data`` in the decompressed text of the file; it does not depend on ranges and chunks.
+    `unit`: the unit of positions: ``"line"``, ``"element"`` of a JSON array, ``"document"``, or ``"row"`` of CSV.
+    `refused`: lines that stand for rows that could not be converted: index of the line in ``data`` -> the original text
+      and the error.
     """
 
     file: InputFile
@@ -305,12 +296,8 @@ _INDENTATION = 16
 class Lines:
     """The lines of a chunk that are not blank.
 
-    Parameters
-    ----------
-    text
-        The lines as an Arrow array over the bytes of the chunk, including their newlines.
-    number
-        ``text[i]`` is line ``chunk.first_line + number[i]`` of the file.
+    `text`: the lines as an Arrow array over the bytes of the chunk, including their newlines.
+    `number`: ``text[i]`` is line ``chunk.first_line + number[i]`` of the file.
     """
 
     text: pa.Array

@@ -39,17 +39,10 @@ class InputFile:
     Only the name, a size that is already known and the copy of a pipe are pickled. Every process looks up the rest on
     first use, so that no credentials of a filesystem are sent to tasks. Two files are equal if their names are.
 
-    Parameters
-    ----------
-    name
-        Path or URI.
-    size
-        Number of bytes as stored, if it is known.
-    copy
-        The file that holds what was read from a pipe, because the text is read more than once.
+    `name`: path or URI.
+    `size`: number of bytes as stored, if it is known.
+    `copy`: the file that holds what was read from a pipe, because the text is read more than once.
 
-    Examples
-    --------
     >>> file = InputFile("examples/usgs_earthquakes.ndjson")
     >>> file.codec, file.size
     (None, 1217844)

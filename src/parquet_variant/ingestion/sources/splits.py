@@ -20,16 +20,10 @@ from parquet_variant.support.choices import InputFormat
 class TablePart:
     """The part of a table that one task reads, if it is not a byte range of a file.
 
-    Parameters
-    ----------
-    size
-        Approximate number of bytes.
-    number
-        Index of the file in a Delta table.
-    version
-        Version of the Delta table.
-    rows
-        Rows in memory.
+    `size`: approximate number of bytes.
+    `number`: index of the file in a Delta table.
+    `version`: version of the Delta table.
+    `rows`: rows in memory.
     """
 
     size: int

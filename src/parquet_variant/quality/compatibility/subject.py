@@ -37,16 +37,10 @@ MAX_COPY_BYTES = 64 << 20
 class Subject:
     """A copy of some files or of a table.
 
-    Parameters
-    ----------
-    kind
-        The format.
-    paths
-        What an engine opens: the files, the table's directory, or the metadata file of an Iceberg table.
-    rows
-        The rows of the copy as this library reads them.
-    variants
-        The Variant columns of `rows`.
+    `kind`: the format.
+    `paths`: what an engine opens: the files, the table's directory, or the metadata file of an Iceberg table.
+    `rows`: the rows of the copy as this library reads them.
+    `variants`: the Variant columns of `rows`.
     """
 
     kind: Kind

@@ -37,14 +37,9 @@ class _Conversion(NamedTuple):
 class VortexFilesSource(ParquetFilesSource):
     """The Vortex files of a path, as Parquet files in `location`.
 
-    Parameters
-    ----------
-    path
-        A Vortex file, a directory or a glob.
-    location
-        The directory of the published table; by default ``PATH.published``, next to the Vortex files.
-    options
-        Configuration of the object store of `location`.
+    `path`: a Vortex file, a directory or a glob.
+    `location`: the directory of the published table; by default ``PATH.published``, next to the Vortex files.
+    `options`: configuration of the object store of `location`.
     """
 
     format = "vortex"
