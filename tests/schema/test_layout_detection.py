@@ -48,7 +48,6 @@ SHAPES: list[tuple[dict[str, pa.DataType], str | None]] = [
     ({"object": pa.struct({"a": pa.int64()})}, None),
     ({"object": pa.struct({"a": pa.struct({"x": B})})}, None),
     ({"array": pa.list_(pa.int64())}, None),
-    ({"typed_value": pa.int64()}, None),
     ({"untyped_value": pa.string()}, None),
     ({"untyped_value": B, "other": B}, None),
     ({"object": pa.struct({"a": pa.struct({"typed_value": pa.int64()})}), "other": B}, None),
@@ -71,6 +70,71 @@ def test_files_and_memory_have_one_answer(fields: dict[str, pa.DataType], layout
         assert found == [("s", layout)]
     else:
         assert "s" not in dict(found)
+
+
+def test_a_column_of_only_a_typed_value_is_a_variant_of_the_second_draft(tmp_path: Path) -> None:
+    storage = pa.array([{"typed_value": 5}, {"typed_value": None}, None], pa.struct({"typed_value": pa.int64()}))
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"s": storage}), file)
+    assert pv.open(file).read().to_pylist() == [5, None, None] == pv.VariantArray(storage).to_pylist()
+    assert pv.open(file).scan({"a": "$:bigint"}).to_arrow()["a"].to_pylist() == [5, None, None]
+    assert pv.ShreddingSchema.from_parquet(file).to_ddl() == "bigint"
+    assert [violation.reason for violation in pv.open(file).validate().violations] == ["draft-layout"]
+    inside = pa.StructArray.from_arrays([storage], ["inner"])
+    pq.write_table(pa.table({"s": inside, "v": pv.from_python([1, 2, 3]).storage}), file)
+    assert pv.open(file).read().to_pylist() == [1, 2, 3]
+
+
+def test_typed_and_untyped_at_once_are_refused_even_if_untyped_is_null(tmp_path: Path) -> None:
+    null = Variant.from_python(None).to_bytes()
+    storage = pa.array(
+        [{"untyped_value": null, "typed_value": 5}], pa.struct({"untyped_value": B, "typed_value": pa.int64()})
+    )
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"s": storage}), file)
+    for use in (lambda: pv.VariantArray(storage).to_pylist(), lambda: pv.open(file).read().to_pylist()):
+        with pytest.raises(pv.ConflictError):
+            use()
+    report = pv.open(file).validate()
+    assert [(violation.reason, violation.row) for violation in report.violations] == [
+        ("draft-layout", None),
+        ("both-set", 0),
+    ]
+
+
+@pytest.mark.parametrize("layout", ["draft-object", "draft-paths"])
+def test_queries_of_drafts_read_their_columns_and_skip_row_groups(layout: Any, tmp_path: Path) -> None:
+    rows = [
+        {"id": n, "x": {"y": 2 * n, "z": [n, n + 1]}, **({"extra": n} if n % 7 == 0 else {}), "name": f"n{n}"}
+        for n in range(3000)
+    ]
+    array = pv.from_python(rows)
+    shredded = pv.shred_variant(array, "id bigint, name string, x struct<y: bigint, z: array<bigint>>", layout=layout)
+    file = tmp_path / "a.parquet"
+    with pv.VariantWriter(file, row_group_bytes=1) as writer:
+        for start in range(0, 3000, 100):
+            writer.write_batch({"v": shredded[start : start + 100]})
+    groups = pq.read_metadata(file).num_row_groups
+    assert groups >= 30
+    report = pv.open(file).scan({"id": "$.id:bigint"}, "id = 1500").explain()
+    assert report.row_groups_read == 1
+    assert len(report.columns) == 1
+    columns = {"id": "$.id:bigint", "y": "$.x.y:int", "z": "$.x.z[1]:string", "e": "$.extra:bigint", "s": "$.id:string"}
+    for where in (
+        "id = 1500",
+        "$.x.y:bigint > 5990",
+        "name like 'n29%'",
+        "$.extra:bigint = 700",
+        "e is null and id < 9",
+    ):
+        query = {**columns, "name": "$.name:string"}
+        found = pv.open(file).scan(query, where).to_arrow()
+        assert found.equals(pv.open(file).scan(query, where, skipping=False).to_arrow())
+        assert len(found)
+    whole = pv.open(file).scan(columns).to_arrow()
+    for name, path in columns.items():
+        target, kind = path.split(":")
+        assert whole[name].to_pylist() == pv.variant_get(array, target, kind).to_pylist()
 
 
 def _value(value: Any) -> dict[str, bytes]:

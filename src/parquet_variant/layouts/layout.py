@@ -86,6 +86,16 @@ def find_layout(group: Shape) -> Layout | None:
     return "draft-object" if _is_draft_object(fields) else None
 
 
+def is_lone_typed_value(group: Shape) -> bool:
+    """Return whether a group is a draft-2 root of only a primitive ``typed_value``.
+
+    Its name is the only sign of a Variant, so a file must have no other Variant column, and the group be a column.
+    """
+    fields = _known_fields(group)
+    typed = fields.get("typed_value")
+    return typed is not None and len(fields) == 1 and not typed.is_list and not typed.fields
+
+
 def _known_fields(group: Shape) -> dict[str, Shape]:
     return {name: field for name, field in group.fields.items() if not name.startswith("_")}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.layouts.layout import find_layout, tree_of_layout
+from parquet_variant.layouts.layout import find_layout, is_lone_typed_value, tree_of_layout
 from parquet_variant.layouts.parquet_reader import MAX_SCHEMA_DEPTH, open_parquet, too_deep
 from parquet_variant.layouts.path_steps import ArrowGroup
 from parquet_variant.layouts.storage_shape import TypeTree
@@ -46,6 +46,8 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
             raise SchemaError(f"{column!r} is not a group column of the file", reason="no-such-column")
         return tree_of_layout(groups[column])
     groups = dict(_groups(schema, only_variants=True))
+    if not groups:
+        groups = {field.name: field.type for field in schema if is_lone_typed_value(ArrowGroup(field.type))}
     if len(groups) != 1:
         names = ", ".join(groups) or "none"
         raise SchemaError(

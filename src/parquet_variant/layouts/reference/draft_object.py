@@ -24,7 +24,6 @@ from parquet_variant.layouts.reference.trees import (
     compact,
     elements_of_array,
     fields_of_object,
-    is_null,
 )
 from parquet_variant.layouts.reference.typed_values import slot_of, variant_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -119,7 +118,7 @@ def _build(group: Mapping[str, Any] | None, node: ObjectNode, path: VariantPath,
     if shapes[0] == "object":
         assert node.fields is not None
         return _object(residual, value, node.fields, path, policy)
-    if residual is not None and not (shapes[0] == "typed_value" and is_null(residual)):
+    if residual is not None:
         policy.meet("both-set", path)
     if shapes[0] == "array":
         assert node.element is not None

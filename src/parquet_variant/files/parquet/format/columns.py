@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.layouts.layout import check_fields, find_layout
+from parquet_variant.layouts.layout import check_fields, find_layout, is_lone_typed_value
 from parquet_variant.support.choices import Layout
 
 
@@ -59,6 +59,9 @@ def find_variants(root: SchemaNode) -> list[VariantColumn]:
     variants: list[VariantColumn] = []
     for node in root.children:
         _search(node, (), False, by_annotation, variants)
+    if not variants:
+        lone = [node for node in root.children if node.repetition != "repeated" and is_lone_typed_value(node)]
+        variants = [VariantColumn(node.name, node, "draft-object", False) for node in lone]
     return variants
 
 
@@ -71,13 +74,17 @@ def _search(
     layout = find_layout(node)
     if node.annotated or (not by_annotation and layout):
         name = ".".join((*names, node.name) if not _is_level(names, node) else names)
-        variants.append(
-            VariantColumn(name, node, layout or ("final" if node.child("typed_value") else "unshredded"), repeated)
-        )
+        variants.append(VariantColumn(name, node, layout or _layout_of_annotated(node), repeated))
         return
     names = names if _is_level(names, node) else (*names, node.name)
     for child in node.children:
         _search(child, names, repeated, by_annotation, variants)
+
+
+def _layout_of_annotated(node: SchemaNode) -> Layout:
+    if is_lone_typed_value(node):
+        return "draft-object"
+    return "final" if node.child("typed_value") else "unshredded"
 
 
 def _is_level(names: tuple[str, ...], node: SchemaNode) -> bool:

@@ -8,17 +8,20 @@ the end of the path to `layouts.path_steps`, the extraction of values to `comput
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from parquet_variant.encoding.metadata import NULL_VALUE
+from parquet_variant.encoding.metadata import EMPTY_METADATA, NULL_VALUE
 from parquet_variant.files.parquet.format.columns import VariantColumn
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.layouts.path_steps import Step, walk_path
 from parquet_variant.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
+
+# A Variant null as a residual of the final layout, and of the drafts.
+_VARIANT_NULLS = (NULL_VALUE, EMPTY_METADATA + NULL_VALUE)
 
 
 @dataclass(slots=True)
@@ -72,7 +75,7 @@ def only_nulls(residual: LeafStatistics, *, variant_nulls: bool) -> bool:
     if residual.all_null:
         return True
     bounds = (residual.lower, residual.upper)
-    return variant_nulls and all(bound is not None and bound.as_py() == NULL_VALUE for bound in bounds)
+    return variant_nulls and all(bound is not None and bound.as_py() in _VARIANT_NULLS for bound in bounds)
 
 
 def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataType | None) -> PathColumns:
@@ -85,9 +88,12 @@ def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataTyp
     group = column.node
     metadata = group.child("metadata")
     if column.layout not in ("unshredded", "final"):
-        # Drafts store parts of a value in several places, so the whole column is read.
-        leaves = [leaf for leaf in group.leaves() if leaf is not metadata]
-        return PathColumns(group, False, typed=leaves, metadata=metadata, needs_all=True)
+        is_object = column.layout == "draft-object"
+        viewed = _object_in_final_form(group) if is_object else _leaf_in_final_form(group, path)
+        if viewed is None:
+            leaves = [leaf for leaf in group.leaves() if leaf is not metadata]
+            return PathColumns(group, False, typed=leaves, metadata=metadata, needs_all=True)
+        group, metadata = viewed, None
     end = walk_path(group, path)
     columns = PathColumns(end.group, end.step is Step.FOUND, end.is_repeated, metadata=metadata)
     columns.never_missing = end.group is group and columns.reached and target in (None, VARIANT_STORAGE)
@@ -96,6 +102,58 @@ def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataTyp
     elif (value := end.group.child("value")) is not None:
         columns.residuals.append(value)
     return columns
+
+
+def _object_in_final_form(group: SchemaNode) -> SchemaNode | None:
+    """Return a group of draft ``object`` as the final layout names its columns; None if it has several shapes.
+
+    Both layouts store a field that the schema has only in its own group, and an array only in its list.
+    """
+    shapes = [shape for name in ("object", "array", "typed_value") if (shape := group.child(name)) is not None]
+    if len(shapes) > 1:
+        return None
+    children = [] if (untyped := group.child("untyped_value")) is None else [replace(untyped, name="value")]
+    for shape in shapes:
+        parts: list[SchemaNode | None] = []
+        if shape.name == "object":
+            parts = [_object_in_final_form(child) for child in shape.children]
+        elif shape.name == "array":
+            element = _object_in_final_form(shape.element)
+            repeated = shape.children[0]
+            is_element = shape.element is repeated
+            parts = [element if element is None or is_element else _group_of(repeated, [element])]
+        if any(part is None for part in parts):
+            return None
+        children.append(_group_of(shape, [part for part in parts if part is not None]) if parts else shape)
+    return _group_of(group, children)
+
+
+def _group_of(group: SchemaNode, children: list[SchemaNode]) -> SchemaNode:
+    name = "typed_value" if group.name in ("object", "array") else group.name
+    return replace(group, name=name, children=children, _leaves=None)
+
+
+def _leaf_in_final_form(column: SchemaNode, path: VariantPath) -> SchemaNode | None:
+    """Return the groups on a path of draft ``paths`` to a leaf as the final layout names them; None for another path.
+
+    A path that has a leaf is not in the ``value`` at the top. All other paths need the whole column.
+    """
+    group, names = column.child("paths"), path.segments
+    for name in names:
+        group = group.child(name) if isinstance(name, str) and group is not None and not group.is_list else None
+    if group is None or group.is_list:
+        return None
+    typed, untyped = group.child("typed_value"), group.child("untyped_value")
+    if not all(child.is_leaf and child.name in ("typed_value", "untyped_value") for child in group.children):
+        return None
+    if (typed is None and untyped is None) or (untyped is not None and not untyped.is_binary):
+        return None
+    children = [child if child is typed else replace(child, name="value") for child in group.children]
+    view = replace(group, children=children, _leaves=None)
+    for name in reversed(names):
+        typed_group = replace(view, name="typed_value", children=[replace(view, name=str(name))], _leaves=None)
+        view = replace(typed_group, name=str(name), children=[typed_group], _leaves=None)
+    return view
 
 
 def _add_end(group: SchemaNode, target: pa.DataType | None, columns: PathColumns) -> None:

@@ -21,7 +21,7 @@ from parquet_variant.files.parquet.report_text import Report, counted
 from parquet_variant.files.parquet.scanning.groups import shredded_groups
 from parquet_variant.files.parquet.validation.engines import EngineNote, FileTraits, engine_notes
 from parquet_variant.files.parquet.validation.validate_schema import check_schema
-from parquet_variant.files.parquet.validation.validate_values import check_values
+from parquet_variant.files.parquet.validation.validate_values import check_draft_values, check_values
 from parquet_variant.files.parquet.validation.violations import Violation, Violations
 from parquet_variant.inference.leaf_statistics import order_key
 from parquet_variant.io.parallel import in_order, thread_count
@@ -122,13 +122,14 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Violations, trait
         except VariantError as error:
             part.add(error.reason, error.message, error.path)
             return part, None
-        check_values(storage, part)
+        check_storage = check_draft_values if variant.layout.startswith("draft") else check_values
+        check_storage(storage, part)
         _check_statistics(thread_file, variant, number, part)
         return part, storage
 
     for part, storage in in_order(check, range(file.metadata.num_row_groups), threads):
         violations.merge(part)
-        if storage is not None:
+        if storage is not None and not variant.layout.startswith("draft"):
             traits.add_names(storage)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from parquet_variant.errors import SchemaError
 from parquet_variant.files.parquet.format.columns import VariantColumn
 from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.files.parquet.validation.violations import Violations
 from parquet_variant.layouts.layout import check_fields
 from parquet_variant.path import WILDCARD, VariantPath
@@ -34,7 +35,9 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
             check_fields(node, column.layout)
         except SchemaError as error:
             violations.add(error.reason, error.message, VariantPath.parse(error.path or "$"))
-        return False
+            return False
+        _check_draft_types(node, violations)
+        return True
     if not node.annotated:
         violations.add("no-annotation", "the group has no VARIANT annotation; `variant rewrite` adds it")
     metadata = node.child("metadata")
@@ -53,6 +56,18 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
     _check_pair(node, VariantPath(), violations, top=True)
     fatal = {"duplicate-field", "no-metadata", "not-binary", "no-value", "unsupported-type", "not-a-group", "repeated"}
     return not any(violation.reason in fatal for violation in violations)
+
+
+def _check_draft_types(group: SchemaNode, violations: Violations) -> None:
+    """Record typed columns and lists of a draft that its specification does not allow."""
+    for node in group.walk():
+        if node.is_leaf and node.name in ("metadata", "value", "untyped_value"):
+            if not _is_binary(node):
+                violations.add("not-binary", f"{node.dotted} is {node.spelled()}, not plain binary")
+        elif node.is_leaf and leaf_type(node) is None:
+            violations.add("unsupported-type", f"{node.dotted} is {node.spelled()}, which has no Variant type")
+        elif node.is_list and node.logical != "LIST":
+            violations.add("not-a-list", f"{node.dotted} has the shape of a list but no LIST annotation")
 
 
 def _is_binary(node: SchemaNode) -> bool:

@@ -11,12 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import metadata_array, stored_columns
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.validation.violations import Violations
-from parquet_variant.kernels.arrow_buffers import to_numpy
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.layouts.reference.storages import variants_of_storage
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.column_slots import faulty_slots
 from parquet_variant.ops.validate import sound_rows
@@ -46,6 +48,24 @@ def check_values(storage: pa.StructArray, violations: Violations) -> None:
     codes[rows] = to_numpy(metadata.indices.fill_null(-1))
     check = _Check(violations, codes, [bytes(value) for value in metadata.dictionary.to_pylist()])
     check.group(columns, rows, VariantPath(), required=True, top=True)
+
+
+def check_draft_values(storage: pa.StructArray, violations: Violations) -> None:
+    """Report violations by the values of a row group in a layout of the drafts: rows that no value can be made of."""
+    try:
+        values = VariantArray(storage).to_unshredded().storage
+        if pc.and_(values.is_valid(), from_numpy(~sound_rows(values))).true_count == 0:
+            return
+    except VariantError:
+        pass  # found again, row by row
+    for row in range(len(storage)):
+        try:
+            (variant,) = variants_of_storage(storage[row : row + 1])
+        except VariantError as error:
+            violations.add(error.reason, error.message, error.path, row)
+            continue
+        for fault in () if variant is None else find_faults(variant.metadata, variant.value):
+            violations.add(fault.reason, f"byte {fault.offset}: {fault.message}", None, row)
 
 
 def _valid_mask(array: pa.Array) -> npt.NDArray[np.bool_]:
