@@ -11,7 +11,7 @@ from typing import get_type_hints
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.files.parquet.writing.options import WriterOptions
+from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.files.vortex.writer import write as write_vortex
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, TextOptions
 

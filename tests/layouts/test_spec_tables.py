@@ -14,10 +14,10 @@ from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError
 from parquet_variant.layouts.draft_storages import object_storage_type, paths_storage_type
-from parquet_variant.layouts.final_storage import final_storage_type
 from parquet_variant.layouts.reference import draft_object, draft_paths, final
 from parquet_variant.layouts.reference.storages import array_of_rows, rows_of_array
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storage_shape import final_storage_type
 from parquet_variant.types import VariantType
 
 DDL = ShreddingSchema.from_ddl

@@ -12,7 +12,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.cli.app import build
 from parquet_variant.files.parquet.operations.optimize import optimize as optimize_files
-from parquet_variant.files.parquet.writing.options import WriterOptions
+from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.ingestion.request import IngestOptions
 from parquet_variant.tables.delta.maintenance.optimize import optimize as optimize_table
 

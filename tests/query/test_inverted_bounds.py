@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.inference.leaf_statistics import LeafStatistics, merge_statistics
+from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
 from parquet_variant.query.predicate import Compare
 from parquet_variant.query.prune import ColumnStatistics, may_match
 from parquet_variant.tables.pruning import FileStatistics, keys_between, may_match_files

@@ -13,14 +13,13 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.inference.costs import compare, predict
 from parquet_variant.inference.drift import find_drift
-from parquet_variant.inference.estimate import compare, predict
-from parquet_variant.inference.explain import explain, explain_diff, explain_json
+from parquet_variant.inference.explain import explain, explain_diff, explain_json, slow_paths
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.slow_paths import slow_paths
 
 DATA = ("gharchive.ndjson.zst", "windows_events.ndjson.zst", "cve_v5.ndjson.zst", "usgs_earthquakes.ndjson")
 

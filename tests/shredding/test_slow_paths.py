@@ -9,10 +9,9 @@ import uuid
 import pyarrow as pa
 
 import parquet_variant as pv
-from parquet_variant.inference.explain import explain, explain_json
+from parquet_variant.inference.explain import explain, explain_json, slow_paths
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.slow_paths import slow_paths
 
 
 def result_of(rare: str, policy: AutoPolicy | None = None, common: str = '{"n": 1, "o": {"a": 1}}'):

@@ -20,9 +20,9 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.statistics import leaf_statistics
 from parquet_variant.files.parquet.report_text import counted
-from parquet_variant.files.parquet.scanning.groups import shredded_groups
+from parquet_variant.files.parquet.scanning.path_facts import shredded_groups
 from parquet_variant.files.parquet.scanning.projection import only_nulls
-from parquet_variant.inference.leaf_statistics import LeafStatistics
+from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.support import arrow_compute as pc
 

@@ -21,12 +21,12 @@ from parquet_variant.files.parquet.format.columns import VariantColumn, choose_c
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.operations.inspect import inspect
 from parquet_variant.files.parquet.writing.write import write
+from parquet_variant.inference.explain import slow_paths
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
-from parquet_variant.inference.slow_paths import slow_paths
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.parse_json import parse_json

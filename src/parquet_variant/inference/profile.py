@@ -40,8 +40,7 @@ from parquet_variant.inference.profile_path import (
     inner_bytes_of,
     scalar_bytes_of,
 )
-from parquet_variant.inference.profiled_data import ProfiledData
-from parquet_variant.inference.row_sample import RowSample, with_frequent_paths
+from parquet_variant.inference.row_sample import ProfiledData, RowSample, with_frequent_paths
 from parquet_variant.kernels.arrow_buffers import Int64s, from_bytes, to_numpy
 from parquet_variant.path import WILDCARD, Segment, VariantPath, Wildcard
 from parquet_variant.support import arrow_compute as pc

@@ -1,4 +1,4 @@
-"""`RowSample`: the paths of some rows, to find frequent paths if there are more paths than a profile can keep.
+"""Samples of rows for a profile, and the data that its rows belong to.
 
 Owns which rows are in the sample, and how the sample extends a limited table. `kernels.tapes.profile` counts, and
 `profile_merge` limits the table of all rows.
@@ -34,6 +34,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from parquet_variant.kernels.tapes.tape import Tape
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledData:
+    """The data that some profiled rows are all of, or a sample of.
+
+    Parameters
+    ----------
+    share
+        The share of the data that the rows are.
+    files
+        Estimated number of files to which the data will be written.
+    compressed_bytes
+        Estimated size of the text of the rows after compression; 0 if unknown.
+
+    Examples
+    --------
+    >>> ProfiledData(0.125).merge(10, ProfiledData(0.125, files=2), 10)
+    ProfiledData(share=0.125, files=2, compressed_bytes=0.0)
+    """
+
+    share: float = 1.0
+    files: int = 1
+    compressed_bytes: float = 0.0
+
+    def merge(self, rows: int, other: ProfiledData, other_rows: int) -> ProfiledData:
+        """Return the data of both parts, which have these numbers of rows."""
+        if self.share == other.share:
+            share = self.share
+        else:
+            share = (rows + other_rows) / (rows / self.share + other_rows / other.share)
+        compressed = self.compressed_bytes + other.compressed_bytes
+        return ProfiledData(
+            share,
+            max(self.files, other.files),
+            compressed if self.compressed_bytes and other.compressed_bytes else 0.0,
+        )
+
 
 # The largest sample is an eighth of the rows: data with too many paths has many rows, or few with many paths each.
 _LOWEST, _HIGHEST = 3, 10

@@ -1,8 +1,9 @@
-"""Bounds by path of a Variant column, for the file statistics in a table's log.
+"""Statistics of leaf columns, and from them the bounds by path of a Variant column.
 
-Owns which paths may have bounds, the Variants that bound them, and truncating long strings so that they remain bounds.
-The caller provides counts and extremes of leaf columns (from a file's footer, or `array_statistics` for arrays in
-memory), and the table formats define the form in a log.
+Owns counts and bounds of a leaf, each of which may be unknown, and merging them; which paths may have bounds in the
+file statistics of a table's log, the Variants that bound them, and truncating long strings so that they remain bounds.
+Files, logs and arrays provide the statistics, `query.prune` draws conclusions, and table formats define the form in a
+log.
 
 A path has bounds only if it is a primitive of one type wherever it occurs (a missing path has no type; a Variant null
 has another), does not go through an array, is not binary, and has no NaN.
@@ -10,7 +11,7 @@ has another), does not go through an array, is not binary, and has no NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from decimal import Context
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,6 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
-from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, UNSHREDDED_DEPTH
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -39,6 +39,76 @@ from parquet_variant.types import (
 
 if TYPE_CHECKING:
     from parquet_variant.inference.profile_path import PathProfile
+
+
+def order_key(scalar: pa.Scalar) -> Any:
+    """Return a Python value with the order of the Parquet column."""
+    if pa.types.is_temporal(scalar.type):
+        return scalar.value
+    if pa.types.is_string(scalar.type) or pa.types.is_large_string(scalar.type):
+        return scalar.as_buffer().to_pybytes()  # the bytes may be invalid UTF-8
+    value = scalar.as_py()
+    return value.bytes if hasattr(value, "bytes") else value
+
+
+def forget_inverted(bounds: Any) -> None:
+    """Make the bounds of new statistics unknown if the lower one is above the upper one: one of them is wrong."""
+    if bounds.lower is not None and bounds.upper is not None and order_key(bounds.lower) > order_key(bounds.upper):
+        object.__setattr__(bounds, "lower", None)
+        object.__setattr__(bounds, "upper", None)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafStatistics:
+    """Statistics of a leaf column in a row group or a file."""
+
+    values: int  # Number of entries, nulls included (more than rows inside lists).
+    nulls: int | None = None  # Number of null entries, including those with a null parent; None if unknown.
+    # Bounds as scalars of the leaf's Arrow type (NaN excluded); None if unknown. Writers may truncate long
+    # strings, so a bound need not be a value.
+    lower: pa.Scalar | None = None
+    upper: pa.Scalar | None = None
+
+    def __post_init__(self) -> None:
+        forget_inverted(self)
+
+    @property
+    def all_null(self) -> bool:
+        """Whether it is certain that every entry is null."""
+        return self.nulls == self.values
+
+    @property
+    def no_nulls(self) -> bool:
+        """Whether it is certain that no entry is null."""
+        return self.nulls == 0
+
+    def merge(self, other: LeafStatistics) -> LeafStatistics:
+        """Return the statistics of two row groups together; a value that one of them lacks is unknown."""
+        nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls
+        if self.all_null or other.all_null:  # Nulls do not affect bounds.
+            bounded = other if self.all_null else self
+            return LeafStatistics(self.values + other.values, nulls, bounded.lower, bounded.upper)
+        return LeafStatistics(
+            self.values + other.values,
+            nulls,
+            _pick(self.lower, other.lower, smaller=True),
+            _pick(self.upper, other.upper, smaller=False),
+        )
+
+
+def _pick(left: pa.Scalar | None, right: pa.Scalar | None, *, smaller: bool) -> pa.Scalar | None:
+    if left is None or right is None:
+        return None
+    return left if (order_key(left) <= order_key(right)) == smaller else right
+
+
+def merge_statistics(statistics: Iterable[LeafStatistics]) -> LeafStatistics:
+    """Return the statistics of several row groups together; without row groups, those of no values."""
+    result: LeafStatistics | None = None
+    for leaf in statistics:
+        result = leaf if result is None else result.merge(leaf)
+    return result or LeafStatistics(0, 0)
+
 
 # Maximum number of characters of a bound.
 TEXT_LENGTH = 32

@@ -24,7 +24,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.spellings import parse_ddl_with_strings
+from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
 from parquet_variant.path import VariantPath, Wildcard, parse_pattern
 from parquet_variant.types import PrimitiveId
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
-from parquet_variant.files.parquet.reading.read_table import read_schema
+from parquet_variant.files.parquet.reading.read import read_schema
 from parquet_variant.files.parquet.writing.write import SchemaLike, with_layout
 from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
 from parquet_variant.io.filesystems import filesystem_of, path_text

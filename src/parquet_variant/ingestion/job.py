@@ -22,15 +22,14 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.contracts.report import ContractReport
 from parquet_variant.errors import VariantError, VariantFileError, without_secrets
-from parquet_variant.files.parquet.writing.conform import conform_table
+from parquet_variant.files.parquet.writing.conform import WriterOptions, conform_table
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, known_encodings
-from parquet_variant.files.parquet.writing.options import WriterOptions
-from parquet_variant.files.parquet.writing.schema_trial import compared_with_unshredded
+from parquet_variant.files.parquet.writing.write import compared_with_unshredded
 from parquet_variant.inference.infer import costs_of, infer
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.profiled_data import ProfiledData
+from parquet_variant.inference.row_sample import ProfiledData
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.ingestion.destination import Destination
 from parquet_variant.ingestion.hints import partition_warnings, root_hints

@@ -225,7 +225,7 @@ def _parquet_tables(split: Split) -> Iterator[tuple[int, pa.Table]]:
     """Yield the row groups that begin in the bytes of the split."""
     from parquet_variant.files.parquet.format.files import locate, open_file
     from parquet_variant.files.parquet.format.page_places import chunk_start_of
-    from parquet_variant.files.parquet.reading.read_table import partitioned_table
+    from parquet_variant.files.parquet.reading.read import partitioned_table
 
     start, end = split.byte_range or (0, None)
     (source,) = locate(split.file.name)

@@ -28,7 +28,7 @@ from parquet_variant.errors import (
     strings_of,
 )
 from parquet_variant.files.parquet.format.bloom import check_bloom_paths
-from parquet_variant.files.parquet.writing.options import Writer, WriterOptions
+from parquet_variant.files.parquet.writing.conform import Writer, WriterOptions
 from parquet_variant.inference.infer import policy_named
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.column_types import is_unreadable_by_spark

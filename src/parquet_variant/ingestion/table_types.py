@@ -19,9 +19,8 @@ from parquet_variant.files.parquet.format.files import ParquetSource, open_file
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.inference.typed_strings import pattern_of
 from parquet_variant.kernels.tapes.tape import DROPPED, Tape, path_ids
-from parquet_variant.layouts.merge import common_numeric
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.storage_shape import TypeTree, tree_of_node
+from parquet_variant.layouts.storage_shape import TypeTree, common_numeric, tree_of_node
 from parquet_variant.path import VariantPath
 from parquet_variant.types import DECIMAL_IDS, EXACT_NUMERIC, INTEGER_IDS, TYPE_OF_ARROW, TYPE_OF_ID, PrimitiveId
 

@@ -17,7 +17,6 @@ from typing import Literal
 
 import pyarrow as pa
 
-from parquet_variant.layouts.arrow_schema import tree_from_arrow
 from parquet_variant.layouts.storage_shape import (
     SchemaNode,
     TypeTree,
@@ -26,6 +25,7 @@ from parquet_variant.layouts.storage_shape import (
     is_list,
     refuse,
     shredded_type,
+    tree_from_arrow,
     value_fields,
 )
 from parquet_variant.path import WILDCARD, VariantPath

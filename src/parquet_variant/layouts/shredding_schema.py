@@ -16,15 +16,19 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, check_mapping
-from parquet_variant.layouts.arrow_schema import schema_to_arrow, tree_from_arrow
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
-from parquet_variant.layouts.final_storage import final_storage_type
-from parquet_variant.layouts.layout import tree_of_layout
-from parquet_variant.layouts.merge import merge_trees
-from parquet_variant.layouts.parquet_file import tree_of_parquet
+from parquet_variant.layouts.layout import tree_of_layout, tree_of_parquet
 from parquet_variant.layouts.primitive_types import canonical_primitive
-from parquet_variant.layouts.spellings import parse_ddl, render_ddl, render_tree, schema_to_json, tree_from_json
-from parquet_variant.layouts.storage_shape import MAX_DEPTH, TypeTree, tree_of_node
+from parquet_variant.layouts.storage_shape import (
+    MAX_DEPTH,
+    TypeTree,
+    final_storage_type,
+    merge_trees,
+    schema_to_arrow,
+    tree_from_arrow,
+    tree_of_node,
+)
+from parquet_variant.layouts.type_grammar import parse_ddl, render_ddl, render_tree, schema_to_json, tree_from_json
 from parquet_variant.path import WILDCARD, VariantPath
 
 # The number of characters of a schema that fit on a screen.
@@ -245,7 +249,7 @@ class ShreddingSchema:
     def from_ddl(cls, text: str) -> ShreddingSchema:
         """Parse DDL: columns (``"a bigint, b array<string>"``) or one type (``"struct<a: bigint>"``, ``"bigint"``).
 
-        See `parquet_variant.layouts.spellings` for the type names.
+        See `parquet_variant.layouts.type_grammar` for the type names.
 
         Raises
         ------
@@ -296,7 +300,7 @@ class ShreddingSchema:
 
     @classmethod
     def from_arrow(cls, arrow: pa.Schema | pa.DataType) -> ShreddingSchema:
-        """Return the schema of a logical Arrow schema or type; see `parquet_variant.layouts.arrow_schema`.
+        """Return the schema of a logical Arrow schema or type; see `parquet_variant.layouts.storage_shape`.
 
         Raises
         ------
@@ -327,7 +331,7 @@ class ShreddingSchema:
 
     @classmethod
     def from_parquet(cls, file: Any, column: str | None = None, *, filesystem: Any = None) -> ShreddingSchema:
-        """Return the schema of a Variant column of a Parquet file; see `parquet_variant.layouts.parquet_file`.
+        """Return the schema of a Variant column of a Parquet file; see `parquet_variant.layouts.layout`.
 
         Parameters
         ----------

@@ -1,7 +1,10 @@
-"""The plain tree of a schema, and checks that the storage structs of all layouts share.
+"""The plain tree of a shredding schema: from storage structs of the final layout, from Arrow types, and its union.
 
-Owns the plain tree, which lets modules parse a schema without importing the class whose methods call them; finding
-fields by name, and the predicates for binaries, groups and lists. Leaves the rules of each layout to its own module.
+Owns the plain tree, which lets modules parse a schema without importing the class whose methods call them; the checks
+that all layouts share; the canonical storage of the final layout and the other shapes that can be read (spec:
+parquet-variant-shredding, "Value Shredding" to "Nesting"); logical Arrow types; and the join of two schemas, which
+widens integers and decimals to a type that holds every value of both. Fields are found by name, names that start with
+``_`` are ignored, and any other field is an error. Leaves the values to `layouts.reference.final`.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.primitive_types import stored_primitive
-from parquet_variant.path import VariantPath
+from parquet_variant.layouts.primitive_types import MAX_PRECISION, lenient_primitive, stored_primitive
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.types.forms import nesting_depth
 
 # None: an untyped variant. An Arrow type: a typed column. A list of one node: an array. A dict: an object's fields.
@@ -139,3 +142,185 @@ def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], path: VariantPath
         if name in ("metadata", "value", "untyped_value") and not is_binary(field.type):
             raise refuse(f"{name!r} has the type {field.type} instead of binary", path, "not-binary")
     return fields
+
+
+ROOT = VariantPath()
+
+
+def final_storage_type(schema: SchemaNode) -> pa.StructType:
+    """Return the canonical storage struct of a schema.
+
+    ``value`` always exists; it is required only if nothing is shredded.
+
+    >>> from parquet_variant.layouts.shredding_schema import ShreddingSchema
+    >>> print(final_storage_type(ShreddingSchema.from_ddl("array<date>")))
+    struct<metadata: binary not null, value: binary,
+        typed_value: list<element: struct<value: binary, typed_value: date32[day]> not null>>
+    """
+    metadata = pa.field("metadata", pa.binary(), nullable=False)
+    if schema.kind == "variant":
+        return pa.struct([metadata, pa.field("value", pa.binary(), nullable=False)])
+    return pa.struct([metadata, *_value_fields(schema)])
+
+
+def _value_fields(schema: SchemaNode) -> list[pa.Field]:
+    value = pa.field("value", pa.binary())
+    return [value] if schema.kind == "variant" else [value, pa.field("typed_value", _typed_value_type(schema))]
+
+
+def _typed_value_type(schema: SchemaNode) -> pa.DataType:
+    if schema.element is not None:
+        return pa.list_(pa.field("element", pa.struct(_value_fields(schema.element)), nullable=False))
+    if schema.kind == "object":
+        return pa.struct(
+            [pa.field(name, pa.struct(_value_fields(child)), nullable=False) for name, child in schema.fields]
+        )
+    return schema.type
+
+
+def tree_of_final(storage: pa.DataType) -> TypeTree:
+    """Return the shredding schema of a storage struct, as a plain tree.
+
+    Raises `SchemaError` with the path of the group, and a reason: ``no-metadata``, ``no-value`` (neither ``value`` nor
+    ``typed_value``), ``unknown-field``, ``duplicate-field``, ``not-binary``, ``not-a-group``, ``unsupported-type``,
+    ``empty-object``.
+
+    >>> tree_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.large_string()}))
+    DataType(string)
+    >>> tree_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.uint32()}))
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.SchemaError: typed_value has the type uint32, which is not a shredded value type (path $)
+    """
+    fields = value_fields(storage, ("metadata", "value", "typed_value"), ROOT)
+    if "metadata" not in fields:
+        raise refuse("the group is not a Variant: it has no 'metadata'", ROOT, "no-metadata")
+    return _node(fields, ROOT)
+
+
+def _node(fields: dict[str, pa.Field], path: VariantPath) -> TypeTree:
+    if "typed_value" not in fields:
+        if "value" not in fields:
+            raise refuse("the group has neither 'value' nor 'typed_value'", path, "no-value")
+        return None
+    typed = fields["typed_value"].type
+    if is_list(typed):
+        return [_child_tree(typed.value_type, path / WILDCARD)]
+    if pa.types.is_struct(typed):
+        children = fields_of(typed, path)
+        if not children:
+            raise refuse("'typed_value' is a group without fields", path, "empty-object")
+        return {name: _child_tree(child.type, path / name) for name, child in children.items()}
+    return shredded_type(typed, path)
+
+
+def _child_tree(group: pa.DataType, path: VariantPath) -> TypeTree:
+    return _node(value_fields(group, ("value", "typed_value"), path), path)
+
+
+def tree_from_arrow(arrow: pa.Schema | pa.DataType) -> TypeTree:
+    """Return the shredding schema of an Arrow schema or type, as a plain tree.
+
+    Raises `SchemaError` for a type that no Variant type holds: nanosecond times, durations, intervals, unions, decimals
+    over 38 digits (``unsupported-type``); and for one with too many levels (``too-deep``).
+
+    >>> tree_from_arrow(pa.schema({"a": pa.uint32(), "m": pa.map_(pa.string(), pa.int8())}))
+    {'a': DataType(int64), 'm': None}
+    """
+    if not isinstance(arrow, pa.Schema | pa.DataType):
+        raise SchemaError(f"expected an Arrow schema or type, got {arrow!r}", reason="unsupported-type")
+    kind = pa.struct(list(arrow)) if isinstance(arrow, pa.Schema) else arrow
+    refuse_deep(kind)
+    return _tree_of_arrow(kind, VariantPath())
+
+
+def _tree_of_arrow(arrow: pa.DataType, path: VariantPath) -> TypeTree:
+    if is_list(arrow) or pa.types.is_fixed_size_list(arrow):
+        return [_tree_of_arrow(arrow.value_type, path / WILDCARD)]
+    if pa.types.is_struct(arrow):
+        if _is_variant(arrow):
+            return tree_of_final(arrow)
+        fields = {field.name: _tree_of_arrow(field.type, path / field.name) for field in arrow}
+        if len(fields) < arrow.num_fields:
+            raise SchemaError("duplicate field names in a struct", reason="duplicate-field", path=str(path))
+        return fields or None
+    if pa.types.is_map(arrow) or pa.types.is_null(arrow):
+        return None
+    primitive = lenient_primitive(arrow)
+    if primitive is None:
+        raise SchemaError(
+            f"no Variant type holds {arrow}: cast the column first", reason="unsupported-type", path=str(path)
+        )
+    return primitive
+
+
+def _is_variant(arrow: pa.StructType) -> bool:
+    types = {field.name: field.type for field in arrow}
+    return (
+        types.keys() <= {"metadata", "value", "typed_value"}
+        and is_binary(types.get("metadata", pa.null()))
+        and len(types) > 1
+    )
+
+
+def schema_to_arrow(schema: SchemaNode) -> pa.DataType:
+    """Return the logical Arrow type of a schema.
+
+    >>> from parquet_variant.layouts.shredding_schema import ShreddingSchema
+    >>> print(schema_to_arrow(ShreddingSchema.from_ddl("a array<int>, b variant")))
+    struct<a: list<element: int32>, b: struct<metadata: binary not null, value: binary not null>>
+    """
+    if schema.element is not None:
+        return pa.list_(pa.field("element", schema_to_arrow(schema.element)))
+    if schema.kind == "object":
+        return pa.struct([pa.field(name, schema_to_arrow(child)) for name, child in schema.fields])
+    return final_storage_type(schema) if schema.type is None else schema.type
+
+
+# Decimal digits that hold every value of an integer type.
+_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
+
+
+def common_numeric(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """Return the narrowest integer or decimal type that holds every value of both types, or None.
+
+    >>> common_numeric(pa.int8(), pa.int32()), common_numeric(pa.int64(), pa.decimal128(5, 2))
+    (DataType(int32), Decimal128Type(decimal128(21, 2)))
+    >>> common_numeric(pa.int64(), pa.float64()) is None
+    True
+    """
+    if a == b:
+        return a
+    if a in _DIGITS and b in _DIGITS:
+        return max(a, b, key=_DIGITS.__getitem__)
+    integer_digits, fraction_digits = 0, 0
+    for arrow in (a, b):
+        if arrow in _DIGITS:
+            integer_digits = max(integer_digits, _DIGITS[arrow])
+        elif pa.types.is_decimal(arrow):
+            integer_digits = max(integer_digits, arrow.precision - arrow.scale)
+            fraction_digits = max(fraction_digits, arrow.scale)
+        else:
+            return None
+    precision = integer_digits + fraction_digits
+    return pa.decimal128(precision, fraction_digits) if precision <= MAX_PRECISION else None
+
+
+def merge_trees(a: TypeTree, b: TypeTree) -> TypeTree:
+    """Return the union of two schemas.
+
+    >>> merge_trees({"a": pa.int32(), "b": pa.date32()}, {"a": pa.int64(), "c": [pa.string()]})
+    {'a': DataType(int64), 'b': DataType(date32[day]), 'c': [DataType(string)]}
+    """
+    if a == b:
+        return a
+    if isinstance(a, dict) and isinstance(b, dict):
+        fields = dict(a)
+        for name, child in b.items():
+            fields[name] = merge_trees(fields[name], child) if name in fields else child
+        return fields
+    if isinstance(a, list) and isinstance(b, list):
+        return [merge_trees(a[0], b[0])]
+    if isinstance(a, pa.DataType) and isinstance(b, pa.DataType):
+        return common_numeric(a, b)
+    return None

@@ -23,8 +23,7 @@ from parquet_variant.contracts.report import ContractCounts, ContractReport, Exa
 from parquet_variant.contracts.rule_tables import RuleTables
 from parquet_variant.errors import check_count
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.files.parquet.format.footer_cache import without_views
-from parquet_variant.files.parquet.format.pyarrow_limits import with_wide_decimals
+from parquet_variant.files.parquet.format.footer_cache import with_wide_decimals, without_views
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count

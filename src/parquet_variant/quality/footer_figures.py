@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from parquet_variant.files.parquet.format.statistics import leaf_type
-from parquet_variant.inference.leaf_statistics import LeafStatistics
+from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.path import VariantPath, outer_paths
 from parquet_variant.quality.footers import (
     FileFacts,

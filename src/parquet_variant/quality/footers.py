@@ -21,7 +21,6 @@ from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
-from parquet_variant.files.parquet.format.field_numbers import METADATA
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.format.footer import (
     MAGIC,
@@ -31,14 +30,20 @@ from parquet_variant.files.parquet.format.footer import (
     footer_bytes,
     parse_schema,
 )
-from parquet_variant.files.parquet.format.footer_cache import Handle, Reader
+from parquet_variant.files.parquet.format.footer_cache import Handle, Reader, footer_for_pyarrow
 from parquet_variant.files.parquet.format.page_places import row_groups
-from parquet_variant.files.parquet.format.pyarrow_limits import footer_for_pyarrow
 from parquet_variant.files.parquet.format.statistics import footer_metadata, leaf_statistics
-from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, ThriftField, find_field, read_value
-from parquet_variant.files.parquet.scanning.groups import ShreddedGroup, shredded_groups
+from parquet_variant.files.parquet.format.thrift import (
+    METADATA,
+    STRUCT,
+    ThriftError,
+    ThriftField,
+    find_field,
+    read_value,
+)
+from parquet_variant.files.parquet.scanning.path_facts import ShreddedGroup, shredded_groups
 from parquet_variant.files.parquet.scanning.projection import only_nulls
-from parquet_variant.inference.leaf_statistics import LeafStatistics, merge_statistics
+from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.support import arrow_compute as pc
 

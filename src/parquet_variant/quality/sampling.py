@@ -18,9 +18,8 @@ import pyarrow.parquet as pq
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.format.footer_cache import without_views
+from parquet_variant.files.parquet.format.footer_cache import with_wide_decimals, without_views
 from parquet_variant.files.parquet.format.page_places import chunk_start_of
-from parquet_variant.files.parquet.format.pyarrow_limits import with_wide_decimals
 from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.path import VariantPath, outer_paths

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import PredicateError, VariantError
-from parquet_variant.inference.leaf_statistics import order_key
+from parquet_variant.inference.statistics import order_key
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.support import arrow_compute as pc
 

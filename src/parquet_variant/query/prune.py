@@ -3,7 +3,7 @@
 Owns the three-valued reasoning, over one part or over many at once, and which casts keep the order of values, so that
 bounds of stored values are bounds of cast values. Statistics can describe row groups, ranges of rows, or the files of a
 table; unknown statistics are always allowed and skip nothing. Leaves the source of statistics to
-`files.parquet.scanning.path_statistics` and to the table formats.
+`files.parquet.scanning.projection` and to the table formats.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.inference.leaf_statistics import forget_inverted, order_key
-from parquet_variant.inference.statistics import upper_text
+from parquet_variant.inference.statistics import forget_inverted, order_key, upper_text
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.query.predicate import And, Compare, Constant, In, IsNull, Like, Not, Or, Predicate
 

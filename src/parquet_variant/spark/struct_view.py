@@ -21,7 +21,7 @@ from parquet_variant.files.parquet.format.files import OpenFile, locate, open_fi
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.statistics import leaf_statistics, leaf_type
 from parquet_variant.files.parquet.scanning.projection import columns_of_path
-from parquet_variant.inference.leaf_statistics import LeafStatistics
+from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.path import backquoted
 from parquet_variant.query.selection import Selected, read_selection
 

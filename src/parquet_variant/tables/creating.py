@@ -13,8 +13,8 @@ from pyarrow import fs
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import bad_option, check_choice
+from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
-from parquet_variant.files.parquet.writing.options import FileKeywords
 from parquet_variant.support.choices import AnyLayout
 from parquet_variant.support.lazy_names import has_method, registered_method
 from parquet_variant.tables.opening import format_of_table, open

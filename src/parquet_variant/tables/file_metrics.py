@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.inference.leaf_statistics import LeafStatistics
 from parquet_variant.inference.statistics import (
+    LeafStatistics,
     ValueBounds,
     array_statistics,
     residual_objects,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile
-from parquet_variant.files.parquet.reading.read_table import plain_field
+from parquet_variant.files.parquet.reading.read import plain_field
 from parquet_variant.files.parquet.report_text import Report
 from parquet_variant.files.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
 from parquet_variant.files.parquet.scanning.scan_report import ScanReport

@@ -153,8 +153,7 @@ def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]
 def _file_parts(file: OpenFile, name: str | None, threads: int) -> Iterator[Part]:
     """Yield the row groups of a file; memory holds one row group per thread, and one more."""
     from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
-    from parquet_variant.files.parquet.reading.read import row_group_arrays
-    from parquet_variant.files.parquet.reading.read_table import partitioned_table
+    from parquet_variant.files.parquet.reading.read import partitioned_table, row_group_arrays
     from parquet_variant.io.parallel import in_order
 
     names = list({node.name: None for node in file.schema.children} | dict(file.source.partition))

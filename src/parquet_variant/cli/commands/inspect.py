@@ -1,7 +1,7 @@
 """``variant inspect``, ``validate`` and ``explore``: reports about files with Variant columns.
 
 Owns the presentation of the reports, the exit code, and the file of a page. Leaves the figures to `Table.inspect`,
-predictions to `inference.estimate`, the rules to `Table.validate`, and the page to `explorer`.
+predictions to `inference.costs`, the rules to `Table.validate`, and the page to `explorer`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from parquet_variant.cli.options.common import (
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.operations.inspect import ColumnReport, PathReport
-    from parquet_variant.inference.costs import PathEstimate
-    from parquet_variant.inference.estimate import Comparison
+    from parquet_variant.inference.costs import Comparison, PathEstimate
 
 SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
 
@@ -135,7 +134,7 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tup
     """Compare the typed shares of the files with those predicted from the original JSON."""
     from parquet_variant.cli.output import Progress
     from parquet_variant.files.parquet.format.files import locate
-    from parquet_variant.inference.estimate import compare, predict
+    from parquet_variant.inference.costs import compare, predict
     from parquet_variant.ingestion.ingest import profile
     from parquet_variant.layouts.shredding_schema import ShreddingSchema
 

@@ -24,7 +24,7 @@ from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.format.files import open_file as open_parquet
 from parquet_variant.files.parquet.operations.rewrite import VariantForm, profile_task
-from parquet_variant.files.parquet.reading.read_table import tagged_table
+from parquet_variant.files.parquet.reading.read import tagged_table
 from parquet_variant.files.parquet.writing.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter

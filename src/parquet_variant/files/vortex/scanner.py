@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import without_views
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.reading.read_table import plain_storage
+from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.report_text import Report
 from parquet_variant.files.vortex.json_columns import json_errors
 from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex

@@ -16,15 +16,14 @@ from typing import ClassVar
 import numpy as np
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.costs import bytes_saved, typed_share
-from parquet_variant.inference.estimate import predict
+from parquet_variant.inference.costs import bytes_saved, predict, typed_share
 from parquet_variant.inference.policies.column_types import (
     ColumnType,
     best_column,
     has_scalar_column,
     is_unreadable_by_spark,
 )
-from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE, Completion, completions
+from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE, Completion, MapRules, completions, map_reason
 from parquet_variant.inference.policies.decision import (
     Decision,
     Decisions,
@@ -32,12 +31,11 @@ from parquet_variant.inference.policies.decision import (
     check_constants,
     schema_of_leaves,
 )
-from parquet_variant.inference.policies.maps import MapRules, map_reason
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_merge import ROWS
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.spellings import node_name
+from parquet_variant.layouts.type_grammar import node_name
 from parquet_variant.path import WILDCARD, Segment, VariantPath, is_within, outer_paths
 from parquet_variant.types import PrimitiveId
 

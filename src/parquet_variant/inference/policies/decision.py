@@ -17,12 +17,12 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.spellings import node_name
+from parquet_variant.layouts.type_grammar import node_name
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.variant_array import VariantArray
-    from parquet_variant.inference.estimate import Prediction
+    from parquet_variant.inference.costs import Prediction
     from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion
 
 
@@ -89,7 +89,7 @@ class InferenceResult:
     rows
         Rows of the profile.
     predictions
-        The expected number of values per leaf of the schema; `inference.estimate` compares them with a file.
+        The expected number of values per leaf of the schema; `inference.costs` compares them with a file.
     costs
         Typed, null, residual and missing values per path, with bytes; None if the policy used rows instead of a
         profile.

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from parquet_variant.inference.estimate import predict
+from parquet_variant.inference.costs import predict
 from parquet_variant.inference.policies.decision import InferenceResult, decisions_for
 from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

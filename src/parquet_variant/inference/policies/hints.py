@@ -16,21 +16,21 @@ from typing import ClassVar
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.estimate import predict
+from parquet_variant.inference.costs import predict
 from parquet_variant.inference.policies.column_types import best_column
+from parquet_variant.inference.policies.completion import MapRules, map_reason
 from parquet_variant.inference.policies.decision import (
     InferenceResult,
     check_constants,
     decisions_for,
     schema_of_leaves,
 )
-from parquet_variant.inference.policies.maps import MapRules, map_reason
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.inference.typed_strings import pattern_of
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.spellings import parse_ddl_with_strings
+from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
 from parquet_variant.path import VariantPath, is_within
 
 

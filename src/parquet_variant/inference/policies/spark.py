@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from parquet_variant.inference.costs import bytes_saved, typed_share
-from parquet_variant.inference.estimate import predict
+from parquet_variant.inference.costs import bytes_saved, predict, typed_share
 from parquet_variant.inference.policies.column_types import ColumnType, best_column
 from parquet_variant.inference.policies.decision import Decisions, InferenceResult, check_constants
 from parquet_variant.inference.profile import Profile

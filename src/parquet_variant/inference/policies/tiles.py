@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.arrays.tapes import array_tapes
-from parquet_variant.inference.estimate import predict
+from parquet_variant.inference.costs import predict
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.decision import (
     InferenceResult,

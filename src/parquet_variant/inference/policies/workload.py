@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from parquet_variant.errors import PathError
-from parquet_variant.inference.estimate import predict
+from parquet_variant.inference.costs import predict
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.decision import (

@@ -1,7 +1,7 @@
 """Dictionaries that grow as values occur.
 
 Owns the hash tables of the distinct values of a column, of 8 bytes or of any length. Leaves their memory to
-`files.parquet.pages.dictionary`: a kernel stops when a table is full, and continues when it is called again with a
+`files.parquet.pages.encodings`: a kernel stops when a table is full, and continues when it is called again with a
 larger one.
 """
 

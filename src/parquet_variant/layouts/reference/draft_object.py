@@ -24,8 +24,9 @@ from parquet_variant.layouts.reference.trees import (
     compact,
     elements_of_array,
     fields_of_object,
+    slot_of,
+    variant_of,
 )
-from parquet_variant.layouts.reference.typed_values import slot_of, variant_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.support.choices import OnConflict

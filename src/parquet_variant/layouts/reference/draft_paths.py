@@ -26,8 +26,9 @@ from parquet_variant.layouts.reference.trees import (
     elements_of_array,
     fields_of_object,
     is_null,
+    slot_of,
+    variant_of,
 )
-from parquet_variant.layouts.reference.typed_values import slot_of, variant_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import OnConflict

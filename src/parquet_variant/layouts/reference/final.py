@@ -1,7 +1,7 @@
 """The final layout: ``metadata``, ``value``, ``typed_value`` (Parquet's Variant Shredding).
 
 Owns the content of each row and its meaning, rows that the specification calls INVALID included. Leaves the storage
-type to `layouts.final_storage`, and batches to `kernels`.
+type to `layouts.storage_shape`, and batches to `kernels`.
 
 The row's metadata does not change, and neither do the ids in residuals. A residual never has a shredded field.
 """
@@ -24,8 +24,9 @@ from parquet_variant.layouts.reference.trees import (
     elements_of_array,
     fields_of_object,
     joined,
+    slot_of,
+    variant_of,
 )
-from parquet_variant.layouts.reference.typed_values import slot_of, variant_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import OnConflict

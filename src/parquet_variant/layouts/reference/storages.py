@@ -16,10 +16,10 @@ from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError, check_choice
 from parquet_variant.layouts.draft_storages import object_storage_type, paths_storage_type
-from parquet_variant.layouts.final_storage import final_storage_type
 from parquet_variant.layouts.layout import detect_layout
 from parquet_variant.layouts.reference import draft_object, draft_paths, final
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storage_shape import final_storage_type
 from parquet_variant.support.choices import Layout, OnConflict
 from parquet_variant.types.forms import with_fields, without_encoding
 

@@ -17,7 +17,7 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.files.parquet.format.files import locate
-from parquet_variant.files.parquet.reading.read_table import read_table as read_parquet
+from parquet_variant.files.parquet.reading.read import read_table as read_parquet
 from parquet_variant.files.vortex.reader import read_table as read_vortex
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
 from parquet_variant.ops.conversions import to_json

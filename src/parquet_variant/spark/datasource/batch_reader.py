@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType, VariantType
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
-from parquet_variant.files.parquet.reading.read_table import partitioned_table
+from parquet_variant.files.parquet.reading.read import partitioned_table
 from parquet_variant.files.parquet.scanning.scan import Scan, scan
 from parquet_variant.files.parquet.scanning.scan_plan import ScanTask, tasks_of_groups
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes, to_arrow_schema, to_arrow_type

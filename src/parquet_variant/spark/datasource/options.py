@@ -15,7 +15,7 @@ from typing import Any
 
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError, choice_of
-from parquet_variant.files.parquet.writing.options import WriterOptions
+from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, filesystem_of, has_delta_log, has_iceberg_metadata
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.predicate_text import parse_predicate

@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from parquet_variant.arrays.capsules import EXTENSION_NAME
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.files import locate, open_file
-from parquet_variant.files.parquet.reading.read_table import partitioned_table
+from parquet_variant.files.parquet.reading.read import partitioned_table
 from parquet_variant.query.kinds import holds_variants
 from parquet_variant.query.selection import arrow_type
 from parquet_variant.spark.arrow_variant import to_arrow_schema

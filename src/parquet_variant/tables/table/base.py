@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypedDict
 from pyarrow import fs
 
 from parquet_variant.errors import VariantError, bad_option, without_secrets
-from parquet_variant.files.parquet.writing.options import WriterOptions
+from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, path_text
 from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import InputFormat, OnError, OnInexact

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from parquet_variant.errors import bad_option
-from parquet_variant.files.parquet.writing.options import FileKeywords
+from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.io.engine import Progress
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.row_input import SchemaOption

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, Unpack
 
 from parquet_variant.errors import bad_option
-from parquet_variant.files.parquet.writing.options import FileKeywords
+from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.io.engine import Progress
 from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.table.base import TableBase

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.files.parquet.writing.options import FileKeywords
+from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Progress
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

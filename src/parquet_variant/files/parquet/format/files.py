@@ -37,11 +37,12 @@ from parquet_variant.files.parquet.format.footer_cache import (
     cache_footer,
     cached_footer,
     fingerprint_if_settled,
+    footer_for_pyarrow,
     state_of,
+    with_wide_decimals,
     without_views,
 )
 from parquet_variant.files.parquet.format.page_places import chunk_start_of
-from parquet_variant.files.parquet.format.pyarrow_limits import footer_for_pyarrow, with_wide_decimals
 from parquet_variant.files.parquet.format.statistics import footer_metadata, writer_of
 from parquet_variant.io.commit_journal import committed_directory, fixed_part, glob_match, visible_entries
 from parquet_variant.io.filesystems import (

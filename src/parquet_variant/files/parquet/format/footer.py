@@ -16,10 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.format.field_numbers import ENCRYPTION, LOGICAL_TYPE, SCHEMA
 from parquet_variant.files.parquet.format.thrift import (
     BINARY,
+    ENCRYPTION,
     I32,
+    LOGICAL_TYPE,
+    SCHEMA,
     STRUCT,
     ThriftError,
     field_header,

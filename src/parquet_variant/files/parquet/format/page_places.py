@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.files.parquet.format import field_numbers as numbers
+from parquet_variant.files.parquet.format import thrift as numbers
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.thrift import (
     STRUCT,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode
-from parquet_variant.inference.leaf_statistics import LeafStatistics, merge_statistics
+from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.types import TYPE_OF_ARROW

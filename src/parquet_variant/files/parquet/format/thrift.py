@@ -1,6 +1,6 @@
-"""The part of Thrift's compact protocol that Parquet needs: structs, and the spans of their fields.
+"""The part of Thrift's compact protocol that Parquet needs, and the numbers of the fields of a footer.
 
-Owns the conversion between bytes and Python values. Leaves the meaning of field ids to `footer` and
+Owns the conversion between bytes and Python values. Leaves the meaning of structs to `footer` and
 `files.parquet.pages`.
 """
 
@@ -9,6 +9,28 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
+
+# FileMetaData
+SCHEMA, ROW_GROUPS, KEY_VALUES, ENCRYPTION = 2, 4, 5, 8
+# SchemaElement
+PHYSICAL_TYPE, CONVERTED_TYPE, SCALE, PRECISION, LOGICAL_TYPE = 1, 6, 7, 8, 10
+# RowGroup
+COLUMNS, NUM_ROWS = 1, 3
+# ColumnChunk
+FILE_PATH, METADATA, OFFSET_INDEX, OFFSET_INDEX_SIZE, COLUMN_INDEX, COLUMN_INDEX_SIZE = 1, 3, 4, 5, 6, 7
+# ColumnMetaData
+PATH, CODEC, PLAIN_SIZE, SIZE, DATA_AT, DICTIONARY_AT = 3, 4, 6, 7, 9, 11
+STATISTICS, ENCODING_STATS, BLOOM_AT, BLOOM_SIZE = 12, 13, 14, 15
+# PageEncodingStats
+PAGE_TYPE, PAGE_ENCODING = 1, 2
+# OffsetIndex and PageLocation
+LOCATIONS, TEXT_BYTES = 1, 2
+PAGE_AT, PAGE_SIZE, FIRST_ROW = 1, 2, 3
+# ColumnIndex
+NULL_PAGES, LOW_VALUES, HIGH_VALUES, NULL_COUNTS, REPETITION_COUNTS, DEFINITION_COUNTS = 1, 2, 3, 5, 6, 7
+# PageType
+DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
+
 
 # Compact protocol type codes.
 _TRUE, _FALSE, I8, _I16, I32, I64, _DOUBLE, BINARY, LIST, _SET, _MAP, STRUCT = range(1, 13)

@@ -18,7 +18,7 @@ from parquet_variant.files.parquet.format.files import OpenFile, Source, locate,
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.statistics import file_statistics
 from parquet_variant.files.parquet.report_text import Report, counted
-from parquet_variant.files.parquet.scanning.groups import ShreddedGroup, shredded_groups
+from parquet_variant.files.parquet.scanning.path_facts import ShreddedGroup, shredded_groups
 
 
 @dataclass(slots=True)

@@ -1,13 +1,14 @@
-"""`rewrite`: write files with Variant columns in another layout, schema or annotation, one row group at a time.
+"""`rewrite`: write files again in another layout or schema; `annotate`: change only the annotation in a footer.
 
-Owns the iteration over files and row groups, and the conversion of every Variant, including those in structs, lists
-and maps. Leaves shredding to `functions`, and running tasks to `io.engine` and `spark.engine`.
+Owns the choice of files, the form of each Variant, and replacing a file by a copy with a new footer. Leaves the bytes
+of the footer to `format.footer`, and writing to `writing.writer`.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Unpack, get_args
@@ -16,25 +17,85 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import check_choice
+from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.files.parquet.reading.read import profile_column
-from parquet_variant.files.parquet.reading.read_table import tagged_table
+from parquet_variant.files.parquet.format.footer import (
+    MAGIC,
+    TAIL,
+    annotate_footer,
+    footer_bytes,
+    parse_schema,
+    refuse_signed,
+)
+from parquet_variant.files.parquet.reading.read import profile_column, tagged_table
+from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.nested import Place, map_variants
-from parquet_variant.files.parquet.writing.options import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
-from parquet_variant.io.filesystems import filesystem_of, info_of
+from parquet_variant.io.filesystems import filesystem_of, info_of, write_errors
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import check_target, recover
+from parquet_variant.io.temporaries import linked_file, open_temporary, temporary_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
 from parquet_variant.support.choices import FileMode, Layout, OnConflict
 from parquet_variant.support.keywords import with_keywords
+
+_COPY_BYTES = 4 << 20
+
+
+def annotate(
+    path: str | os.PathLike[str], columns: Collection[str] | None = None, *, filesystem: fs.FileSystem | None = None
+) -> tuple[str, ...]:
+    """Set which columns of a Parquet file have the VARIANT(1) annotation; nothing else in the file changes.
+
+    See `ParquetTable.annotate`.
+    """
+    system, name = filesystem_of(path, filesystem)
+    recover([path], filesystem)
+    name = linked_file(system, name)
+    size = locate(name, system)[0].size
+    with system.open_input_file(name) as source:
+        footer = footer_bytes(source, name)
+        root = parse_schema(footer, name)
+        if columns is None:
+            variants = find_variants(root)
+            paths = {column.path for column in variants if column.layout in ("unshredded", "final")}
+        else:
+            dotted = {node.dotted: node.path for node in root.walk() if node.physical is None and node.path}
+            paths = {dotted.get(column, (column,)) for column in columns}
+        patched = annotate_footer(footer, paths, name)
+        if patched != footer:
+            refuse_signed(footer, name)
+            _replace(system, name, source, size - TAIL - len(footer), patched)
+    return tuple(".".join(column) for column in sorted(paths))
+
+
+def _replace(system: fs.FileSystem, name: str, source: pa.NativeFile, body: int, footer: bytes) -> None:
+    """Write a copy with another footer to a temporary file, then rename it."""
+    temporary = temporary_beside(name)
+    try:
+        with write_errors(name), open_temporary(system, temporary, name) as stream:
+            source.seek(0)
+            while body > 0:
+                piece = source.read(min(body, _COPY_BYTES))
+                if not piece:
+                    raise VariantFileError(
+                        "the file became shorter while it was copied: try again", reason="changed", file=name
+                    )
+                stream.write(piece)
+                body -= len(piece)
+            stream.write(footer + len(footer).to_bytes(4, "little") + MAGIC)
+            stream.close()
+            system.move(temporary, name)
+    except BaseException:
+        if system.get_file_info(temporary).type == fs.FileType.File:
+            system.delete_file(temporary)
+        raise
 
 
 @with_keywords(FileKeywords, WriterOptions)

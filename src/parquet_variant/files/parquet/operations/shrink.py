@@ -17,12 +17,10 @@ from parquet_variant.files.parquet.format.page_places import LeafPages, leaf_pag
 from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, footer_metadata
 from parquet_variant.files.parquet.format.thrift import ThriftError
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, Shared
-from parquet_variant.files.parquet.pages.file_patch import FilePatcher
+from parquet_variant.files.parquet.pages.file_patch import FilePatcher, StoredPages
 from parquet_variant.files.parquet.pages.file_schema import file_schema
 from parquet_variant.files.parquet.pages.levels import Entries, leaf_entries
-from parquet_variant.files.parquet.pages.stored_pages import StoredPages
-from parquet_variant.files.parquet.reading.chunk_pages import PAGE_ERRORS
-from parquet_variant.files.parquet.reading.page_rows import ChosenPages, pages_by_rows, read_pages
+from parquet_variant.files.parquet.reading.chunk_pages import PAGE_ERRORS, ChosenPages, pages_by_rows, read_pages
 from parquet_variant.files.parquet.writing.patch import StoredFile, annotated_places, has_same_leaves, is_ours
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.io.filesystems import write_errors

@@ -16,12 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.files.parquet.format.field_numbers import DATA_PAGE, DICTIONARY_PAGE
-from parquet_variant.files.parquet.format.thrift import BOOL, I32, STRUCT, encode_struct
-from parquet_variant.files.parquet.pages.bounds import Bounds, bounds_of, union
+from parquet_variant.files.parquet.format.thrift import BOOL, DATA_PAGE, DICTIONARY_PAGE, I32, STRUCT, encode_struct
 from parquet_variant.files.parquet.pages.codecs import Codec
-from parquet_variant.files.parquet.pages.dictionary import Dictionary, new_dictionary
 from parquet_variant.files.parquet.pages.encodings import (
+    Dictionary,
     Encoding,
     encode_indices,
     encode_levels,
@@ -30,10 +28,18 @@ from parquet_variant.files.parquet.pages.encodings import (
     is_encodable,
     max_index_bytes,
     max_value_bytes,
+    new_dictionary,
 )
-from parquet_variant.files.parquet.pages.file_schema import LeafColumn
-from parquet_variant.files.parquet.pages.leaf_types import Physical
-from parquet_variant.files.parquet.pages.leaf_values import LeafValues, byte_arrays_of, leaf_values, present_array
+from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical
+from parquet_variant.files.parquet.pages.leaf_values import (
+    Bounds,
+    LeafValues,
+    bounds_of,
+    byte_arrays_of,
+    leaf_values,
+    present_array,
+    union,
+)
 from parquet_variant.files.parquet.pages.levels import Entries
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.buffer_pool import acquire, release

@@ -15,13 +15,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.files.parquet.format.field_numbers import DATA_PAGE, DICTIONARY_PAGE
-from parquet_variant.files.parquet.format.thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, encode_struct
-from parquet_variant.files.parquet.pages.bounds import boundary_order, stored
+from parquet_variant.files.parquet.format.thrift import (
+    BINARY,
+    BOOL,
+    DATA_PAGE,
+    DICTIONARY_PAGE,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    encode_struct,
+)
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, Page
 from parquet_variant.files.parquet.pages.encodings import Encoding
-from parquet_variant.files.parquet.pages.file_schema import LeafColumn
-from parquet_variant.files.parquet.pages.leaf_types import Physical
+from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical
+from parquet_variant.files.parquet.pages.leaf_values import boundary_order, stored
 from parquet_variant.inference.statistics import upper_text
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.values import set_blocks

@@ -28,8 +28,7 @@ from parquet_variant.files.parquet.pages.file_metadata import (
     encoded_footer,
     offset_index,
 )
-from parquet_variant.files.parquet.pages.file_schema import LeafColumn, file_schema
-from parquet_variant.files.parquet.pages.leaf_types import Physical
+from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical, file_schema
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, stored_numbers
 from parquet_variant.files.parquet.pages.levels import Entries, NodeEntries, leaf_entries
 from parquet_variant.io.parallel import ThreadPool

@@ -1,29 +1,198 @@
-"""`read`: read a Variant column of one or many files, in any layout.
+"""Reading a Variant column, or whole rows with Variants at the top level and inside structs, lists and maps.
 
-Owns concatenating files and row groups to one array. Leaves finding the column to `format.columns`, and unshredding
-arrays whose schemas differ to `VariantArray`.
+Owns concatenating row groups and files, marking Variants in the Arrow schema, and joining files whose shredding schemas
+differ. Leaves finding columns to `format.columns`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, get_args
 
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.arrays.parts import nested_array
+from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.parts import empty_table, nested_array
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, VariantFileError, check_choice
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, strings_of
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, find_variants, top_column
+from parquet_variant.files.parquet.format.files import (
+    OpenFile,
+    ParquetSource,
+    Source,
+    locate,
+    open_file,
+    with_current_files,
+)
+from parquet_variant.files.parquet.writing.nested import map_variants, tagged
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
+from parquet_variant.types.forms import chunks_in_form, with_fields
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from parquet_variant.inference.profile import Profile
+
+
+def read_table(
+    source: Source,
+    columns: Sequence[str] | None = None,
+    *,
+    filesystem: fs.FileSystem | None = None,
+    threads: int | None = None,
+) -> pa.Table:
+    """Read whole rows; every Variant is a struct whose field carries the extension name ``arrow.parquet.variant``.
+
+    See `Table.to_arrow`.
+    """
+    columns = None if columns is None else strings_of("columns", columns)
+
+    def read_source(parquet_source: ParquetSource) -> pa.Table:
+        with open_file(parquet_source) as file:
+            return partitioned_table(file, list(range(file.metadata.num_row_groups)), columns)
+
+    def read_files(sources: list[ParquetSource]) -> pa.Table:
+        tables = list(in_order(read_source, sources, thread_count(threads)))
+        return tables[0] if len(tables) == 1 else _concatenated_tables(tables)
+
+    return with_current_files(source, filesystem, read_files)
+
+
+def read_schema(source: Source, *, filesystem: fs.FileSystem | None = None) -> pa.Schema:
+    """Return the schema of the first file, with its partition columns; see `Table.schema`."""
+    with open_file(locate(source, filesystem)[0]) as file:
+        return partitioned_table(file, []).schema
+
+
+def partitioned_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
+    """Return some row groups of an open file as `tagged_table` does, with the partition columns of the file.
+
+    Raises `VariantFileError` if a column does not exist.
+    """
+    values = dict(file.source.partition)
+    names = [node.name for node in file.schema.children] if columns is None else columns
+    table = tagged_table(file, row_groups, [name for name in names if name not in values])
+    rows = sum(file.metadata.row_group(number).num_rows for number in row_groups)
+    parts = {name: table.column(name) for name in table.column_names}
+    parts |= {name: pa.repeat(value, rows) for name, value in values.items() if columns is None or name in columns}
+    fields = [
+        table.schema.field(name) if name in table.column_names else (name, part.type) for name, part in parts.items()
+    ]
+    table = pa.table(list(parts.values()), schema=pa.schema(fields))
+    return table if columns is None else table.select(list(columns))
+
+
+def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
+    """Return some row groups of an open file, with the extension name on Variant fields.
+
+    Raises `VariantFileError` if a column does not exist.
+    """
+    for name in columns or ():
+        top_column(file.schema, name, file.name)
+    nodes = [node for node in file.schema.children if columns is None or node.name in columns]
+    leaves = [leaf.leaf for node in nodes for leaf in node.leaves() if leaf.leaf is not None]
+    table = file.read_leaves(row_groups, leaves)
+    table = _tagged_table(table, _variant_paths(table, file))
+    return table if columns is None else table.select(list(columns))
+
+
+def plain_variants(table: pa.Table, file: OpenFile) -> pa.Table:
+    """Return top-level columns of a file with every Variant as ``VARIANT_STORAGE`` and with the extension name."""
+    return map_variants(
+        _tagged_table(table, _variant_paths(table, file)), lambda storage, _: plain_storage(VariantArray(storage))
+    )
+
+
+def plain_field(field: pa.Field, file: OpenFile) -> pa.Field:
+    """Return the field of a column after `plain_variants`."""
+    return plain_variants(empty_table(pa.schema([field])), file).field(0)
+
+
+def plain_storage(array: VariantArray) -> pa.StructArray:
+    """Return the values as ``VARIANT_STORAGE``, the same type for Variants of every file."""
+    storage = array.to_unshredded().storage
+    plain = [_plain_binary(storage.field(name)) for name in ("metadata", "value")]
+    nulls = storage.is_null() if storage.null_count else None
+    return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=nulls)
+
+
+def _plain_binary(column: pa.Array) -> pa.BinaryArray:
+    if column.type == pa.binary():
+        return column
+    if pa.types.is_dictionary(column.type) and len(column.dictionary) == 1 and not column.null_count:
+        column = pa.repeat(column.dictionary[0], len(column))  # a file usually has one metadata
+    return column if column.type == pa.binary() else column.cast(pa.binary())
+
+
+def _variant_paths(table: pa.Table, file: OpenFile) -> set[tuple[str, ...]]:
+    """Return the schema paths of the Variants in the columns of a table. Raises `SchemaError` for unknown fields."""
+    names = set(table.column_names)
+    variants = [variant for variant in find_variants(file.schema) if variant.path[0] in names]
+    for variant in variants:
+        variant.check_fields(file.name)
+    return {variant.path for variant in variants}
+
+
+def _tagged_table(table: pa.Table, variants: set[tuple[str, ...]]) -> pa.Table:
+    schema = pa.schema([_tagged(field, (field.name,), variants) for field in table.schema])
+    columns = zip(table.columns, schema.types, strict=True)
+    return pa.table([chunks_in_form(column, kind) for column, kind in columns], schema=schema)
+
+
+def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...]]) -> pa.Field:
+    if path in variants:
+        return tagged(field, field.type)
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_tagged(child, (*path, child.name), variants) for child in kind])
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        element = _tagged(kind.value_field, _element_path(path, kind.value_field.name, variants), variants)
+        kind = with_fields(kind, lambda _: element)
+    elif pa.types.is_map(kind):
+        kind = pa.map_(kind.key_field, _tagged(kind.item_field, _element_path(path, "value", variants), variants))
+    return field.with_type(kind)
+
+
+def _element_path(path: tuple[str, ...], name: str, variants: set[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the schema path of the element of a list or map, whatever the name of its repeated group."""
+    depth = len(path)
+    for variant in variants:
+        if variant[:depth] == path and len(variant) >= depth + 2 and variant[depth + 1] == name:
+            return variant[: depth + 2]
+    return (*path, "", name)
+
+
+def _concatenated_tables(tables: list[pa.Table]) -> pa.Table:
+    names = tables[0].column_names
+    for table in tables[1:]:
+        if table.column_names != names:
+            raise SchemaError(
+                f"files have different columns: {', '.join(names)}, and {', '.join(table.column_names)}; "
+                "read the files separately, or pass columns= with common columns",
+                reason="files-differ",
+            )
+    parts = []
+    for name in names:
+        columns = [table.column(name) for table in tables]
+        if len({column.type for column in columns}) > 1 and is_variant_field(tables[0].schema.field(name)):
+            columns = [pa.chunked_array([VariantArray(column).to_unshredded().storage]) for column in columns]
+        parts.append(columns)
+    fields = [
+        tables[0].schema.field(name).with_type(columns[0].type) for name, columns in zip(names, parts, strict=True)
+    ]
+    try:
+        joined = [
+            pa.chunked_array([chunk for column in columns for chunk in column.cast(columns[0].type).chunks])
+            if columns[0].num_chunks
+            else columns[0]
+            for columns in parts
+        ]
+    except pa.ArrowException as error:
+        raise SchemaError(f"files have columns of different types: {error}", reason="files-differ") from None
+    return pa.table(joined, schema=pa.schema(fields))
 
 
 def read(

@@ -16,8 +16,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
-from parquet_variant.files.parquet.reading.read import variant_storage
-from parquet_variant.files.parquet.reading.read_table import plain_storage, plain_variants
+from parquet_variant.files.parquet.reading.read import plain_storage, plain_variants, variant_storage
 from parquet_variant.files.parquet.scanning.scan_plan import FilePlan, GroupPlan
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.query.selection import Selected

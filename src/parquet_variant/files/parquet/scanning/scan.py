@@ -20,11 +20,11 @@ from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.files.parquet.format.columns import top_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
-from parquet_variant.files.parquet.reading.read_table import plain_field
+from parquet_variant.files.parquet.reading.read import plain_field
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.files.parquet.scanning.part_reader import PartReader, in_type
 from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
-from parquet_variant.files.parquet.scanning.path_statistics import constant_statistics
+from parquet_variant.files.parquet.scanning.projection import constant_statistics
 from parquet_variant.files.parquet.scanning.scan_plan import FilePlan, GroupPlan, ScanTask, plan_file, tasks_of_groups
 from parquet_variant.files.parquet.scanning.scan_report import ScanReport
 from parquet_variant.io.parallel import in_order, thread_count

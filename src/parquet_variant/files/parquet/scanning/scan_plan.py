@@ -18,13 +18,14 @@ from parquet_variant.files.parquet.format.columns import VariantColumn, choose_c
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.statistics import leaf_statistics, leaf_type, may_hide_nan
-from parquet_variant.files.parquet.scanning.path_statistics import (
+from parquet_variant.files.parquet.scanning.projection import (
+    PathColumns,
     column_statistics,
+    columns_of_path,
     constant_statistics,
     path_statistics,
 )
-from parquet_variant.files.parquet.scanning.projection import PathColumns, columns_of_path
-from parquet_variant.inference.leaf_statistics import LeafStatistics, merge_statistics
+from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match

@@ -20,7 +20,7 @@ from parquet_variant.files.parquet.format.columns import VariantColumn
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.report_text import Report, counted
-from parquet_variant.files.parquet.scanning.groups import ShreddedGroup, shredded_groups
+from parquet_variant.files.parquet.scanning.path_facts import ShreddedGroup, shredded_groups
 
 RUNS_FILE = Path(__file__).with_name("engine_runs.json")
 

@@ -18,12 +18,11 @@ from parquet_variant.files.parquet.format.files import OpenFile, Source, locate,
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.statistics import leaf_statistics
 from parquet_variant.files.parquet.report_text import Report, counted
-from parquet_variant.files.parquet.scanning.groups import shredded_groups
+from parquet_variant.files.parquet.scanning.path_facts import shredded_groups
 from parquet_variant.files.parquet.validation.engines import EngineNote, FileTraits, engine_notes
-from parquet_variant.files.parquet.validation.validate_schema import check_schema
+from parquet_variant.files.parquet.validation.validate_schema import Violation, Violations, check_schema
 from parquet_variant.files.parquet.validation.validate_values import check_draft_values, check_values
-from parquet_variant.files.parquet.validation.violations import Violation, Violations
-from parquet_variant.inference.leaf_statistics import order_key
+from parquet_variant.inference.statistics import order_key
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.forms import list_elements

@@ -16,7 +16,7 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.files.parquet.validation.violations import Violations
+from parquet_variant.files.parquet.validation.validate_schema import Violations
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.layouts.reference.storages import variants_of_storage
 from parquet_variant.layouts.storage_shape import is_list

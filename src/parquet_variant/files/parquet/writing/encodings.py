@@ -18,7 +18,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.files.parquet.pages.codecs import compressor
-from parquet_variant.files.parquet.pages.dictionary import new_dictionary
 from parquet_variant.files.parquet.pages.encodings import (
     Encoding,
     encode_indices,
@@ -26,10 +25,11 @@ from parquet_variant.files.parquet.pages.encodings import (
     is_encodable,
     max_index_bytes,
     max_value_bytes,
+    new_dictionary,
 )
-from parquet_variant.files.parquet.pages.leaf_types import LeafType, Physical, leaf_type_of
+from parquet_variant.files.parquet.pages.file_schema import LeafType, Physical, leaf_type_of
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, leaf_values
-from parquet_variant.files.parquet.writing.arrow_leaves import leaf_arrays
+from parquet_variant.files.parquet.writing.nested import leaf_arrays
 from parquet_variant.io.parallel import in_threads
 from parquet_variant.support.choices import Effort
 

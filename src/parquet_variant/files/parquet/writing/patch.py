@@ -21,9 +21,8 @@ from parquet_variant.files.parquet.format.footer import SchemaNode, footer_bytes
 from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, OWN_WRITER, footer_metadata, writer_of
 from parquet_variant.files.parquet.pages.file_patch import FilePatcher
 from parquet_variant.files.parquet.pages.file_schema import file_schema, is_written
-from parquet_variant.files.parquet.writing.arrow_leaves import has_nan, may_have_nan, null_rows
 from parquet_variant.files.parquet.writing.encodings import choose_encodings
-from parquet_variant.files.parquet.writing.nested import Place
+from parquet_variant.files.parquet.writing.nested import Place, has_nan, may_have_nan, null_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import basic_types
 from parquet_variant.io.filesystems import write_errors

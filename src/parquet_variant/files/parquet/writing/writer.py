@@ -26,7 +26,9 @@ from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, file_statistics, footer_metadata
 from parquet_variant.files.parquet.pages.file_schema import is_written
 from parquet_variant.files.parquet.pages.file_writer import MOST_SLICE_BYTES, PageFileWriter
-from parquet_variant.files.parquet.writing.arrow_leaves import (
+from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions, conform_table
+from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, choose_encodings
+from parquet_variant.files.parquet.writing.nested import (
     has_nan,
     is_recovered,
     leaf_paths,
@@ -34,11 +36,8 @@ from parquet_variant.files.parquet.writing.arrow_leaves import (
     null_rows,
     schema_for_others,
 )
-from parquet_variant.files.parquet.writing.conform import conform_table
-from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, choose_encodings
-from parquet_variant.files.parquet.writing.options import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.pyarrow_file import PyarrowFileWriter
-from parquet_variant.inference.leaf_statistics import LeafStatistics
+from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import check_target
 from parquet_variant.io.temporaries import linked_file, open_temporary, temporary_beside

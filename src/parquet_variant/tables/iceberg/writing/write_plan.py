@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format.footer import parse_schema
-from parquet_variant.files.parquet.reading.read_table import plain_storage
+from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.writing.nested import map_variants
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.interop.tables import table_of
