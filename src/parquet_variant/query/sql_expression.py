@@ -297,7 +297,11 @@ class _Reading:
 
     def term(self, term: VariantTerm, node: exp.Expr) -> exp.Expr:
         parent = node.parent
-        if isinstance(parent, exp.Anonymous) and (message := unknown_function(parent.name)) is not None:
+        if (
+            isinstance(parent, exp.Anonymous)
+            and not term.cast
+            and (message := unknown_function(parent.name)) is not None
+        ):
             raise SqlError(message)
         if not term.cast and not _takes_variant(node):
             raise SqlError(

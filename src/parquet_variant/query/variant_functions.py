@@ -317,6 +317,18 @@ def unknown_function(name: str) -> str | None:
     tries = (f"try_{function}" for function in TRIES)
     own = {*OF_ONE_VARIANT, *PARSERS, *AGGREGATES, *EXPLODES, *EDITS, *tries, *_BUILDERS, *_GETTERS}
     own |= {"to_json", "variant_contains", "get_path", "typeof"}
+    own |= {
+        "coalesce",
+        "nullif",
+        "ifnull",
+        "nvl",
+        "if",
+        "iff",
+        "try",
+        "unnest",
+        "grouping",
+        "exists",
+    }  # DuckDB's syntax
     if (known := function_types()).keys() | own >= {name.lower()}:
         return None
     similar = get_close_matches(name.lower(), own, 1, 0.7) or get_close_matches(name.lower(), known, 1, 0.6)
