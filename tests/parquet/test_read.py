@@ -227,3 +227,20 @@ def test_lists_of_uuids_that_no_row_has(tmp_path, ddl, layout):
     assert pv.open(tmp_path / "a.parquet").read() == rows
     assert pv.open(tmp_path / "a.parquet").validate().rows == 3
     assert pv.variant_get(shredded, "$[*]", "string").to_pylist() == [None, None, None]
+
+
+def test_metadata_of_an_unknown_version_is_refused_next_to_a_scalar(tmp_path):
+    good, bad = ({"metadata": bytes([version, 0, 0]), "value": b"\x0c\x05"} for version in (1, 2))
+    rows = [good, None, bad]
+    storage = pa.array(rows, pa.struct({"metadata": pa.binary(), "value": pa.binary()}))
+    pq.write_table(pa.table({"v": storage}), tmp_path / "a.parquet")
+    table = pv.open(tmp_path / "a.parquet")
+    uses = (
+        table.read,
+        table.scan({"n": "$:int"}).to_arrow,
+        lambda: pv.sql(f"SELECT v::int FROM '{tmp_path}/a.parquet'").to_pylist(),
+    )
+    for use in uses:
+        with pytest.raises(pv.MalformedVariantError) as caught:
+            use()
+        assert (caught.value.reason, caught.value.row) == ("bad-version", 2)

@@ -16,7 +16,15 @@ from pyarrow import fs
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import empty_table, nested_array
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, strings_of
+from parquet_variant.encoding.metadata import VERSION, Dictionary
+from parquet_variant.errors import (
+    MalformedVariantError,
+    SchemaError,
+    VariantError,
+    VariantFileError,
+    check_choice,
+    strings_of,
+)
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, find_variants, top_column
 from parquet_variant.files.parquet.format.files import (
     OpenFile,
@@ -28,6 +36,7 @@ from parquet_variant.files.parquet.format.files import (
 )
 from parquet_variant.files.parquet.writing.nested import map_variants, tagged
 from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.layouts.storage_shape import is_binary
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnConflict
 from parquet_variant.types.forms import chunks_in_form, with_fields
@@ -277,9 +286,30 @@ def variant_storage(table: pa.Table, column: VariantColumn) -> pa.StructArray:
 
     pyarrow takes the nulls of a group from its first leaf. In a damaged file the leaves may disagree: then the group
     exists where any leaf has a value, so that the values of a path do not depend on which other leaves are read.
+
+    Raises `MalformedVariantError` (``bad-version``) for metadata of an unknown version, even next to a scalar.
     """
     storage = nested_array(table, column.path)
+    if storage.type.get_field_index("metadata") >= 0:
+        _check_versions(storage)
     return _agreeing(storage, nullable=True, may_be_lost=False)[0]
+
+
+def _check_versions(storage: pa.StructArray) -> None:
+    metadata = storage.field("metadata")
+    entries = metadata.dictionary if pa.types.is_dictionary(metadata.type) else metadata
+    if not is_binary(entries.type):
+        return
+    heads = pc.binary_slice(entries, 0, 1).unique().to_pylist()
+    if all(not head or head[0] & 0x0F == VERSION for head in heads):
+        return
+    for row, (value, is_valid) in enumerate(zip(metadata.to_pylist(), storage.is_valid().to_pylist(), strict=True)):
+        if is_valid and value:
+            try:
+                Dictionary(value)
+            except MalformedVariantError as error:
+                if error.reason == "bad-version":
+                    raise error.at(row=row) from None
 
 
 def _agreeing(array: pa.Array, *, nullable: bool, may_be_lost: bool) -> tuple[pa.Array, pa.Array | None]:
