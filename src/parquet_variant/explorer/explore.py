@@ -20,6 +20,7 @@ from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sources import report_of
 from parquet_variant.io.temporaries import atomic_file
 from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.tables.opening import open as open_any
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ def explore(
     >>> page.to_dict()["paths"]["kinds"][1]
     {'int64': 1, 'string': 1}
     """
-    report = report_of(source, column=column, version=version, catalog=catalog)
+    table = open_any(source, column=column, version=version, catalog=catalog)
+    report = report_of(table)
     if compare is not None:
-        report.before = report_of(compare, column=column)
+        report.before = report_of(open_any(compare, column=table.options.column))
     return Exploration(report)

@@ -7,7 +7,7 @@ Owns the options, the exit code, and the choice of the output. Leaves inference 
 from __future__ import annotations
 
 import json as json_text
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -50,9 +50,9 @@ class SourceOptions:
     column: Column = None
     catalog: Catalog = None
 
-    def read(self) -> dict[str, Any]:
-        """Return the keywords of `pv.check` and `pv.contract`."""
-        from parquet_variant.cli.options.tables import read_catalog
+    def open(self, paths: list[str], json: JsonOptions) -> Any:
+        """Open the data; only options for JSON that were given are passed, since others would select JSON."""
+        from parquet_variant.cli.options.sources import open_table
 
         partition = {}
         for text in self.partition or ():
@@ -60,13 +60,10 @@ class SourceOptions:
             if not sign:
                 raise typer.BadParameter(f"invalid --partition {text!r}: write NAME=VALUE")
             partition[name] = value
-        return {
-            "version": self.version,
-            "timestamp": self.at,
-            "partition": partition or None,
-            "column": self.column,
-            "catalog": read_catalog(self.catalog),
-        }
+        defaults = JsonOptions().read()
+        given = {name: value for name, value in json.read().items() if value != defaults[name]}
+        source: Any = paths[0] if len(paths) == 1 else paths  # only one path can be a table
+        return open_table(source, **asdict(self) | {"partition": partition or None} | given)
 
 
 def contract(
@@ -90,14 +87,12 @@ def contract(
 
     Edit the file, and check other data with `variant check` or `variant ingest --contract`.
     """
-    from parquet_variant.cli.options.stdin import with_stdin
+    from parquet_variant.cli.options.sources import with_stdin
     from parquet_variant.errors import VariantError
-    from parquet_variant.quality.contract import contract as infer_contract
 
-    options = source.read() | _text_options(json)
     try:
         with with_stdin(data) as sources:
-            inferred = infer_contract(_one_or_all(sources), level, name=name, threads=threads, **options)
+            inferred = source.open(sources, json).contract(level, name=name, threads=threads)
         if into == "json-schema":
             text = json_text.dumps(inferred.to_json_schema(), indent=2, ensure_ascii=False)
         else:
@@ -130,18 +125,15 @@ def check(
 
     The exit code is 0 if the data satisfies the contract, 1 if it does not, and 2 if it cannot be checked.
     """
-    from parquet_variant.cli.options.stdin import with_stdin
+    from parquet_variant.cli.options.sources import with_stdin
     from parquet_variant.errors import JsonError, VariantError
-    from parquet_variant.quality.check import check as check_data
 
     if as_json and into not in ("text", "json"):
         raise typer.BadParameter(f"--json and --format {into}: choose one of the two")
-    options = source.read() | _text_options(json)
     try:
         with with_stdin(data) as sources:
-            report = check_data(
-                _one_or_all(sources), contract, values=values, examples=examples, threads=threads, **options
-            )
+            opened = source.open(sources, json)
+            report = opened.check(contract, values=values, examples=examples, threads=threads)
         for name, file in zip(data, sources, strict=True):
             report = report.renamed(file, "standard input") if name == "-" else report
     except VariantError as error:
@@ -153,17 +145,6 @@ def check(
         text = {"text": report.__str__, "junit": report.to_junit, "github": report.to_github}[into]()
     _write(text, output)
     return 0 if report else DATA_PROBLEM
-
-
-def _text_options(json: JsonOptions) -> dict[str, Any]:
-    """Return the options for JSON that were given; others would select JSON as the format of any file."""
-    defaults = JsonOptions().read()
-    return {name: value for name, value in json.read().items() if value != defaults[name]}
-
-
-def _one_or_all(sources: list[str]) -> Any:
-    """Return one path as itself, because only it can be a table."""
-    return sources[0] if len(sources) == 1 else sources
 
 
 def _write(text: str, output: Path | None) -> None:

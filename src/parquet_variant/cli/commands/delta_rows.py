@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -35,7 +35,7 @@ def delete(
     as_json: AsJson = False,
 ) -> int:
     """Delete rows of a Delta or Iceberg table."""
-    from parquet_variant.cli.options.tables import open_table
+    from parquet_variant.cli.options.sources import open_table
     from parquet_variant.files.parquet.report_text import counted
 
     _check_rows(where, every_row)
@@ -66,7 +66,7 @@ def erase(
     as_json: AsJson = False,
 ) -> int:
     """Erase rows of a Delta or Iceberg table for good, with all older versions, and print a report."""
-    from parquet_variant.cli.options.tables import open_table
+    from parquet_variant.cli.options.sources import open_table
     from parquet_variant.cli.output import print_json
 
     opened = open_table(table, catalog)
@@ -92,7 +92,7 @@ def update(
     as_json: AsJson = False,
 ) -> int:
     """Update rows of a Delta or Iceberg table."""
-    from parquet_variant.cli.options.tables import open_table
+    from parquet_variant.cli.options.sources import open_table
 
     _check_rows(where, every_row)
     result = open_table(table, catalog).update(_assignments(set_), where)
@@ -121,7 +121,9 @@ def merge(
     as_json: AsJson = False,
 ) -> int:
     """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
-    from parquet_variant.cli.options.tables import open_table
+    from parquet_variant.cli.options.sources import open_table
+    from parquet_variant.interop.tables import table_of
+    from parquet_variant.sql_query.binding import bind_table
 
     if matched not in (None, "update", "delete"):
         raise typer.BadParameter(f"invalid --matched {matched!r}: use update or delete")
@@ -130,10 +132,14 @@ def merge(
     if set_ and matched != "update":
         raise typer.BadParameter("--set needs --matched update")
     opened = open_table(table, catalog)
-    bound = None if catalog is not None else _bound(table)
-    variants = [] if bound is None else bound.columns.variants
-    rows = _source_rows(source, variants[0] if len(variants) == 1 else "v")
-    plan = opened.merge(rows, on)
+    bound = bind_table(opened, table)
+    variants = bound.columns.variants
+    rows = open_table(source)
+    if rows.format == "json":
+        data = table_of({variants[0] if len(variants) == 1 else "v": rows.read()})
+    else:
+        data = rows.to_arrow()
+    plan = opened.merge(data, on)
     if matched == "update":
         plan = plan.when_matched_update(_assignments(set_)) if set_ else plan.when_matched_update_all()
     elif matched == "delete":
@@ -144,18 +150,11 @@ def merge(
         plan = plan.when_not_matched_by_source_delete()
     if not plan.clauses:
         raise typer.BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
-    if bound is not None:
-        _check_condition(bound, rows, on)
+    _check_condition({"target": bound, "source": bind_table(data, "the source")}, on)
     return _report(plan.execute(), as_json=as_json)
 
 
-def _bound(table: str) -> BoundTable:
-    from parquet_variant.sql_query.binding import bind_table
-
-    return bind_table(table, table)
-
-
-def _check_condition(target: BoundTable, rows: Any, on: str) -> None:
+def _check_condition(tables: dict[str, BoundTable], on: str) -> None:
     """Check the paths in the condition of a merge, whose rows would otherwise all be inserted.
 
     Raises `VariantError` for a path that no row has and that is similar to one; warns of other paths.
@@ -164,9 +163,7 @@ def _check_condition(target: BoundTable, rows: Any, on: str) -> None:
     from parquet_variant.errors import VariantError
     from parquet_variant.query.path_hints import is_correction, needed_path_hints
     from parquet_variant.query.sql_expression import read_expression
-    from parquet_variant.sql_query.binding import bind_table
 
-    tables = {"target": target, "source": bind_table(rows, "the source")}
     condition = read_expression(on, {name: table.columns for name, table in tables.items()})
     for name, table in tables.items():
         for hint in needed_path_hints(partial(_known_keys, table), condition, name):
@@ -178,15 +175,6 @@ def _check_condition(target: BoundTable, rows: Any, on: str) -> None:
 def _known_keys(table: BoundTable, column: str) -> frozenset[str] | None:
     """Return the keys of a column; None for a table without objects, such as an empty one."""
     return table.keys(column) or None
-
-
-def _source_rows(source: str, column: str) -> Any:
-    """Return the rows of a table, of files of any format, or of JSON as the Variant column of the target."""
-    from parquet_variant.interop.tables import table_of
-    from parquet_variant.tables.opening import open as open_source
-
-    rows = open_source(source)
-    return table_of({column: rows.read()}) if rows.format == "json" else rows.to_arrow()
 
 
 def _check_rows(where: str | None, every_row: bool) -> None:

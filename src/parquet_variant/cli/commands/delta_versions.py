@@ -34,7 +34,7 @@ def vacuum(
     """
     from datetime import timedelta
 
-    from parquet_variant.cli.options.tables import open_table
+    from parquet_variant.cli.options.sources import open_table
     from parquet_variant.cli.output import print_json
     from parquet_variant.files.parquet.report_text import counted
 
@@ -91,7 +91,7 @@ def history(
     as_json: AsJson = False,
 ) -> int:
     """List the commits of a Delta table, or the snapshots of an Iceberg table, newest first."""
-    from parquet_variant.cli.options.tables import open_table
+    from parquet_variant.cli.options.sources import open_table
     from parquet_variant.cli.output import print_grid, print_json
 
     opened = open_table(table, catalog)
@@ -110,7 +110,7 @@ def history(
 
 def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> int:
     """Restore an old version of a Delta table, as a new version."""
-    from parquet_variant.cli.options.tables import open_table
+    from parquet_variant.cli.options.sources import open_table
 
     if (version is None) == (at is None):
         raise typer.BadParameter("give --version or --at")
@@ -131,7 +131,7 @@ def table_set(
     as_json: AsJson = False,
 ) -> int:
     """Set properties of a Delta table, or remove them."""
-    from parquet_variant.cli.options.tables import open_table
+    from parquet_variant.cli.options.sources import open_table
 
     to_set: dict[str, str | bool | int | None] = {}
     for text in properties:

@@ -78,22 +78,19 @@ def command(
     Reads footers, logs and residual columns where they prove a figure, else a bounded sample; each finding says which.
     The exit code is 0 if there is no difference, 1 if there is one, and 2 if a side cannot be read.
     """
-    from parquet_variant.cli.options.stdin import with_stdin
-    from parquet_variant.cli.options.tables import read_catalog
+    from parquet_variant.cli.options.sources import open_table, with_stdin
     from parquet_variant.cli.output import print_json
     from parquet_variant.errors import VariantError
-    from parquet_variant.quality.diff import diff
 
-    before, after = _sides(paths, version or [], at or [], partition or [])
+    sides = _sides(paths, version or [], at or [], partition or [])
     try:
-        with with_stdin([before["path"], after["path"]]) as sources:
-            result = diff(
-                *sources,
-                versions=(before["version"], after["version"]),
-                timestamps=(before["at"], after["at"]),
-                partitions=(before["partition"], after["partition"]),
-                column=column,
-                catalog=read_catalog(catalog),
+        with with_stdin([side.pop("path") for side in sides]) as sources:
+            before, after = (
+                open_table(source, catalog, column=column, **side, **json.read())
+                for source, side in zip(sources, sides, strict=True)
+            )
+            result = before.diff(
+                after,
                 factor=factor,
                 min_change=min_change,
                 min_share=min_share,
@@ -101,7 +98,6 @@ def command(
                 values=values,
                 sample_bytes=sample_bytes,
                 threads=threads,
-                **json.read(),
             )
         if html is not None:
             from parquet_variant.explorer.diff_page import save_diff

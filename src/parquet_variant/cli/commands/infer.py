@@ -68,8 +68,7 @@ def command(
     The output of --ddl and --json can be edited and passed to ingest --schema.
     """
     from parquet_variant.cli.options.readers import read_schema
-    from parquet_variant.cli.options.stdin import with_stdin
-    from parquet_variant.cli.options.tables import data_files
+    from parquet_variant.cli.options.sources import data_files, with_stdin
     from parquet_variant.cli.output import Progress
     from parquet_variant.inference.costs import estimate_path
     from parquet_variant.inference.drift import find_drift

@@ -100,8 +100,7 @@ def command(
 ) -> int:
     """Read JSON and write it shredded: all rows, or nothing."""
     from parquet_variant.cli.options.readers import read_schema_or_ddl
-    from parquet_variant.cli.options.stdin import with_stdin
-    from parquet_variant.cli.options.tables import read_catalog
+    from parquet_variant.cli.options.sources import read_catalog, with_stdin
     from parquet_variant.cli.output import Progress
     from parquet_variant.ingestion.job import IngestJob
     from parquet_variant.ingestion.request import IngestRequest

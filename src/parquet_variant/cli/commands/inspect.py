@@ -52,19 +52,19 @@ def inspect(
 
     Reads only footers, except for --also. For Vortex files: the layout of the column, and its typed paths.
     """
-    from parquet_variant.cli.options.tables import data_files
+    from parquet_variant.cli.options.sources import data_files, open_table
     from parquet_variant.cli.output import human_bytes, print_json
     from parquet_variant.files.parquet.operations.inspect import inspect
     from parquet_variant.files.parquet.report_text import counted
-    from parquet_variant.tables.opening import is_vortex
 
-    if catalog is None and is_vortex(path):
+    opened = open_table(path, catalog, allow_outside=allow_outside, input_format="auto")
+    if opened.format == "vortex":
         if predict_from or also:
             option = "--predict-from" if predict_from else "--also"
             raise typer.BadParameter(f"{option} is not supported for Vortex files")
-        return _inspect_vortex(path, column, as_json=as_json)
+        return _report_vortex(opened.inspect(column=column), as_json=as_json)
 
-    files = data_files(path, catalog=catalog, allow_outside=allow_outside)
+    files = data_files(opened)
     report = inspect(files, column=column)
     estimates = _estimates(files, column, read_types(also, "--also")) if also else []
     comparisons = _compared(files, report.columns[0], predict_from) if predict_from else []
@@ -94,12 +94,10 @@ def inspect(
     return 0
 
 
-def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
+def _report_vortex(report: Any, *, as_json: bool) -> int:
     from parquet_variant.cli.output import human_bytes, print_grid, print_json
     from parquet_variant.files.parquet.report_text import counted
-    from parquet_variant.files.vortex.inspecting import inspect
 
-    report = inspect(path, column)
     if as_json:
         print_json(report.to_dict())
         return 0
@@ -200,13 +198,13 @@ def validate(
 
     The exit code is 1 if a value violates it. Also reports which engines cannot read the files, and why.
     """
-    from parquet_variant.cli.options.tables import data_files
+    from parquet_variant.cli.options.sources import data_files
     from parquet_variant.cli.output import Progress, print_json
     from parquet_variant.files.parquet.validation.validate import validate
 
     with Progress() as progress:
         progress("validate", 0, 1)
-        files = [file for path in paths for file in data_files(path, catalog=catalog, allow_outside=allow_outside)]
+        files = [file for path in paths for file in data_files(path, catalog, allow_outside=allow_outside)]
         report = validate(files, column=column, limit=limit, threads=threads)
     if as_json:
         print_json(report.to_dict())
@@ -234,13 +232,11 @@ def explore(
 
     Reads footers and a sample of at most 20,000 rows.
     """
-    from parquet_variant.cli.options.stdin import with_stdin
-    from parquet_variant.cli.options.tables import read_catalog
+    from parquet_variant.cli.options.sources import open_table, with_stdin
     from parquet_variant.cli.output import human_bytes, print_json
-    from parquet_variant.explorer.explore import explore
 
     with with_stdin([path]) as (source,):
-        report = explore(source, column=column, compare=compare, version=version, catalog=read_catalog(catalog))
+        report = open_table(source, catalog, column=column, version=version).explore(compare=compare)
     if as_json:
         print_json(report.to_dict())
         return 0

@@ -58,7 +58,7 @@ def command(
     Rows do not change. For a Delta table it is one commit.
     """
     from parquet_variant.cli.options.readers import read_schema
-    from parquet_variant.cli.options.tables import open_table
+    from parquet_variant.cli.options.sources import open_table
     from parquet_variant.cli.output import Progress
     from parquet_variant.files.parquet.operations.optimize import DEFAULT_FILE_BYTES
 
@@ -74,7 +74,7 @@ def command(
     opened = open_table(table, catalog)
     _check_options(opened.format, column, engine, drop_shredding=drop_shredding)
     with Progress() as progress, _session(engine, opened, progress) as session:
-        opened = open_table(table, catalog, session, column)
+        opened = open_table(table, catalog, engine=session, column=column)
         if drop_shredding:
             progress("optimize", 0, 1)
             result = opened.optimize(drop_shredding=True, file_bytes=options["file_bytes"], progress=progress)

@@ -38,7 +38,7 @@ def command(
     """
     from dataclasses import asdict
 
-    from parquet_variant.cli.options.tables import read_catalog
+    from parquet_variant.cli.options.sources import read_catalog
     from parquet_variant.cli.output import print_json
     from parquet_variant.files.parquet.report_text import counted
     from parquet_variant.tables.publishing.publish import FORMATS, publish

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from parquet_variant.spark.struct_view import ReadPlan
     from parquet_variant.sql_query.sql import SqlQuery
     from parquet_variant.sql_query.tables import BoundTable
+    from parquet_variant.tables.table.table import Table
+
+_NOT_STRICT = {"delta": "Delta tables", "iceberg": "Iceberg tables", "vortex": "Vortex files"}
 
 
 def query(
@@ -77,7 +80,7 @@ def query(
     row groups and files that the result needs are read. PATH can also be JSON, or - for standard input.
     """
     from parquet_variant.cli.options.readers import read_selects
-    from parquet_variant.cli.options.stdin import queryable
+    from parquet_variant.cli.options.sources import queryable
     from parquet_variant.sql_query.output_files import copy_statement, format_of
 
     if sql is None and is_sql(path):
@@ -95,14 +98,16 @@ def query(
     if output is not None:
         format_of(output)
     selects = read_selects(select or [])
-    options = {"version": version, "at": at, "catalog": catalog, "column": column}
-    options |= {"strict": strict, "threads": threads, "allow_outside": allow_outside}
+    reading: dict[str, Any] = {"errors": "raise" if strict else "null", "threads": threads}
     shown = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json, "output": output}
-    accepts_json = engine == "local"
-    with queryable(path, threads, catalog, accepts_json=accepts_json) as tables:
+    others = {"version": version, "timestamp": at}  # of tables that the SQL names
+    if not path and sql is not None:
+        return _answer_sql(None, sql, selects, reading | others, shown)
+    of_table = {"version": version, "at": at, "catalog": catalog, "column": column, "allow_outside": allow_outside}
+    with queryable(path, threads, accepts_json=engine == "local", **of_table) as table:
         if sql is not None:
-            return _answer_sql(tables or None, sql, selects, options, shown)
-        return _answer_paths(tables, selects, where, options, shown)
+            return _answer_sql(table, sql, selects, reading | others, shown)
+        return _answer_paths(table, selects, where, reading, shown)
 
 
 def sql_view(
@@ -133,34 +138,33 @@ def sql_view(
 
 
 def _answer_paths(
-    path: str, selects: dict[str, str], where: str | None, options: dict[str, Any], shown: Mapping[str, Any]
+    table: Table, selects: dict[str, str], where: str | None, reading: dict[str, Any], shown: Mapping[str, Any]
 ) -> int:
-    """Run or explain a query by paths; `shown` has the options of the output."""
-    from parquet_variant.cli.options.tables import plan_query, read_catalog
+    """Run or explain a query by paths; `reading` has options of `Table.scan`, and `shown` those of the output."""
     from parquet_variant.cli.output import print_json
+    from parquet_variant.errors import VariantFileError
+    from parquet_variant.sql_query.binding import bind_table
 
-    on_spark = shown["engine"] == "spark"
-    table = _bound(path, options["version"], options["at"], options["catalog"], options["allow_outside"])
-    query = plan_query(path, _with_common_types(table, selects, options["column"]), where, **options)
-    in_spark = {"where": where, "column": options["column"], "version": options["version"], "timestamp": options["at"]}
-    in_spark |= {"catalog": read_catalog(options["catalog"])}
+    on_spark, column = shown["engine"] == "spark", table.options.column
+    bound = bind_table(table, table.uri)
+    if reading["errors"] == "raise" and table.format in _NOT_STRICT:
+        raise VariantFileError(f"--strict is not supported for {_NOT_STRICT[table.format]}", reason="bad-option")
+    query = table.scan(_with_common_types(bound, selects, column), where, **reading)
     if shown["explain"]:
-        if not hasattr(query, "explain"):
-            raise typer.BadParameter("--explain with --select needs Parquet, Vortex or a table: text is read whole")
         report = query.explain()
-        readers = _readers(path, selects, in_spark) if on_spark else None
+        readers = _readers(table, selects, where) if on_spark else None
         if shown["as_json"]:
             by_reader = {"readers": {"jvm": readers.jvm_files, "python": readers.python}} if readers else {}
             print_json(report.to_dict() | by_reader)
         else:
             print(report if readers is None else f"{report}\n{readers}")
         return 0
-    answer = _in_spark(path, selects, in_spark) if on_spark else None
+    answer = _in_spark(table, selects, where) if on_spark else None
     schema, parts = (query.schema, query.batches()) if answer is None else (answer.schema, [answer])
     has_values = dict.fromkeys(schema.names, False)
     _show(schema, _limited(_watched(parts, has_values), shown["limit"]), shown)
     if shown["limit"] != 0 and not all(has_values.values()):
-        for warning in _path_hints(table, selects, where, options["column"]):
+        for warning in _path_hints(bound, selects, where, column):
             report_warning(warning)
     return 0
 
@@ -198,16 +202,21 @@ def _path_hints(table: BoundTable, selects: dict[str, str], where: str | None, c
 
 
 def _answer_sql(
-    path: str | None, sql: str, selects: dict[str, str], options: dict[str, Any], shown: Mapping[str, Any]
+    table: Table | None, sql: str, selects: dict[str, str], reading: dict[str, Any], shown: Mapping[str, Any]
 ) -> int:
-    """Run or explain SQL; `shown` has the options of the output."""
+    """Run or explain SQL over the table t; `reading` has options of `pv.sql`, and `shown` those of the output."""
     from parquet_variant.cli.output import print_json
     from parquet_variant.query.duckdb_engine import begin
+    from parquet_variant.sql_query.sql import plan_sql
+    from parquet_variant.sql_query.binding import bind_table
 
     on_spark = shown["engine"] == "spark"
     if not on_spark and not shown["explain"]:
-        begin(threads=options["threads"])  # while the query is planned
-    query = plan(path, sql, selects, **options, engine="spark" if on_spark else "duckdb")
+        begin(threads=reading["threads"])  # while the query is planned
+    tables = {} if table is None else {"t": bind_table(table, table.uri)}
+    if table is not None and selects:
+        tables["t"] = tables["t"].with_columns(selects, table.options.column)
+    query = plan_sql(sql, tables, engine="spark" if on_spark else "duckdb", **reading)
     if shown["explain"]:
         text, details = explained(query, on_spark=on_spark)
         print_json(details) if shown["as_json"] else print(text)
@@ -221,30 +230,28 @@ def _answer_sql(
     return 0
 
 
-def _readers(path: str, columns: dict[str, str], options: dict[str, Any]) -> ReadPlan:
+def _readers(table: Table, columns: dict[str, str], where: str | None) -> ReadPlan:
     """Return which files the JVM reads on Spark, and which the Python data source."""
-    from parquet_variant.cli.options.tables import data_files
+    from parquet_variant.cli.options.sources import data_files
     from parquet_variant.spark.struct_view import ReadPlan, plan_read
-    from parquet_variant.tables.opening import is_delta, is_iceberg
 
-    catalog, is_table = options["catalog"], is_delta(path)
-    if catalog is not None or is_iceberg(path):
-        return ReadPlan({}, python=dict.fromkeys(data_files(path, catalog=catalog), "an Iceberg table"))
-    if is_table or options["where"]:
-        reason = "a Delta table" if is_table else "--where needs the data source"
-        return ReadPlan({}, python=dict.fromkeys(data_files(path), reason))
-    return plan_read(path, _for_spark(columns), column=options["column"])
+    if table.format in ("delta", "iceberg") or where:
+        reason = {"delta": "a Delta table", "iceberg": "an Iceberg table"}.get(table.format)
+        return ReadPlan({}, python=dict.fromkeys(data_files(table), reason or "--where needs the data source"))
+    return plan_read(table.source, _for_spark(columns), column=table.options.column)
 
 
-def _in_spark(path: str, columns: dict[str, str], options: dict[str, Any]) -> pa.Table:
+def _in_spark(table: Table, columns: dict[str, str], where: str | None) -> pa.Table:
+    from parquet_variant.cli.options.sources import open_table
     from parquet_variant.cli.output import Progress
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.spark.arrow_variant import with_variants
-    from parquet_variant.spark.operations.read import read
 
+    options = {name: getattr(table.options, name) for name in ("catalog", "column", "version", "at")}
     with Progress() as progress, spark_session(progress) as session:
         progress("query", 0, 1)
-        return with_variants(read(session, path, _for_spark(columns), **options).toArrow())
+        rows = open_table(table.source, engine=session, **options).scan(_for_spark(columns), where)
+        return with_variants(rows.to_spark().toArrow())
 
 
 def _for_spark(columns: dict[str, str]) -> dict[str, tuple[str, str] | str]:
@@ -331,54 +338,6 @@ def is_sql(word: str) -> bool:
     (True, False, False)
     """
     return " " in word.strip() and _SQL.match(word) is not None
-
-
-def plan(
-    path: str | None,
-    sql: str,
-    selects: Mapping[str, str],
-    *,
-    version: int | None,
-    at: str | None,
-    catalog: str | None,
-    column: str | None,
-    strict: bool,
-    threads: int | None,
-    allow_outside: bool,
-    engine: Any,
-) -> SqlQuery:
-    """Plan a query over the table t, which is the path of the command with the columns of ``--select``."""
-    from parquet_variant.sql_query.sql import plan_sql
-
-    tables: dict[str, Any] = {}
-    if path is not None:
-        tables["t"] = _bound(path, version, at, catalog, allow_outside)
-        if selects:
-            tables["t"] = tables["t"].with_columns(selects, column)
-    return plan_sql(
-        sql,
-        tables,
-        errors="raise" if strict else "null",
-        threads=threads,
-        engine=engine,
-        version=version,
-        timestamp=at,
-    )
-
-
-def _bound(path: str, version: int | None, at: str | None, catalog: str | None, allow_outside: bool) -> BoundTable:
-    from parquet_variant.cli.options.tables import iceberg_snapshot
-    from parquet_variant.sql_query.binding import bind_table
-    from parquet_variant.tables.opening import is_delta
-
-    current = iceberg_snapshot(path, catalog, version, at, allow_outside=allow_outside)
-    if current is not None:
-        return bind_table(current, path)
-    if not (allow_outside and is_delta(path)):
-        return bind_table(path, path, version=version, timestamp=at)
-    from parquet_variant.tables.delta.log.snapshot import snapshot
-
-    return bind_table(snapshot(path, version=version, timestamp=at, allow_outside=True), path)
 
 
 def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str, Any]]:

@@ -66,7 +66,7 @@ def command(
     Use it for readers without support for shredding, to convert files of older drafts, and to convert between formats.
     """  # fmt: skip
     from parquet_variant.cli.options.readers import read_schema
-    from parquet_variant.cli.options.tables import open_table
+    from parquet_variant.cli.options.sources import open_table
     from parquet_variant.cli.output import Progress
 
     if schema is not None and reinfer:
@@ -155,7 +155,7 @@ def _write_rows(
     """Write the rows of files or a table to a file or a table; return the file, or the name of the version and rows."""
     import pyarrow as pa
 
-    from parquet_variant.cli.options.tables import read_catalog
+    from parquet_variant.cli.options.sources import read_catalog
     from parquet_variant.tables.creating import write as write_any
 
     rows = _Rows(_tables(source, source_format, catalog))
@@ -175,7 +175,7 @@ def _write_rows(
 
 
 def _tables(source: str, source_format: str, catalog: str | None) -> Iterator[Any]:
-    from parquet_variant.cli.options.tables import open_table
+    from parquet_variant.cli.options.sources import open_table
     from parquet_variant.files.vortex.rewriting import source_files, tables_of
 
     if source_format in _TABLES:

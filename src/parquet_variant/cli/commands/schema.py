@@ -27,13 +27,12 @@ def command(
 
     PATH can also be JSON, or - for standard input.
     """
-    from parquet_variant.cli.options.stdin import queryable
+    from parquet_variant.cli.options.sources import queryable
     from parquet_variant.cli.output import print_grid, print_json
     from parquet_variant.query.sql_types import sql_type_name
-    from parquet_variant.sql_query.typed_view import typed
 
-    with queryable(path) as source:
-        view = typed(source, column=column, names=names, version=version, timestamp=at)
+    with queryable(path, column=column, version=version, at=at) as table:
+        view = table.typed(names=names)
     rows = []
     for field in view.schema:
         needed = view.table.derived.get(field.name)

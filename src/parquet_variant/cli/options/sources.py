@@ -1,17 +1,77 @@
-"""Standard input in place of a file (``-``), and JSON in place of Parquet.
+"""The data that commands name: tables, files, JSON in place of Parquet, and standard input (``-``).
 
 Owns private files that are removed when the command ends: a copy of standard input, which is read twice because a
-schema is inferred first, and Parquet files made of JSON. Leaves their content to the readers of files.
+schema is inferred first, and Parquet files made of JSON. Leaves formats to `pv.open`.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parquet_variant.tables.table.table import Table
+
+
+def open_table(path: str, catalog: Any = None, **options: Any) -> Table:
+    """Open what a command names; options as for `pv.open`, with the text of ``--catalog``."""
+    from parquet_variant.tables.opening import open as open_any
+
+    return open_any(path, catalog=read_catalog(catalog), **options)
+
+
+def read_catalog(text: Any) -> Any:
+    """Return the catalog that ``--catalog`` names, as `pv.open` takes it.
+
+    >>> read_catalog("http://127.0.0.1:8181")
+    {'type': 'rest', 'uri': 'http://127.0.0.1:8181'}
+    """
+    if text is None or not text.startswith(("{", "http://", "https://")):
+        return text
+    if text.startswith("http"):
+        return {"type": "rest", "uri": text}
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        from parquet_variant.errors import bad_option
+
+        raise bad_option(f"--catalog is not JSON: {error}") from None
+
+
+def data_files(path: Any, catalog: str | None = None, *, allow_outside: bool = False) -> list[str]:
+    """Return the files of a Delta or Iceberg table; any other path is returned unchanged.
+
+    Raises `VariantFileError` for Vortex files and a table without files, and `TableError` for files outside the table.
+    """
+    from parquet_variant.errors import VariantFileError
+
+    table = open_table(path, catalog, allow_outside=allow_outside, input_format="auto")  # rows of CSV are not read
+    files = [table.source]
+    if table.format == "vortex":
+        raise VariantFileError(
+            f"{table.uri} is a Vortex file, and this command needs Parquet: use query or cat",
+            reason="not-parquet",
+            file=table.uri,
+        )
+    if table.format == "delta":
+        from parquet_variant.tables.delta.reading.read import data_files as files_of_table
+
+        files = files_of_table(table.source, allow_outside=table.options.allow_outside)
+    elif table.format == "iceberg":
+        from parquet_variant.tables.iceberg.locations import normal_location
+        from parquet_variant.tables.iceberg.reading.planning import plan_files
+
+        files = [normal_location(file.path) for file in plan_files(table.snapshot).files]
+    if not files:
+        name = f"the {table.format.title()} table {table.uri}"
+        raise VariantFileError(f"{name} has no files", reason="no-files", file=table.uri)
+    return files
 
 
 @contextmanager
@@ -70,28 +130,18 @@ def called(file: str, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def queryable(
-    path: str, threads: int | None = None, catalog: str | None = None, *, accepts_json: bool = False
-) -> Iterator[str]:
-    """Yield a path that can be queried: the same one, or a private Parquet file made of JSON; ``-`` is standard input.
+def queryable(path: str, threads: int | None = None, *, accepts_json: bool = False, **options: Any) -> Iterator[Table]:
+    """Open a path that is queried: JSON as a private Parquet file, unless `accepts_json`; ``-`` is standard input.
 
-    `catalog`: with a catalog, `path` is the name of a table.
-    `accepts_json`: whether the query reads JSON itself.
-
+    `options`: as for `open_table`.
     Raises `JsonError` or `VariantFileError` as `pv.ingest`.
-
-    >>> with queryable("events/") as path:
-    ...     path
-    'events/'
     """
-    from parquet_variant.tables.opening import is_delta, is_json, is_vortex
-
     # Only `variant ingest` writes a file in which invalid lines can be quarantined.
     advice = called("skip invalid lines with on_error=", "skip invalid lines with `variant ingest`, on_error=")
     with advice, with_stdin([path]) as (source,):
-        is_table = not source or catalog is not None or is_delta(source) or is_vortex(source)
-        if accepts_json or is_table or not is_json(source):
-            yield source
+        table = open_table(source, **options)
+        if accepts_json or table.format != "json":
+            yield table
             return
         from parquet_variant.ingestion.ingest import ingest
 
@@ -99,4 +149,4 @@ def queryable(
             dest = f"{folder}/json.parquet"
             ingest(source, dest, one_file=True, threads=threads, compression="lz4", row_group_bytes=16 << 20)
             with called(dest, path):
-                yield dest
+                yield open_table(dest, column=table.options.column)
