@@ -41,14 +41,19 @@ _CHANGES = frozenset(
 ).union(("table", "warmup"))
 # `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}
-# Commands that share a module, as functions of their names; other modules have one function, `command`.
+# The module of each command, which has a function of its name.
 _MODULES = {
-    **dict.fromkeys(("query", "sql-view"), "query"),
-    **dict.fromkeys(("inspect", "validate", "explore"), "inspect"),
-    **dict.fromkeys(("contract", "check"), "contracts"),
-    **dict.fromkeys(("delete", "erase", "update", "merge"), "delta_rows"),
-    **dict.fromkeys(("vacuum", "history", "restore", "table-set"), "delta_versions"),
-    **dict.fromkeys(("warmup", "doctor"), "installation"),
+    name: module
+    for module, names in {
+        "ingest": ("ingest", "infer"),
+        "query": ("query", "sql-view", "schema", "cat"),
+        "inspect": ("inspect", "validate", "explore"),
+        "quality": ("contract", "check", "diff", "compat"),
+        "files": ("rewrite", "optimize", "publish"),
+        "tables": ("delete", "erase", "update", "merge", "vacuum", "history", "restore", "table-set"),
+        "installation": ("warmup", "doctor"),
+    }.items()
+    for name in names
 }
 
 
@@ -181,8 +186,8 @@ def build(commands: tuple[str, ...] = COMMANDS) -> Any:
 def _command(name: str) -> Any:
     from parquet_variant.cli.options.common import flat
 
-    module = import_module(f"parquet_variant.cli.commands.{_MODULES.get(name, name)}")
-    return flat(getattr(module, name.replace("-", "_") if name in _MODULES else "command"))
+    module = import_module(f"parquet_variant.cli.commands.{_MODULES[name]}")
+    return flat(getattr(module, name.replace("-", "_")))
 
 
 def _version(is_requested: bool) -> None:

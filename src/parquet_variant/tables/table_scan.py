@@ -72,9 +72,8 @@ def variant_place(schema: StructType, column: str | None) -> tuple[str, ...]:
     matching = [place for place in places if ".".join(place) == column]
     if not matching:
         names = ", ".join(".".join(place) for place in places) or "none"
-        problem = "the table has several Variant columns"
-        if column is not None or not places:
-            problem = "the table has no Variant column" + ("" if column is None else f" {column!r}")
+        problem = f"the table has {'several Variant columns' if places else 'no Variant column'}"
+        problem = problem if column is None else f"{column} is not a Variant column of the table"
         raise TableError(f"{problem}: choose one with column=, from {names}", reason="unknown-column")
     return matching[0]
 

@@ -1,1 +1,1 @@
-"""Commands over files of any kind, and over this installation: one a module."""
+"""Commands by what they do: ingest, query, inspect, files, tables, quality, and this installation."""

@@ -24,6 +24,9 @@ from parquet_variant.cli.options.common import (
     Version,
     read_types,
 )
+from parquet_variant.cli.options.sources import data_files, open_table, with_stdin
+from parquet_variant.cli.output import Progress, human_bytes, print_grid, print_json
+from parquet_variant.files.parquet.report_text import counted
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.operations.inspect import ColumnReport, PathReport
@@ -52,10 +55,7 @@ def inspect(
 
     Reads only footers, except for --also. For Vortex files: the layout of the column, and its typed paths.
     """
-    from parquet_variant.cli.options.sources import data_files, open_table
-    from parquet_variant.cli.output import human_bytes, print_json
     from parquet_variant.files.parquet.operations.inspect import inspect
-    from parquet_variant.files.parquet.report_text import counted
 
     opened = open_table(path, catalog, allow_outside=allow_outside, input_format="auto")
     if opened.format == "vortex":
@@ -86,8 +86,6 @@ def inspect(
 
         print("", *map(explain_estimate, estimates), sep="\n")
     if predict_from:
-        from parquet_variant.cli.output import print_grid
-
         rows = [(c.path.shorthand, _share(c.predicted), _share(c.actual)) for c in comparisons]
         print()
         print_grid(["typed share of values", "predicted", "actual"], rows, right=["predicted", "actual"])
@@ -95,9 +93,6 @@ def inspect(
 
 
 def _report_vortex(report: Any, *, as_json: bool) -> int:
-    from parquet_variant.cli.output import human_bytes, print_grid, print_json
-    from parquet_variant.files.parquet.report_text import counted
-
     if as_json:
         print_json(report.to_dict())
         return 0
@@ -119,7 +114,6 @@ def _report_vortex(report: Any, *, as_json: bool) -> int:
 
 def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[PathEstimate]:
     """Estimate from all rows what typing more paths would save."""
-    from parquet_variant.cli.output import Progress
     from parquet_variant.inference.costs import estimate_path
     from parquet_variant.ingestion.ingest import profile
 
@@ -130,7 +124,6 @@ def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]
 
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:
     """Compare the typed shares of the files with those predicted from the original JSON."""
-    from parquet_variant.cli.output import Progress
     from parquet_variant.files.parquet.format.files import locate
     from parquet_variant.inference.costs import compare, predict
     from parquet_variant.ingestion.ingest import profile
@@ -143,8 +136,6 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tup
 
 
 def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
-    from parquet_variant.cli.output import human_bytes, print_grid
-    from parquet_variant.files.parquet.report_text import counted
     from parquet_variant.path import VariantPath
 
     layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in column.layouts.items())
@@ -198,8 +189,6 @@ def validate(
 
     The exit code is 1 if a value violates it. Also reports which engines cannot read the files, and why.
     """
-    from parquet_variant.cli.options.sources import data_files
-    from parquet_variant.cli.output import Progress, print_json
     from parquet_variant.files.parquet.validation.validate import validate
 
     with Progress() as progress:
@@ -232,9 +221,6 @@ def explore(
 
     Reads footers and a sample of at most 20,000 rows.
     """
-    from parquet_variant.cli.options.sources import open_table, with_stdin
-    from parquet_variant.cli.output import human_bytes, print_json
-
     with with_stdin([path]) as (source,):
         report = open_table(source, catalog, column=column, version=version).explore(compare=compare)
     if as_json:
@@ -250,6 +236,6 @@ def explore(
     print(f"{server.url}\nread-only, for this machine only; Ctrl-C stops it", flush=True)
     try:
         server.serve_forever()
-    except KeyboardInterrupt:
+    finally:
         server.close()
     return 0

@@ -8,7 +8,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from parquet_variant.cli.failure import DATA_PROBLEM
 from parquet_variant.cli.options.common import AsJson
+from parquet_variant.cli.output import Progress, human_bytes, print_grid, print_json
+from parquet_variant.errors import VariantError
 
 _PACKAGES = (
     *("numpy", "pyarrow", "numba", "duckdb", "sqlglot", "pyspark", "obstore", "vortex-data", "pandas", "polars"),
@@ -25,9 +28,6 @@ _NEEDS = {
 
 def doctor(as_json: AsJson = False) -> int:
     """Report what is installed, and what is missing for which command."""
-    from parquet_variant.cli.failure import DATA_PROBLEM
-    from parquet_variant.cli.output import print_grid, print_json
-
     state = _installed_libraries()
     works = not str(state["kernels"]).startswith("error")
     missing = {
@@ -49,7 +49,6 @@ def doctor(as_json: AsJson = False) -> int:
 
 def warmup(as_json: AsJson = False) -> int:
     """Compile kernels that were not built with the package, as in a checkout or on rare platforms."""
-    from parquet_variant.cli.output import Progress, print_json
     from parquet_variant.kernels.machine_code.entry_points import machine_code, warmup
     from parquet_variant.kernels.machine_code.library import cache_home
 
@@ -72,7 +71,6 @@ def _installed_libraries() -> dict[str, Any]:
     import platform
 
     from parquet_variant._version import __version__
-    from parquet_variant.cli.output import human_bytes
     from parquet_variant.io.parallel import available_cpus
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
@@ -89,7 +87,6 @@ def _installed_libraries() -> dict[str, Any]:
 
 
 def _kernels() -> str:
-    from parquet_variant.errors import VariantError
     from parquet_variant.kernels.machine_code.entry_points import machine_code
 
     try:
@@ -109,7 +106,6 @@ def _version(name: str) -> str | None:
 
 
 def _java() -> str | None:
-    from parquet_variant.errors import VariantError
     from parquet_variant.spark.java import find_java
 
     try:

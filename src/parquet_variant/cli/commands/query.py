@@ -1,7 +1,7 @@
-"""``variant query``: typed columns of Variants by path or in SQL; ``variant sql-view``: a view of them.
+"""``variant query``, ``sql-view``, ``schema`` and ``cat``: rows of data by path, in SQL or whole, and typed columns.
 
-Owns the options, the tables that they name, and the presentation of results and plans. Leaves queries by path to
-`Table.scan`, and SQL to `sql_query`.
+Owns the options, and the presentation of results and plans. Leaves reading and queries by path to `Table.scan`, SQL to
+`sql_query`, and JSON to `to_json`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -27,6 +27,11 @@ from parquet_variant.cli.options.common import (
     Threads,
     Version,
 )
+from parquet_variant.cli.options.readers import read_selects
+from parquet_variant.cli.options.sources import data_files, open_table, queryable, spark_session
+from parquet_variant.cli.output import Progress, print_grid, print_json, print_json_rows, print_json_values
+from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.support.choices import SqlEngine
 
 if TYPE_CHECKING:
@@ -36,6 +41,86 @@ if TYPE_CHECKING:
     from parquet_variant.sql_query.sql import SqlQuery
     from parquet_variant.sql_query.tables import BoundTable
     from parquet_variant.tables.table.table import Table
+
+
+def schema(
+    path: Path,
+    column: Column = None,
+    names: Annotated[
+        Literal["short", "path"],
+        typer.Option(help="Name columns by the shortest unique end of a path, or all keys."),
+    ] = "short",
+    version: Version = None,
+    at: At = None,
+    as_json: AsJson = False,
+) -> int:
+    """Print the columns of typed(t): ordinary columns, and the shredded paths with their types.
+
+    PATH can also be JSON, or - for standard input.
+    """
+    from parquet_variant.query.sql_types import sql_type_name
+
+    with queryable(path, column=column, version=version, at=at) as table:
+        view = table.typed(names=names)
+    rows = []
+    for field in view.schema:
+        needed = view.table.derived.get(field.name)
+        shown = None if needed is None or needed.path is None else needed.path.shorthand
+        rows.append((field.name, sql_type_name(field.type), shown))
+    if as_json:
+        print_json([{"name": name, "type": kind, "path": shown} for name, kind, shown in rows])
+    else:
+        print_grid(["column", "type", "path"], rows)
+    return 0
+
+
+def cat(
+    path: Path,
+    column: Column = None,
+    version: Version = None,
+    at: At = None,
+    catalog: Catalog = None,
+    threads: Threads = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Stop after this number of rows.", min=0, show_default=False)
+    ] = None,
+    allow_outside: AllowOutside = False,
+) -> int:
+    """Print rows as JSON, one per line. PATH can also be JSON, or - for standard input.
+
+    Rows are objects, with each Variant as JSON. If the Variant is the only column, or --column names it, only
+    its values are printed.
+    """
+    remaining = limit
+    options: dict[str, Any] = {"column": column, "version": version, "at": at}
+    with queryable(path, threads, catalog=catalog, allow_outside=allow_outside, **options) as table:
+        name = column or _only_variant(table)
+        selected = None if name is None else {"v": ("$", "variant")}
+        for rows in table.scan(selected, column=name, threads=threads if limit is None else 1).batches():
+            shown = rows if remaining is None else rows.slice(0, remaining)
+            if name is None:
+                print_json_rows(shown)
+            else:
+                print_json_values(shown["v"], shown.schema.field("v"))
+            if remaining is not None and (remaining := remaining - len(shown)) <= 0:
+                break
+    return 0
+
+
+def _only_variant(table: Table) -> str | None:
+    """Return the name of the only column if it is a Variant, also one that is stored as JSON text."""
+    from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
+    from parquet_variant.files.parquet.format.files import locate, open_file
+    from parquet_variant.interop.display import is_variant
+
+    schema = table.schema
+    if table.format == "parquet":
+        with open_file(locate(table.source)[0]) as file:
+            if not find_variants(file.schema):
+                raise no_variant_column(schema.names, file.name)
+    is_only = len(schema) == 1 and (table.format == "vortex" or is_variant(schema.field(0)))
+    return schema.field(0).name if is_only else None
+
 
 _NOT_STRICT = {"delta": "Delta tables", "iceberg": "Iceberg tables", "vortex": "Vortex files"}
 
@@ -79,8 +164,6 @@ def query(
     In SQL the table t is PATH. Without PATH, the SQL names paths: SELECT v:id::int FROM 'events/'. Only the columns,
     row groups and files that the result needs are read. PATH can also be JSON, or - for standard input.
     """
-    from parquet_variant.cli.options.readers import read_selects
-    from parquet_variant.cli.options.sources import queryable
     from parquet_variant.sql_query.output_files import copy_statement, format_of
 
     if sql is None and is_sql(path):
@@ -125,7 +208,6 @@ def sql_view(
     column: Column = None,
 ) -> int:
     """Print a CREATE VIEW statement with the paths of a Variant as typed columns."""
-    from parquet_variant.cli.options.readers import read_selects
     from parquet_variant.sql_query.sql_view import sql_view
 
     columns = read_selects(select) if select else None
@@ -141,8 +223,6 @@ def _answer_paths(
     table: Table, selects: dict[str, str], where: str | None, reading: dict[str, Any], shown: Mapping[str, Any]
 ) -> int:
     """Run or explain a query by paths; `reading` has options of `Table.scan`, and `shown` those of the output."""
-    from parquet_variant.cli.output import print_json
-    from parquet_variant.errors import VariantFileError
     from parquet_variant.sql_query.binding import bind_table
 
     on_spark, column = shown["engine"] == "spark", table.options.column
@@ -205,10 +285,9 @@ def _answer_sql(
     table: Table | None, sql: str, selects: dict[str, str], reading: dict[str, Any], shown: Mapping[str, Any]
 ) -> int:
     """Run or explain SQL over the table t; `reading` has options of `pv.sql`, and `shown` those of the output."""
-    from parquet_variant.cli.output import print_json
     from parquet_variant.query.duckdb_engine import begin
-    from parquet_variant.sql_query.sql import plan_sql
     from parquet_variant.sql_query.binding import bind_table
+    from parquet_variant.sql_query.sql import plan_sql
 
     on_spark = shown["engine"] == "spark"
     if not on_spark and not shown["explain"]:
@@ -232,7 +311,6 @@ def _answer_sql(
 
 def _readers(table: Table, columns: dict[str, str], where: str | None) -> ReadPlan:
     """Return which files the JVM reads on Spark, and which the Python data source."""
-    from parquet_variant.cli.options.sources import data_files
     from parquet_variant.spark.struct_view import ReadPlan, plan_read
 
     if table.format in ("delta", "iceberg") or where:
@@ -242,9 +320,6 @@ def _readers(table: Table, columns: dict[str, str], where: str | None) -> ReadPl
 
 
 def _in_spark(table: Table, columns: dict[str, str], where: str | None) -> pa.Table:
-    from parquet_variant.cli.options.sources import open_table
-    from parquet_variant.cli.output import Progress
-    from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.spark.arrow_variant import with_variants
 
     options = {name: getattr(table.options, name) for name in ("catalog", "column", "version", "at")}
@@ -285,8 +360,6 @@ def _show(schema: pa.Schema, parts: Iterable[pa.Table], shown: Mapping[str, Any]
     if shown["output"] is None:
         _print(schema, parts, shown["as_json"])
         return
-    from parquet_variant.cli.output import print_json
-    from parquet_variant.files.parquet.report_text import counted
     from parquet_variant.sql_query.output_files import write_result
 
     rows = write_result(shown["output"], chain([schema.empty_table()], parts))
@@ -299,7 +372,6 @@ def _show(schema: pa.Schema, parts: Iterable[pa.Table], shown: Mapping[str, Any]
 def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
     import pyarrow as pa
 
-    from parquet_variant.cli.output import print_grid, print_json_rows
     from parquet_variant.interop.display import display_texts, nested_texts
 
     if as_json:
@@ -369,8 +441,6 @@ def _explain_use(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dic
 
 def spark_batches(query: SqlQuery) -> Iterator[pa.Table]:
     """Run the query in a local Spark session."""
-    from parquet_variant.cli.output import Progress
-    from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.spark.arrow_variant import with_variants
     from parquet_variant.spark.operations.sql import run_query
 

@@ -1,12 +1,14 @@
-"""The data that commands name: tables, files, JSON in place of Parquet, and standard input (``-``).
+"""The data that commands name (tables, files, JSON in place of Parquet, standard input), and their Spark session.
 
 Owns private files that are removed when the command ends: a copy of standard input, which is read twice because a
-schema is inferred first, and Parquet files made of JSON. Leaves formats to `pv.open`.
+schema is inferred first, and Parquet files made of JSON; and the lifetime of a session: the active one, or one that
+ends with the command. Leaves formats to `pv.open`, and settings of a session to `spark.session`.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import sys
 import tempfile
@@ -16,6 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from parquet_variant.cli.output import Progress
     from parquet_variant.tables.table.table import Table
 
 
@@ -150,3 +155,36 @@ def queryable(path: str, threads: int | None = None, *, accepts_json: bool = Fal
             ingest(source, dest, one_file=True, threads=threads, compression="lz4", row_group_bytes=16 << 20)
             with called(dest, path):
                 yield open_table(dest, column=table.options.column)
+
+
+@contextmanager
+def spark_session(progress: Progress, engine: str = "spark") -> Iterator[Any]:
+    """Yield a local session, which is stopped at the end unless it was active before; None for the engine local."""
+    if engine != "spark":
+        yield None
+        return
+    from parquet_variant.spark.session import local_session
+
+    progress("start Spark", 0, 1)
+    was_active = _active_session() is not None
+    session = local_session("variant")
+    from pyspark.logger import PySparkLogger
+
+    # PySpark logs errors in queries to stderr as JSON before it raises them, and the command prints them.
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield session
+    finally:
+        logger.setLevel(level)
+        if not was_active:
+            session.stop()
+
+
+def _active_session() -> SparkSession | None:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        return None  # `local_session` reports what to install
+    return SparkSession.getActiveSession()

@@ -1,23 +1,148 @@
-"""``variant delete``, ``erase``, ``update`` and ``merge``: changes of rows of a table.
+"""Commands that change rows, versions, files and properties of a Delta or Iceberg table.
 
-Owns the options and the report. Leaves the work to `delta` and `iceberg`.
+Owns the options and the reports. Leaves the work to the methods of `Table`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from parquet_variant.cli.options.common import AsJson, Catalog, Table
-from parquet_variant.errors import TableError
+from parquet_variant.cli.failure import report_warning
+from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Version
+from parquet_variant.cli.options.sources import open_table
+from parquet_variant.cli.output import human_bytes, print_grid, print_json
+from parquet_variant.errors import TableError, VariantError
+from parquet_variant.files.parquet.report_text import counted
 
 if TYPE_CHECKING:
     from parquet_variant.sql_query.tables import BoundTable
     from parquet_variant.tables.changes.operations import ChangeResult
+
+
+def vacuum(
+    table: Table,
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            help="Keep files that were removed in this number of hours (default: the retention of the table).", min=0
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the files that would be deleted.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Allow fewer hours than the retention of the table.")] = False,
+    catalog: Catalog = None,
+    as_json: AsJson = False,
+) -> int:
+    """Delete files that no recent version of a table needs; snapshots of an Iceberg table expire.
+
+    Files that no snapshot of an Iceberg table names are deleted after three days, or after --hours with --force.
+    """
+    try:
+        retention = None if hours is None else timedelta(hours=hours)
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(f"invalid --hours {hours}: {error}") from None
+    opened = open_table(table, catalog)
+    if opened.format == "iceberg":
+        return _expire(opened, retention, dry_run=dry_run, force=force, as_json=as_json)
+    files = opened.vacuum(retention=retention, dry_run=dry_run, force=force)
+    if as_json:
+        print_json({"files": files, "deleted": not dry_run})
+        return 0
+    for name in files:
+        print(name)
+    print(f"{counted(len(files), 'file')} {'would be deleted' if dry_run else 'deleted'}")
+    return 0
+
+
+def _expire(
+    table: Any,
+    retention: timedelta | None,
+    *,
+    dry_run: bool,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Expire snapshots of an Iceberg table, remove orphan files, and print what was removed."""
+    older_than = None if retention is None else datetime.now(UTC) - retention
+    result = table.expire_snapshots(older_than=older_than, dry_run=dry_run)
+    orphans = table.remove_orphan_files(older_than=older_than if force else None, dry_run=dry_run)
+    if as_json:
+        files = [*result.files, *orphans]
+        print_json({"snapshots": list(result.snapshots), "files": files, "deleted": not dry_run})
+        return 0
+    for name in (*result.files, *orphans) if dry_run else ():
+        print(name)
+    verbs = ("would expire", "would be deleted") if dry_run else ("expired", "deleted")
+    count = len(result.files) + len(orphans)
+    print(f"{counted(len(result.snapshots), 'snapshot')} {verbs[0]}, {counted(count, 'file')} {verbs[1]}")
+    return 0
+
+
+def history(
+    table: Table,
+    limit: Annotated[int | None, typer.Option(help="Number of commits, newest first.", min=1)] = None,
+    catalog: Catalog = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the commits of a Delta table, or the snapshots of an Iceberg table, newest first."""
+    opened = open_table(table, catalog)
+    commits = opened.history(limit)
+    if as_json:
+        for commit in commits:
+            print_json(commit)
+        return 0
+    names = ["version", "timestamp", "operation", "engineInfo"]
+    if opened.format == "iceberg":
+        names = ["snapshot_id", "timestamp", "operation", "references"]
+        commits = [{**commit, "references": ", ".join(commit["references"])} for commit in commits]
+    print_grid(names, [[commit.get(name) for name in names] for commit in commits], right=names[:1])
+    return 0
+
+
+def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> int:
+    """Restore an old version of a Delta table, as a new version."""
+    if (version is None) == (at is None):
+        raise typer.BadParameter("give --version or --at")
+    opened = open_table(table)
+    opened.restore(version, at)
+    return _report_version(opened.version, "restored, as version", as_json=as_json)
+
+
+def table_set(
+    table: Table,
+    properties: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=VALUE...", help="Such as delta.enableVariantShredding=true; NAME= removes a property."
+        ),
+    ],
+    preview: Annotated[bool, typer.Option("--preview", help="Use the feature name variantShredding-preview.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Set properties of a Delta table, or remove them."""
+    to_set: dict[str, str | bool | int | None] = {}
+    for text in properties:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"invalid property {text!r}: write NAME=VALUE, or NAME= to remove it")
+        to_set[name] = value or None
+    opened = open_table(table)
+    opened.set_properties(to_set, preview=preview)
+    return _report_version(opened.version, "set, in version", as_json=as_json)
+
+
+def _report_version(version: int, what: str, *, as_json: bool) -> int:
+    if as_json:
+        print_json({"version": version})
+    else:
+        print(f"{what} {version}")
+    return 0
+
 
 Where: TypeAlias = Annotated[
     str | None, typer.Option(help="SQL condition, such as 'v:kind::string = \\'x\\' AND k < 5'.")
@@ -35,9 +160,6 @@ def delete(
     as_json: AsJson = False,
 ) -> int:
     """Delete rows of a Delta or Iceberg table."""
-    from parquet_variant.cli.options.sources import open_table
-    from parquet_variant.files.parquet.report_text import counted
-
     _check_rows(where, every_row)
     result = open_table(table, catalog).delete(where, dry_run=dry_run)
     _refuse_missing_paths(result)
@@ -66,9 +188,6 @@ def erase(
     as_json: AsJson = False,
 ) -> int:
     """Erase rows of a Delta or Iceberg table for good, with all older versions, and print a report."""
-    from parquet_variant.cli.options.sources import open_table
-    from parquet_variant.cli.output import print_json
-
     opened = open_table(table, catalog)
     if not (dry_run or yes):
         print(opened.erase(where, dry_run=True))
@@ -92,8 +211,6 @@ def update(
     as_json: AsJson = False,
 ) -> int:
     """Update rows of a Delta or Iceberg table."""
-    from parquet_variant.cli.options.sources import open_table
-
     _check_rows(where, every_row)
     result = open_table(table, catalog).update(_assignments(set_), where)
     _refuse_missing_paths(result)
@@ -121,7 +238,6 @@ def merge(
     as_json: AsJson = False,
 ) -> int:
     """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
-    from parquet_variant.cli.options.sources import open_table
     from parquet_variant.interop.tables import table_of
     from parquet_variant.sql_query.binding import bind_table
 
@@ -159,8 +275,6 @@ def _check_condition(tables: dict[str, BoundTable], on: str) -> None:
 
     Raises `VariantError` for a path that no row has and that is similar to one; warns of other paths.
     """
-    from parquet_variant.cli.failure import report_warning
-    from parquet_variant.errors import VariantError
     from parquet_variant.query.path_hints import is_correction, needed_path_hints
     from parquet_variant.query.sql_expression import read_expression
 
@@ -201,9 +315,6 @@ def _refuse_missing_paths(result: ChangeResult) -> None:
 
 def _report(result: ChangeResult, *, as_json: bool) -> int:
     """Print the result of a change."""
-    from parquet_variant.cli.output import human_bytes, print_json
-    from parquet_variant.files.parquet.report_text import counted
-
     if as_json:
         print_json(asdict(result))
         return 0

@@ -1,0 +1,312 @@
+"""``variant contract``, ``check``, ``diff`` and ``compat``: contracts of data, differences, and engines that read it.
+
+Owns the options, the exit codes, and the choice of the output. Leaves the work to the methods of `Table`, and the forms
+of reports to their classes.
+"""
+
+from __future__ import annotations
+
+import json as json_text
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from parquet_variant.cli.failure import DATA_PROBLEM, USAGE_PROBLEM, report_failure
+from parquet_variant.cli.options.common import AsJson, Catalog, Column, JsonOptions, Threads
+from parquet_variant.cli.options.sources import open_table, with_stdin
+from parquet_variant.cli.output import Progress, print_json
+from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.support.choices import ContractFormat, ContractLevel, ReportFormat
+
+_SIDES = 2
+
+
+def diff(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A [B]",
+            help="Two of: JSON, Parquet or Vortex files, directories or globs, Delta or Iceberg tables; - for standard "
+            "input. One table with --version, --at or --partition.",
+        ),
+    ],
+    *,
+    version: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Delta version or Iceberg snapshot id, of A and of B; of one table, the newest is B by default.",
+        ),
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TIME", help="The versions at these times (ISO 8601), instead of --version."),
+    ] = None,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="Only this partition, such as day=2026-01-31; twice for two of one table."
+        ),
+    ] = None,
+    factor: Annotated[
+        float,
+        typer.Option(help="Factor by which a range, a number of distinct values or a mean length must differ."),
+    ] = 3.0,
+    min_change: Annotated[
+        float, typer.Option(help="Difference of a share (nulls, missing values, types) to report, from 0 to 1.")
+    ] = 0.05,
+    min_share: Annotated[
+        float, typer.Option(help="Share below which a path or type of one side only is not reported.")
+    ] = 0.0,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="PATH", help="Do not compare this path; repeatable.")
+    ] = None,
+    values: Annotated[
+        bool, typer.Option("--values/--no-values", help="Show values of example rows, or only their numbers.")
+    ] = True,
+    sample_bytes: Annotated[
+        int | None,
+        typer.Option(help="Bytes to read of larger data, without footers (default: 4 to 8 MiB).", show_default=False),
+    ] = None,
+    column: Column = None,
+    catalog: Catalog = None,
+    json: JsonOptions,
+    threads: Threads = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the self-contained page of the differences.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Compare two data sets by path: what appeared, vanished, or changed its type, nulls, range or length.
+
+    Reads footers, logs and residual columns where they prove a figure, else a bounded sample; each finding says which.
+    The exit code is 0 if there is no difference, 1 if there is one, and 2 if a side cannot be read.
+    """
+    sides = _sides(paths, version or [], at or [], partition or [])
+    try:
+        with with_stdin([side.pop("path") for side in sides]) as sources:
+            before, after = (
+                open_table(source, catalog, column=column, **side, **json.read())
+                for source, side in zip(sources, sides, strict=True)
+            )
+            result = before.diff(
+                after,
+                factor=factor,
+                min_change=min_change,
+                min_share=min_share,
+                ignore=ignore or (),
+                values=values,
+                sample_bytes=sample_bytes,
+                threads=threads,
+            )
+        if html is not None:
+            from parquet_variant.explorer.diff_page import save_diff
+
+            save_diff(result, html)
+    except VariantError as error:
+        return report_failure(error, USAGE_PROBLEM, as_json=as_json)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        print(result)
+    return 0 if result.is_equal else DATA_PROBLEM
+
+
+def _sides(paths: list[str], versions: list[int], times: list[str], partitions: list[str]) -> list[dict[str, Any]]:
+    """Return path, version, time and partition of both sides."""
+    if len(paths) > _SIDES:
+        raise typer.BadParameter(f"{len(paths)} paths: give two, or one table with --version, --at or --partition")
+    places: list[dict[str, Any]] = [{"version": version, "at": None} for version in versions]
+    places += [{"version": None, "at": time} for time in times]
+    if len(places) > _SIDES:
+        raise typer.BadParameter("--version and --at name more than two versions: give one for each side")
+    if len(partitions) > _SIDES:
+        raise typer.BadParameter("--partition is given more than twice: give one for each side")
+    if len(paths) == 1 and not places and len(partitions) < _SIDES:
+        raise typer.BadParameter("one path: give a second one, or --version, --at or two --partition of a table")
+    if len(paths) == _SIDES and len(places) == 1:
+        raise typer.BadParameter("--version or --at is given once for two paths: give it for each side")
+    places += [{"version": None, "at": None}] * (_SIDES - len(places))
+    both: list[Any] = [None]
+    if partitions:
+        both = [_partition(text.split("/")) for text in partitions]
+    return [
+        {"path": paths[min(side, len(paths) - 1)], "partition": both[min(side, len(both) - 1)], **places[side]}
+        for side in range(_SIDES)
+    ]
+
+
+def _partition(texts: Iterable[str]) -> dict[str, str]:
+    """Return the values of partition columns.
+
+    >>> _partition("day=2026-01-31/hour=7".split("/"))
+    {'day': '2026-01-31', 'hour': '7'}
+    """
+    values = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise typer.BadParameter(f"invalid --partition {text!r}: write NAME=VALUE, such as day=2026-01-31")
+        values[name] = value
+    return values
+
+
+def compat(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="A Parquet or Vortex file, a directory, or a Delta or Iceberg table.")
+    ],
+    engine: Annotated[
+        list[str] | None, typer.Option(help="An engine to try, such as duckdb; repeatable (default: all).")
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds after which an engine is stopped.", min=1)] = 120,
+    python: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PYTHON", help="The Python of another environment with engines; repeatable."),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Try the installed engines on a copy of your files, and compare the values that they return.
+
+    Verdicts: equal, struct (the physical columns, with equal values), differs, refused, not installed. The exit code is
+    1 if values differ.
+    """
+    from parquet_variant.quality.compatibility.run import compat
+
+    with Progress() as progress:
+        report = compat(path, engines=engine, timeout=timeout, pythons=python or (), progress=progress)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print(report)
+    return DATA_PROBLEM if any(result.verdict == "differs" for result in report.engines) else 0
+
+
+Data: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA...",
+        help="JSON, Parquet or Vortex files, directories or globs, a Delta or Iceberg table; - for standard input.",
+    ),
+]
+Output: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to a file instead of standard output.", show_default=False
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """Options that choose the rows of a source."""
+
+    version: Annotated[
+        int | None,
+        typer.Option(help="Version of a Delta table, or snapshot id of an Iceberg table.", show_default=False),
+    ] = None
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The version at a time (ISO 8601).", show_default=False)
+    ] = None
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Only this partition, such as day=2026-01-31; repeatable."),
+    ] = None
+    column: Column = None
+    catalog: Catalog = None
+
+    def open(self, paths: list[str], json: JsonOptions) -> Any:
+        """Open the data; only options for JSON that were given are passed, since others would select JSON."""
+        partition = _partition(self.partition) if self.partition else None
+        defaults = JsonOptions().read()
+        given = {name: value for name, value in json.read().items() if value != defaults[name]}
+        source: Any = paths[0] if len(paths) == 1 else paths  # only one path can be a table
+        return open_table(source, **asdict(self) | {"partition": partition} | given)
+
+
+def contract(
+    data: Data,
+    *,
+    level: Annotated[
+        ContractLevel,
+        typer.Option(help="Types only; also required fields and enumerations; or all ranges, lengths and patterns."),
+    ] = "normal",
+    into: Annotated[
+        ContractFormat,
+        typer.Option("--format", help="YAML, JSON Schema, or the Open Data Contract Standard."),
+    ] = "yaml",
+    name: Annotated[str | None, typer.Option(help="Name of the contract.", show_default=False)] = None,
+    source: SourceOptions,
+    json: JsonOptions,
+    threads: Threads = None,
+    output: Output = None,
+) -> int:
+    """Infer a contract from data, which the data satisfies.
+
+    Edit the file, and check other data with `variant check` or `variant ingest --contract`.
+    """
+    try:
+        with with_stdin(data) as sources:
+            inferred = source.open(sources, json).contract(level, name=name, threads=threads)
+        if into == "json-schema":
+            text = json_text.dumps(inferred.to_json_schema(), indent=2, ensure_ascii=False)
+        else:
+            text = inferred.to_odcs() if into == "odcs" else inferred.to_yaml()
+    except VariantError as error:
+        return report_failure(error, USAGE_PROBLEM)
+    _write(text.rstrip("\n"), output)
+    return 0
+
+
+def check(
+    data: Data,
+    *,
+    contract: Annotated[str, typer.Option(metavar="FILE", help="The contract: YAML, JSON Schema or ODCS.")],
+    into: Annotated[
+        ReportFormat,
+        typer.Option("--format", help="Text, JSON, JUnit XML, or annotations of GitHub Actions."),
+    ] = "text",
+    examples: Annotated[int, typer.Option(help="Example rows per rule.", min=0)] = 5,
+    values: Annotated[
+        bool, typer.Option("--values/--no-values", help="Show values of example rows, or only their numbers.")
+    ] = True,
+    source: SourceOptions,
+    json: JsonOptions,
+    threads: Threads = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> int:
+    """Check data against a contract, from footers where they prove a rule, else from columns or values.
+
+    The exit code is 0 if the data satisfies the contract, 1 if it does not, and 2 if it cannot be checked.
+    """
+    if as_json and into not in ("text", "json"):
+        raise typer.BadParameter(f"--json and --format {into}: choose one of the two")
+    try:
+        with with_stdin(data) as sources:
+            opened = source.open(sources, json)
+            report = opened.check(contract, values=values, examples=examples, threads=threads)
+        for name, file in zip(data, sources, strict=True):
+            report = report.renamed(file, "standard input") if name == "-" else report
+    except VariantError as error:
+        code = DATA_PROBLEM if isinstance(error, JsonError) else USAGE_PROBLEM
+        return report_failure(error, code, as_json=as_json or into == "json")
+    if as_json or into == "json":
+        text = json_text.dumps(report.to_dict(), ensure_ascii=False)
+    else:
+        text = {"text": report.__str__, "junit": report.to_junit, "github": report.to_github}[into]()
+    _write(text, output)
+    return 0 if report else DATA_PROBLEM
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        print(text)
+        return
+    from parquet_variant.io.temporaries import atomic_file
+
+    with atomic_file(output) as staged:
+        staged.write_text(f"{text}\n", "utf-8")
