@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+import parquet_variant as pv
 from parquet_variant.cli import app
 from parquet_variant.cli.app import COMMANDS, main
 
@@ -68,3 +73,35 @@ def test_an_interrupt_ends_quietly(variant: Callable[..., object], monkeypatch: 
 
     monkeypatch.setattr(app, "build", interrupted)
     assert variant("inspect", "x").code == 130
+
+
+_LONG = "SELECT count(*) FROM t a, t b, t c WHERE a.v:a::int + b.v:a::int * c.v:a::int = 7"
+
+
+@pytest.mark.parametrize("words", [["query", _LONG], ["query", _LONG, "-o", "out.csv"], ["explore", "--serve"]])
+def test_an_interrupt_ends_a_command_with_one_line(tmp_path: Path, words: list[str]) -> None:
+    pv.write(tmp_path / "a.parquet", pv.parse_json([f'{{"a": {number}}}' for number in range(3000)]))
+    command = [sys.executable, "-X", "importtime", "-m", "parquet_variant.cli", words[0], "a.parquet", *words[1:]]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A process that the shell started in the background ignores the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    if words[0] == "explore":
+        process.stdout.readline()
+    else:  # the query is about to run, or runs
+        while "parquet_variant.sql_query.batches" not in process.stderr.readline():
+            assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert [line for line in errors.splitlines() if not line.startswith("import time:")] == [
+        "variant: error: interrupted"
+    ]
+    assert not (tmp_path / "out.csv").exists()
