@@ -80,7 +80,7 @@ def test_operations_take_tables_of_catalogs(source: Any, tmp_path: Path, catalog
     for version in ({"tag": "old"}, {"version": first}):
         assert pv.open("db.events", catalog=catalog, **version, engine=source).scan().to_spark().count() == 20
     assert pv.open("db.events", catalog=catalog, branch="main", engine=source).scan().to_spark().count() == 15
-    with pytest.raises(VariantError, match="snapshotId also names"):
+    with pytest.raises(VariantError, match="versionAsOf also names"):
         pv.open("db.events", catalog=catalog, version=first, tag="old", engine=source).scan().to_spark()
     current = pv.open("db.events", catalog=catalog).snapshot
     query = "SELECT kind, count(*) AS c, sum(v:n::int) AS s FROM t GROUP BY kind ORDER BY kind"

@@ -135,7 +135,7 @@ class TableBase:
         if self._options.filesystem is not None and target is not self and "filesystem" not in parameters:
             raise bad_option(f"filesystem= is not supported by {operation} of {self._kind}: pass a URI instead")
         passed |= accepted_keywords(function, keywords, self._RENAMED, f"{operation} for {self._kind}")
-        if self._options.engine is not None:
+        if self._options.engine is not None and self.format in ("delta", "iceberg"):
             # Raises for an unknown option before a job runs.
             WriterOptions.of({name: passed[name] for name in passed if name not in parameters and name != "file_bytes"})
         if "engine" in parameters and self._options.engine is not None:
