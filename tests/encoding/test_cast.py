@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant.encoding.cast import cast_variant
 from parquet_variant.encoding.cast.datetimes import (
     NANOS_PER_SECOND,
     local_to_instant,
@@ -25,6 +24,7 @@ from parquet_variant.encoding.cast.datetimes import (
     to_local,
 )
 from parquet_variant.encoding.cast.numbers import nearest_float32, round_to_decimal, text_to_float32
+from parquet_variant.encoding.cast.values import cast_variant
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.json_writer import date_text, timestamp_text
 from parquet_variant.encoding.metadata import EMPTY_METADATA

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant import testing
-from parquet_variant.encoding.cast import cast_variant
+from parquet_variant.encoding.cast.values import cast_variant
 from parquet_variant.testing.strategies import Layout, lay_out
 from parquet_variant.types.targets import VARIANT_STORAGE
 

@@ -65,22 +65,6 @@ def variant_field(storage: pa.DataType) -> pa.Field:
     return pa.field("", storage, metadata=EXTENSION_METADATA)
 
 
-def _schema_getter(storage: pa.DataType) -> Any:
-    getter = _getters.get(storage)
-    if getter is None:
-        field = variant_field(storage)
-
-        def get_schema(_stream: int, out: int) -> int:
-            try:
-                field._export_to_c(out)
-            except Exception:
-                return _EINVAL
-            return 0
-
-        getter = _getters[storage] = _GET_SCHEMA(get_schema)
-    return getter
-
-
 def stream_capsule(storages: list[pa.StructArray], storage_type: pa.DataType, requested_schema: Any = None) -> Any:
     """Return the capsule of a stream of Variant storages, with the extension's name in its schema.
 
@@ -97,7 +81,19 @@ def stream_capsule(storages: list[pa.StructArray], storage_type: pa.DataType, re
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     stream = _Stream.from_address(pointer(capsule, b"arrow_array_stream"))
-    stream.get_schema = ctypes.cast(_schema_getter(storage_type), ctypes.c_void_p).value
+    getter = _getters.get(storage_type)
+    if getter is None:
+        field = variant_field(storage_type)
+
+        def get_schema(_stream: int, out: int) -> int:
+            try:
+                field._export_to_c(out)
+            except Exception:
+                return _EINVAL
+            return 0
+
+        getter = _getters[storage_type] = _GET_SCHEMA(get_schema)
+    stream.get_schema = ctypes.cast(getter, ctypes.c_void_p).value
     return capsule
 
 
@@ -167,7 +163,22 @@ def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
     # Empty chunks are dropped: pyarrow 26 cannot concatenate an imported empty chunk that has an offset.
     chunks = [chunk for chunk in chunks if len(chunk)]
     if not (column is None and (is_storage(kind) or is_json_type(kind))):
-        index = _column_index(kind, column)
+        fields = list(kind) if pa.types.is_struct(kind) else []
+        if column is not None:
+            numbers = [number for number, field in enumerate(fields) if field.name == column]
+        else:
+            names = named_variants(fields) or [field.name for field in fields if is_json_type(field.type)]
+            numbers = [number for number, field in enumerate(fields) if field.name in names]
+        if len(numbers) != 1:
+            problem = (
+                f"no column {column!r}" if column is not None else f"{len(numbers)} Variant columns instead of one"
+            )
+            raise SchemaError(
+                f"the data has {problem}: its type is {str(kind)[:200]}; name a Variant column with column=, or "
+                "convert columns with cast_to_variant",
+                reason="not-a-variant",
+            )
+        index = numbers[0]
         kind, chunks = kind.field(index).type, [_child(chunk, index) for chunk in chunks]
     if is_json_type(kind):
         return _parsed(chunks or [pa.nulls(0, kind)])
@@ -378,23 +389,6 @@ def with_extension(field: pa.Field) -> pa.Field:
 def _holds_mark(kind: pa.DataType) -> bool:
     children = (kind.field(index) for index in range(kind.num_fields))
     return is_marked_by_spark(kind) or any(_holds_mark(child.type) for child in children)
-
-
-def _column_index(kind: pa.DataType, column: str | None) -> int:
-    fields = list(kind) if pa.types.is_struct(kind) else []
-    if column is not None:
-        numbers = [number for number, field in enumerate(fields) if field.name == column]
-    else:
-        names = named_variants(fields) or [field.name for field in fields if is_json_type(field.type)]
-        numbers = [number for number, field in enumerate(fields) if field.name in names]
-    if len(numbers) != 1:
-        problem = f"no column {column!r}" if column is not None else f"{len(numbers)} Variant columns instead of one"
-        raise SchemaError(
-            f"the data has {problem}: its type is {str(kind)[:200]}; name a Variant column with column=, or convert "
-            "columns with cast_to_variant",
-            reason="not-a-variant",
-        )
-    return numbers[0]
 
 
 def _child(chunk: pa.StructArray, index: int) -> pa.Array:

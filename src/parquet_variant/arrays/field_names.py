@@ -18,7 +18,7 @@ from parquet_variant.arrays.parts import MetadataParts, columns_of, metadata_par
 from parquet_variant.encoding.metadata import decode_metadata, extend_metadata
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.memory import address_of
-from parquet_variant.kernels.values.name_tables import NameTable, mark_lacking, name_table
+from parquet_variant.kernels.values.name_tables import mark_lacking, name_table
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.path import WILDCARD, Wildcard
 from parquet_variant.support import arrow_compute as pc
@@ -57,10 +57,19 @@ def _missing_names(typed: pa.Array, metadata: MetadataParts) -> dict[int, list[s
     while pending:
         for name, group, entry_of in groups_below(*pending.pop()):
             columns = columns_of(group)
-            if isinstance(name, str):
-                _add_missing_name(name, columns, names, entry_of, missing_names)
             if "typed_value" in columns:
                 pending.append((columns["typed_value"], entry_of))
+            if not isinstance(name, str):
+                continue
+            encoded, lacks = np.frombuffer(name.encode() + b"\0", np.uint8), np.zeros(len(names.state), np.uint8)
+            mark_lacking(address_of(encoded), len(encoded) - 1, names, lacks)
+            if lacks.any():
+                has_field = np.zeros(len(entry_of), np.bool_)
+                for part in {"value", "typed_value"} & columns.keys():
+                    has_field |= to_numpy(columns[part].is_valid())
+                has_field &= (entry_of >= 0) & (lacks[entry_of] != 0)
+                for entry in np.unique(entry_of[has_field]).tolist():
+                    missing_names[entry].append(name)
     return missing_names
 
 
@@ -75,27 +84,6 @@ def groups_below(
     else:
         groups = dict(columns_of(typed).items()) if pa.types.is_struct(typed.type) else {}
     return ((name, group, rows) for name, group in groups.items() if pa.types.is_struct(group.type))
-
-
-def _add_missing_name(
-    name: str,
-    columns: dict[str, pa.Array],
-    names: NameTable,
-    entry_of: npt.NDArray[np.int32],
-    missing_names: dict[int, list[str]],
-) -> None:
-    encoded = np.frombuffer(name.encode() + b"\0", np.uint8)
-    lacks = np.zeros(len(names.state), np.uint8)
-    mark_lacking(address_of(encoded), len(encoded) - 1, names, lacks)
-    if not lacks.any():
-        return
-    has_field = np.zeros(len(entry_of), np.bool_)
-    for column in ("value", "typed_value"):
-        if column in columns:
-            has_field |= to_numpy(columns[column].is_valid())
-    has_field &= (entry_of >= 0) & (lacks[entry_of] != 0)
-    for entry in np.unique(entry_of[has_field]).tolist():
-        missing_names[entry].append(name)
 
 
 def keys_of_storage(storage: pa.StructArray) -> frozenset[str]:

@@ -304,23 +304,16 @@ def assembled_storage(
     """
     nodes, row_start, _, refused, _owner = assembled_nodes(storage, table, metadata)
     if stored_metadata is not None:
-        refused[_rows_of_unsound_pieces(nodes, row_start, stored_metadata)] = 1
+        pieces = nodes[nodes[:, 0] & 0xFF == RAW]
+        rows = np.searchsorted(row_start, np.flatnonzero(nodes[:, 0] & 0xFF == RAW), "right") - 1
+        names = name_table(stored_metadata.dictionary, repeated=True)
+        piece_start, unsound = np.empty(len(pieces) + 1, np.int64), np.zeros(len(pieces), np.uint8)
+        starts = pieces[:, 1].copy()
+        exported = canonical_nodes(
+            starts, starts + pieces[:, 2], stored_metadata.indices[rows], names.starts, names.rank, piece_start, unsound
+        )
+        adopt(*exported)
+        refused[rows[unsound != 0]] = 1
     valid, value = valid_bytes(storage), value_array(nodes, row_start)
     release(nodes)
     return storage_of(metadata.column, value, from_numpy(valid == 0) if len(valid) else None), refused
-
-
-def _rows_of_unsound_pieces(
-    nodes: npt.NDArray[np.int64], row_start: npt.NDArray[np.int64], stored_metadata: MetadataParts
-) -> npt.NDArray[np.int64]:
-    """Return the rows with bytes to copy that are malformed, or that have ids outside their own metadata."""
-    pieces = nodes[nodes[:, 0] & 0xFF == RAW]
-    rows = np.searchsorted(row_start, np.flatnonzero(nodes[:, 0] & 0xFF == RAW), "right") - 1
-    names = name_table(stored_metadata.dictionary, repeated=True)
-    piece_start, unsound = np.empty(len(pieces) + 1, np.int64), np.zeros(len(pieces), np.uint8)
-    starts = pieces[:, 1].copy()
-    exported = canonical_nodes(
-        starts, starts + pieces[:, 2], stored_metadata.indices[rows], names.starts, names.rank, piece_start, unsound
-    )
-    adopt(*exported)
-    return rows[unsound != 0]

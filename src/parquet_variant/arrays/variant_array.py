@@ -84,7 +84,9 @@ class VariantArray:
         layout = detect_layout(storage.type)
         check_fields(ArrowGroup(storage.type), layout)
         refuse_unsound(storage)
-        _refuse_null_columns(storage.type)
+        for field in storage.type:
+            if field.name in ("metadata", "value", "untyped_value") and pa.types.is_null(field.type):
+                raise SchemaError(f"{field.name!r} has the type null instead of binary", reason="not-binary", path="$")
         storage = _with_dictionary(in_offsets(storage))
         self._storage = _with_variant_nulls(storage) if layout == "unshredded" else storage
         self.__dict__.update(layout=layout, fits_files=False, is_checked=False)
@@ -201,7 +203,16 @@ class VariantArray:
             values: VariantArray = registered_method("VariantArray.field")(self, index)
             return values
         if not isinstance(index, (int, np.integer, slice)):
-            return self._selected_rows(index)
+            picked = _selection(index, pa.int64() if isinstance(index, Sequence) and not index else None)
+            if pa.types.is_boolean(picked.type):
+                return self.filter(picked)
+            if not pa.types.is_integer(picked.type) or picked.null_count:
+                raise IndexError(f"rows are selected by integers or a mask, not by {picked.type}")
+            rows = to_numpy(picked.cast(pa.int64()))
+            rows = np.where(rows < 0, rows + len(self), rows)
+            if len(rows) and (rows.min() < 0 or rows.max() >= len(self)):
+                raise IndexError(f"an index of {index!r} is out of range for {len(self)} rows")
+            return self.take(rows)
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:
@@ -215,19 +226,6 @@ class VariantArray:
         one = self._with_storage(self._storage.slice(row, 1)).to_unshredded()._storage
         # Not .as_py() on the struct, which would copy every child.
         return next(variants_of(one))
-
-    def _selected_rows(self, index: Any) -> VariantArray:
-        """Return the rows of a mask or of indices; negative indices count from the end."""
-        picked = _selection(index, pa.int64() if isinstance(index, Sequence) and not index else None)
-        if pa.types.is_boolean(picked.type):
-            return self.filter(picked)
-        if not pa.types.is_integer(picked.type) or picked.null_count:
-            raise IndexError(f"rows are selected by integers or a mask, not by {picked.type}")
-        rows = to_numpy(picked.cast(pa.int64()))
-        rows = np.where(rows < 0, rows + len(self), rows)
-        if len(rows) and (rows.min() < 0 or rows.max() >= len(self)):
-            raise IndexError(f"an index of {index!r} is out of range for {len(self)} rows")
-        return self.take(rows)
 
     def __iter__(self) -> Iterator[Variant | None]:
         return variants_of(self.to_unshredded()._storage)
@@ -439,13 +437,6 @@ def _preview(value: Variant | None, characters: int) -> str:
         return "NULL" if value is None else value.preview(characters)
     except MalformedVariantError as error:
         return f"(malformed: {error})"
-
-
-def _refuse_null_columns(storage: pa.StructType) -> None:
-    """Raise `SchemaError` (``not-binary``) for a column of encoded bytes that has Arrow's type null."""
-    for field in storage:
-        if field.name in ("metadata", "value", "untyped_value") and pa.types.is_null(field.type):
-            raise SchemaError(f"{field.name!r} has the type null instead of binary", reason="not-binary", path="$")
 
 
 def _with_variant_nulls(storage: pa.StructArray) -> pa.StructArray:

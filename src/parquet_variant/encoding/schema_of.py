@@ -151,7 +151,9 @@ def merged(left: SparkType, right: SparkType) -> SparkType:
         return right
     names = {left.name, right.name}
     if names <= {"BIGINT", "DECIMAL"}:
-        return _merge_exact_numbers(left, right)
+        digits = max(BIGINT_DIGITS if side.name == "BIGINT" else side.integer_digits for side in (left, right))
+        scale = max(left.scale, right.scale)
+        return SparkType("DECIMAL", integer_digits=digits, scale=scale) if digits + scale <= MAX_DIGITS else _DOUBLE
     if names <= {"BIGINT", "FLOAT"}:
         return SparkType("FLOAT")
     if names <= {"BIGINT", "DECIMAL", "FLOAT", "DOUBLE"}:
@@ -169,9 +171,3 @@ def merged(left: SparkType, right: SparkType) -> SparkType:
             fields[name] = merged(fields[name], field) if name in fields else field
         return object_type(fields)
     return _VARIANT
-
-
-def _merge_exact_numbers(left: SparkType, right: SparkType) -> SparkType:
-    digits = max(BIGINT_DIGITS if side.name == "BIGINT" else side.integer_digits for side in (left, right))
-    scale = max(left.scale, right.scale)
-    return SparkType("DECIMAL", integer_digits=digits, scale=scale) if digits + scale <= MAX_DIGITS else _DOUBLE

@@ -52,20 +52,16 @@ def similar_path(path: VariantPath, paths: Collection[VariantPath]) -> VariantPa
                 else None
             )
             if similar is None:
-                return _ending_alike(path, segments_of_paths)
+                last = path.segments[-1]
+                if not isinstance(last, str):
+                    return None
+                ends = sorted((other for other in segments_of_paths if other and isinstance(other[-1], str)), key=len)
+                keys = [str(segments[-1]) for segments in ends]
+                key = last if last in keys else similar_key(last, keys)
+                return next((VariantPath(segments) for segments in ends if segments[-1] == key), None)
             step = similar
         prefix = (*prefix, step)
     return VariantPath(prefix)
-
-
-def _ending_alike(path: VariantPath, segments_of_paths: Collection[tuple[Segment, ...]]) -> VariantPath | None:
-    """Return the shortest path whose last key is that of `path`, or similar to it."""
-    last = path.segments[-1]
-    ends = sorted((segments for segments in segments_of_paths if segments and isinstance(segments[-1], str)), key=len)
-    if not isinstance(last, str):
-        return None
-    key = last if any(segments[-1] == last for segments in ends) else similar_key(last, [str(s[-1]) for s in ends])
-    return next((VariantPath(segments) for segments in ends if segments[-1] == key), None)
 
 
 def missing_path_hint(

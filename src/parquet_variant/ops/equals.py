@@ -82,7 +82,9 @@ def equals(left: Any, right: Any, *, errors: Errors = "raise") -> bool | pa.Bool
     result = valid & _same_bytes(first.storage, second.storage)
     # Equal bytes are equal values unless they are malformed: an object may have a key twice.
     equal_rows = np.flatnonzero(result)
-    result[equal_rows[_unreadable_values(first.take(equal_rows).storage)]] = False
+    storage = first.take(equal_rows).storage
+    batch = ValueBatch.of(storage, present_rows(storage))
+    result[equal_rows[canonical_nodes(batch, NameNumbers([batch]).maps[0])[2] != 0]] = False
     undecided = np.flatnonzero(valid & ~result)
     if len(undecided):
         sides = [side.take(undecided) for side in (first, second)]
@@ -107,14 +109,6 @@ def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.b
     same = to_numpy(pc.equal(*values).fill_null(False))
     equal: npt.NDArray[np.bool_] = (first[left_metadata.indices] == other[right_metadata.indices]) & same
     return equal
-
-
-def _unreadable_values(storage: pa.StructArray) -> npt.NDArray[np.bool_]:
-    """Return which values the kernels cannot read, and leave to the scalar functions."""
-    batch = ValueBatch.of(storage, present_rows(storage))
-    refused = canonical_nodes(batch, NameNumbers([batch]).maps[0])[2]
-    is_refused: npt.NDArray[np.bool_] = refused != 0
-    return is_refused
 
 
 def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

@@ -137,15 +137,7 @@ def parse_json(
     if isinstance(source, TEXT_TYPES):
         parse = partial(_parse_one, source, types, options)
         return or_none(parse, JsonError) if null_on_error else parse()
-    return _parse_column(
-        source,
-        schema=schema,
-        dictionary=dictionary,
-        null_on_error=null_on_error,
-        options=options,
-        types=types,
-        threads=threads,
-    )
+    return _parse_column(source, options, types, schema, dictionary, threads, null_on_error=null_on_error)
 
 
 def _parse_one(
@@ -153,23 +145,20 @@ def _parse_one(
 ) -> Variant:
     if types is None:
         return json_reader.parse_json(source if isinstance(source, str) else bytes(source), **asdict(options))
-    array = _parse_column(
-        [source], schema=None, dictionary="row", null_on_error=False, options=options, types=types, threads=None
-    )
-    value = array[0]
+    value = _parse_column([source], options, types)[0]
     assert value is not None
     return value
 
 
 def _parse_column(
     source: Any,
-    *,
-    schema: ShreddingSchema | str | None,
-    dictionary: str,
-    null_on_error: bool,
     options: JsonOptions,
     types: Mapping[str, str] | str | None,
-    threads: int | None,
+    schema: ShreddingSchema | str | None = None,
+    dictionary: str = "row",
+    threads: int | None = None,
+    *,
+    null_on_error: bool = False,
 ) -> VariantArray:
     """Parse a column of JSON text; with ``null_on_error``, invalid rows are null."""
     from parquet_variant.inference.profile import Profile
@@ -180,12 +169,10 @@ def _parse_column(
     string_types = StringTypes.of(types).with_types(schema_types)
     if string_types.auto:
         source = _text_column(source)
-        read = partial(
-            _parse_column, source, schema=None, dictionary=dictionary, null_on_error=null_on_error, options=options,
-            threads=threads,
-        )  # fmt: skip
-        profile = Profile.of_array(read(types=string_types.types), threads=threads)
-        string_types = string_types.resolved(profile)
+        plain = _parse_column(
+            source, options, string_types.types, None, dictionary, threads, null_on_error=null_on_error
+        )
+        string_types = string_types.resolved(Profile.of_array(plain, threads=threads))
     text = _text_column(source)
     try:
         offsets, address, valid, owner = binary_parts(text)

@@ -445,39 +445,22 @@ def _by_kernel(
         elif value_refused[0]:
             state[:] = LEFT
     for number, edit in enumerate(edits):
-        nodes, row_start = _apply_edit(
-            nodes, row_start, edit, table, values, value_start, state,
-            one_value=not isinstance(operand, VariantArray), keep=number < len(edits) - 1,
-        )  # fmt: skip
+        if edit.kind == EditKind.NORMALIZE:
+            state[state != LEFT] = CHANGED
+            continue
+        out_start = np.empty_like(row_start)
+        if edit.kind in (EditKind.STRIP_NULLS, EditKind.STRIP_FIELDS):
+            out = np.empty_like(nodes)
+            nodes = out[: strip_rows(nodes, row_start, edit.kind == EditKind.STRIP_NULLS, out, out_start, state)]
+        else:
+            segments = [table.rank[key] if isinstance(key, str) else -1 - key for key in edit.segments]
+            one_value = not isinstance(operand, VariantArray)
+            change = Change(int(edit.kind), np.array(segments, np.int64), values, value_start, one_value, edit.max_size)
+            nodes = adopt(*edit_rows(nodes, row_start, change, number < len(edits) - 1, out_start, state))
+        row_start = out_start
     changed = _encoded_values(nodes, row_start, table, edits[0], state)
     state[batch.starts < 0] = CHANGED  # SQL NULL rows have no bytes to keep
     return changed, state
-
-
-def _apply_edit(
-    nodes: Int64s,
-    row_start: Int64s,
-    edit: Edit,
-    table: NameNumbers,
-    values: Int64s,
-    value_start: Int64s,
-    state: npt.NDArray[np.uint8],
-    *,
-    one_value: bool,
-    keep: bool,
-) -> tuple[Int64s, Int64s]:
-    if edit.kind == EditKind.NORMALIZE:
-        state[state != LEFT] = CHANGED
-        return nodes, row_start
-    out_start = np.empty_like(row_start)
-    if edit.kind in (EditKind.STRIP_NULLS, EditKind.STRIP_FIELDS):
-        out = np.empty_like(nodes)
-        count = strip_rows(nodes, row_start, edit.kind == EditKind.STRIP_NULLS, out, out_start, state)
-        return out[:count], out_start
-    segments = np.array([table.rank[key] if isinstance(key, str) else -1 - key for key in edit.segments], np.int64)
-    change = Change(int(edit.kind), segments, values, value_start, one_value, edit.max_size)
-    exported = edit_rows(nodes, row_start, change, keep, out_start, state)
-    return adopt(*exported), out_start
 
 
 def _encoded_values(

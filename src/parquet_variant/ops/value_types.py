@@ -365,14 +365,12 @@ def _scalars(slots: ScalarSlots) -> Iterable[SparkType]:
         if kind in (KIND.ARRAY, KIND.OBJECT, get.MISSING):
             continue
         if kind in DECIMAL_IDS:
-            yield from _decimal_types(slots, slots.kinds == kind)
+            mask = slots.kinds == kind
+            numbers = np.unique(np.stack([slots.a[mask], slots.b[mask], slots.scales[mask].astype(np.int64)]), axis=1)
+            for low, high, scale in numbers.T.tolist():
+                yield decimal_type((high << 64) | (low & 0xFFFFFFFFFFFFFFFF), scale)
         else:
             yield scalar_type(TYPE_OF_ID[PrimitiveId(kind)].type)
-
-
-def _decimal_types(slots: ScalarSlots, mask: npt.NDArray[np.bool_]) -> set[SparkType]:
-    numbers = np.unique(np.stack([slots.a[mask], slots.b[mask], slots.scales[mask].astype(np.int64)]), axis=1)
-    return {decimal_type((high << 64) | (low & 0xFFFFFFFFFFFFFFFF), scale) for low, high, scale in numbers.T.tolist()}
 
 
 def _objects(value_positions: ValuePositions, depth: int) -> SparkType:

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from parquet_variant.arrays.field_names import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.encoding.cast import cast_variant
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, bad_option
 from parquet_variant.layouts.similar_paths import missing_path_hint
@@ -123,7 +122,12 @@ def _value_of_variant(
         if not value.may_be(BasicType.ARRAY):
             return None
         return [_value_of_variant(element, segments[wildcard + 1 :], target, safe, zone) for element in value]
-    return value if target is None else cast_variant(value, target, zone=zone, safe=safe)
+    if target is None:
+        return value
+    # Imported here because most columns are cast by kernels.
+    from parquet_variant.encoding.cast.values import cast_variant
+
+    return cast_variant(value, target, zone=zone, safe=safe)
 
 
 def field_by_name(array: VariantArray, name: str) -> VariantArray:

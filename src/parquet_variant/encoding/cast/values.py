@@ -1,11 +1,12 @@
-"""Casts of one value: a function for each family of target types, and lists, structs and maps around them.
+"""Casts of one Variant to another type: the readable reference of every cast.
 
-Owns which Variant types can be cast to which target: the casts of Spark 4.3's ``variant_get``, and casts of types that
-Spark lacks (``docs/casts.md``). A function takes a scalar's type and raw payload (see `encoding.scalars`) and returns
-the raw result, which is the value that an Arrow array stores: a bool, an int (number, unscaled decimal, ticks), a
-float, a str or bytes, a list for lists, a tuple in field order for structs, pairs for maps, ``(metadata, value)`` for
-variants; None if the cast is not possible. Owns also Arrow arrays of raw results. Leaves storage forms of types to
-`forms`.
+Owns a function for each family of target types, lists, structs and maps around them, and which Variant types can be
+cast to which target: the casts of Spark 4.3's ``variant_get``, and casts of types that Spark lacks (``docs/casts.md``).
+A function takes a scalar's type and raw payload (see `encoding.scalars`) and returns the raw result, which is the value
+that an Arrow array stores: a bool, an int (number, unscaled decimal, ticks), a float, a str or bytes, a list for lists,
+a tuple in field order for structs, pairs for maps, ``(metadata, value)`` for variants; None if the cast is not
+possible. Owns also Arrow arrays of raw results. Leaves storage forms of types to `forms`, and columns to
+`ops.columns.slot_casts`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from parquet_variant.encoding.cast.numbers import (
     text_to_float32,
     text_to_integer,
 )
+from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.json_writer import json_pieces, timestamp_text
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.encoding.scalars import read_scalar
@@ -50,8 +52,8 @@ from parquet_variant.encoding.walk import Event
 from parquet_variant.errors import CastError
 from parquet_variant.path import VariantPath
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
-from parquet_variant.types.forms import fixed_size_lists
-from parquet_variant.types.targets import VARIANT_STORAGE, Target
+from parquet_variant.types.forms import fixed_size_lists, plain_form
+from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
 
 _V = VariantType
 _FLOATS = (_V.FLOAT, _V.DOUBLE)
@@ -60,6 +62,38 @@ _INSTANTS = {_V.TIMESTAMP: 1000, _V.TIMESTAMP_NANOS: 1}
 _LOCALS = {_V.TIMESTAMP_NTZ: 1000, _V.TIMESTAMP_NTZ_NANOS: 1}
 NANOS_OF = {**_INSTANTS, **_LOCALS, _V.TIME: 1000, _V.DATE: NANOS_PER_DAY}
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+
+
+def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", safe: bool = True) -> Any:
+    """Return a Variant as a Python object of an Arrow type.
+
+    `target`: the Arrow type; a struct of non-nullable binaries ``metadata`` and ``value`` stands for Variant.
+    `zone`: the session time zone, for casts between instants and local times.
+    `safe`: raise an error for a value that cannot be cast; without it, the value becomes None.
+    Returns the object that ``pyarrow.Scalar.as_py`` returns for the type; None for Variant null. Raises `CastError`:
+    ``bad-cast`` if the value cannot be cast; ``unsupported-target`` for a type that Variants cannot be cast to;
+    ``bad-zone``; ``out-of-python`` for dates outside the years 1 to 9999, which Arrow holds but Python does not. Raises
+    `MalformedVariantError` if the bytes are malformed.
+
+    >>> cast_variant(Variant.from_python("2020-01-01"), pa.date32())
+    datetime.date(2020, 1, 1)
+    >>> cast_variant(Variant.from_python([1, "2", None]), pa.list_(pa.int8()))
+    [1, 2, None]
+    >>> cast_variant(Variant.from_python(300), pa.int8())
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.CastError: cannot cast int16 300 to int8: use errors="null" to get null instead
+    """
+    target_of(target)  # the error names the type itself, not its plain form
+    compiled = target_of(plain_form(target))
+    raw = cast_raw(variant, compiled, zone_of(zone), safe)
+    try:
+        return array_of_raw([raw], compiled)[0].as_py()
+    except (OverflowError, ValueError) as err:
+        raise CastError(
+            f"the {target} is outside the years 1 to 9999 of Python's datetime ({err}): cast an array instead",
+            reason="out-of-python",
+        ) from None
 
 
 def cast_scalar(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> Any:

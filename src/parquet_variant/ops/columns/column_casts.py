@@ -65,20 +65,16 @@ def bytes_of_slots(slots: ScalarSlots, positions: Int64s, *, as_text: bool) -> p
     try:
         return array.cast(pa.large_string())
     except pa.ArrowInvalid:
-        _refuse_string(slots, positions, array)
+        for position, string in zip(positions.tolist(), array, strict=True):
+            try:
+                string.as_py().decode()
+            except UnicodeDecodeError as error:
+                if slots.value_positions is not None:
+                    slots.value_positions.refuse(position, f"the string is not UTF-8: {error.reason}", "bad-utf8")
+                raise MalformedVariantError(
+                    f"the string is not UTF-8: {error.reason}", reason="bad-utf8", row=slots.row(position)
+                ) from None
         raise
-
-
-def _refuse_string(slots: ScalarSlots, positions: Int64s, array: pa.Array) -> None:
-    for position, string in zip(positions.tolist(), array, strict=True):
-        try:
-            string.as_py().decode()
-        except UnicodeDecodeError as error:
-            if slots.value_positions is not None:
-                slots.value_positions.refuse(position, f"the string is not UTF-8: {error.reason}", "bad-utf8")
-            raise MalformedVariantError(
-                f"the string is not UTF-8: {error.reason}", reason="bad-utf8", row=slots.row(position)
-            ) from None
 
 
 def _scatter(slots: ScalarSlots, done: Mask, taken: pa.Array, arrow: pa.DataType) -> pa.Array:
@@ -258,14 +254,6 @@ def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     return _scatter(slots, done, taken, target.arrow), done
 
 
-def _json_strings(slots: ScalarSlots, positions: Int64s) -> pa.Array:
-    """Return the JSON text of some scalars."""
-    from parquet_variant.ops.columns.json_text import json_column  # few casts need it
-
-    selected = ScalarSlots(slots.kinds[positions], slots.a[positions], slots.b[positions], slots.scales[positions])
-    return json_column(VariantArray(storage_of(metadata_of_all((), len(positions)), selected.encoded())))
-
-
 def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     is_string, is_int = slots.kinds == _P.STRING, _integers(slots)
     if is_string.all():
@@ -280,7 +268,11 @@ def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
         slots, _P.TRUE, _P.FALSE, _P.DOUBLE, _P.DATE, _P.TIME, _P.UUID, *_LOCALS, *instants
     )
     if by_json.any():
-        strings = _json_strings(slots, np.flatnonzero(by_json)).cast(pa.large_string())
+        from parquet_variant.ops.columns.json_text import json_column  # few casts need it
+
+        selected = ScalarSlots(slots.kinds[by_json], slots.a[by_json], slots.b[by_json], slots.scales[by_json])
+        storage = storage_of(metadata_of_all((), len(selected)), selected.encoded())
+        strings = json_column(VariantArray(storage)).cast(pa.large_string())
         strings = pc.utf8_trim(pc.replace_substring(strings, '+00:00"', '"'), '"')
         array, done = pc.replace_with_mask(array, from_numpy(by_json), strings), done | by_json
     return array.cast(target.arrow), done

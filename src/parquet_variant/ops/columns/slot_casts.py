@@ -64,20 +64,16 @@ def only_lossless(slots: ScalarSlots, target: Target) -> ScalarSlots:
     else:
         same = np.isin(slots.kinds, _KINDS[target.family])
         if target.family in ("time", "timestamp", "timestamp_ntz"):
-            same &= _representable(slots, target)
+            from parquet_variant.encoding.cast.values import NANOS_OF
+
+            holds = np.zeros(len(slots), np.bool_)
+            for kind in _KINDS[target.family]:
+                nanos = NANOS_OF[TYPE_OF_ID[_P(kind)].type]
+                exact = np.ones(len(slots), np.bool_) if nanos >= target.tick else slots.a % (target.tick // nanos) == 0
+                holds |= (slots.kinds == kind) & exact
+            same &= holds
     kinds = np.where(same, slots.kinds, get.MISSING).astype(np.uint8)
     return dataclasses.replace(slots, kinds=kinds)
-
-
-def _representable(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
-    from parquet_variant.encoding.cast.values import NANOS_OF
-
-    holds = np.zeros(len(slots), np.bool_)
-    for kind in _KINDS[target.family]:
-        nanos = NANOS_OF[TYPE_OF_ID[_P(kind)].type]
-        exact = np.ones(len(slots), np.bool_) if nanos >= target.tick else slots.a % (target.tick // nanos) == 0
-        holds |= (slots.kinds == kind) & exact
-    return holds
 
 
 _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
@@ -101,18 +97,20 @@ def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> 
     """
     if options.lossless:
         slots = only_lossless(slots, target)
-    if target.family == "list" and slots.value_positions is not None:
-        array, done = _lists(slots, slots.value_positions, target, options)
-    elif target.family == "struct" and target.names and slots.value_positions is not None:
-        array, done = _structs(slots, slots.value_positions, target, options)
-    elif target.family == "map" and slots.value_positions is not None:
-        array, done = _maps(slots.value_positions, target, options)
-    elif target.family == "variant":
+    if target.family == "variant":
         return _variants(slots)
+    cast = _SlotCast(slots, target, options)
+    positions = slots.value_positions
+    if target.family == "list" and positions is not None:
+        array, done = cast.lists(positions)
+    elif target.family == "struct" and target.names and positions is not None:
+        array, done = cast.structs(positions)
+    elif target.family == "map" and positions is not None:
+        array, done = cast.maps(positions)
     else:
         array, done = cast_column(slots, target, options.zone)
     done = done | (slots.kinds == get.MISSING) | (slots.kinds == _P.NULL)
-    return _by_fallback(slots, np.flatnonzero(~done), target, options, array)
+    return cast.by_fallback(np.flatnonzero(~done), array)
 
 
 def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_], arrow: pa.DataType) -> pa.Array:
@@ -128,44 +126,111 @@ def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_]
     return pa.ListArray.from_arrays(from_numpy(offsets.astype(np.int32)), elements, type=arrow, mask=mask)
 
 
-def _lists(
-    slots: ScalarSlots, value_positions: ValuePositions, target: Target, options: CastOptions
-) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    offsets, is_valid, elements = value_positions.elements()
-    if target.size >= 0:
-        is_valid &= np.diff(offsets) == target.size
-        valid_positions = np.flatnonzero(is_valid)
-        _, _, elements = value_positions.take(valid_positions).elements()
-        children = array_of_slots(elements.slots(), target.children[0], options)
-        lists = fixed_size_lists(children, target.arrow, from_numpy(np.zeros(len(valid_positions), np.bool_)))
+class _SlotCast(NamedTuple):
+    """A cast of slots: lists, structs and maps field by field, and the scalar fallback."""
+
+    slots: ScalarSlots
+    target: Target
+    options: CastOptions
+
+    def lists(self, value_positions: ValuePositions) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        arrow, size = self.target.arrow, self.target.size
+        offsets, is_valid, elements = value_positions.elements()
+        if size >= 0:
+            is_valid &= np.diff(offsets) == size
+            valid_positions = np.flatnonzero(is_valid)
+            _, _, elements = value_positions.take(valid_positions).elements()
+        children = array_of_slots(elements.slots(), self.target.children[0], self.options)
+        if size < 0:
+            return list_array(offsets, children, is_valid, arrow), is_valid
+        lists = fixed_size_lists(children, arrow, from_numpy(np.zeros(len(valid_positions), np.bool_)))
         return lists.take(from_numpy(np.cumsum(is_valid) - 1, ~is_valid)), is_valid
-    children = array_of_slots(elements.slots(), target.children[0], options)
-    return list_array(offsets, children, is_valid, target.arrow), is_valid
 
+    def structs(self, value_positions: ValuePositions) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        is_object = self.slots.kinds == KIND.OBJECT
+        columns = [
+            array_of_slots(value_positions.key(name).slots(), child, self.options)
+            for name, child in zip(self.target.names, self.target.children, strict=True)
+        ]
+        fields = [self.target.arrow.field(index) for index in range(len(columns))]
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=from_numpy(~is_object)), is_object
 
-def _structs(
-    slots: ScalarSlots, value_positions: ValuePositions, target: Target, options: CastOptions
-) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    is_object = slots.kinds == KIND.OBJECT
-    columns = [
-        array_of_slots(value_positions.key(name).slots(), child, options)
-        for name, child in zip(target.names, target.children, strict=True)
-    ]
-    fields = [target.arrow.field(index) for index in range(len(columns))]
-    return pa.StructArray.from_arrays(columns, fields=fields, mask=from_numpy(~is_object)), is_object
+    def maps(self, value_positions: ValuePositions) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        offsets, is_object, ids, values = value_positions.fields()
+        names = value_positions.dictionaries.distinct_names.cast(self.target.arrow.key_type)
+        keys = names.take(from_numpy(value_positions.dictionaries.name_numbers(values.metas, ids)))
+        items = array_of_slots(values.slots(), self.target.children[0], self.options)
+        arrow, narrow = self.target.arrow, from_numpy(offsets.astype(np.int32))
+        return pa.MapArray.from_arrays(narrow, keys, items, type=arrow, mask=from_numpy(~is_object)), is_object
 
+    def by_fallback(self, remaining: Int64s, base: pa.Array) -> pa.Array:
+        """Return the base with some positions cast by the scalar fallback, each distinct scalar once."""
+        if not len(remaining):
+            return base
+        kinds = self.slots.kinds[remaining]
+        nested = (kinds == KIND.ARRAY) | (kinds == KIND.OBJECT)
+        base = self._nested(remaining[nested], base)
+        for kind in _IN_MEMORY:
+            positions = remaining[~nested & (kinds == kind)]
+            if len(positions):
+                keys = bytes_of_slots(self.slots, positions, as_text=kind == _P.STRING)
+                base = self._scalars(positions, keys, kind, base)
+        positions = remaining[~nested & ~np.isin(kinds, _IN_MEMORY)]
+        return self._scalars(positions, _pack_slots(self.slots, positions), None, base) if len(positions) else base
 
-def _maps(
-    value_positions: ValuePositions, target: Target, options: CastOptions
-) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    offsets, is_object, ids, values = value_positions.fields()
-    names = value_positions.dictionaries.distinct_names.cast(target.arrow.key_type)
-    keys = names.take(from_numpy(value_positions.dictionaries.name_numbers(values.metas, ids)))
-    items = array_of_slots(values.slots(), target.children[0], options)
-    maps = pa.MapArray.from_arrays(
-        from_numpy(offsets.astype(np.int32)), keys, items, type=target.arrow, mask=from_numpy(~is_object)
-    )
-    return maps, is_object
+    def _scalars(self, positions: Int64s, keys: pa.Array, kind: _P | None, base: pa.Array) -> pa.Array:
+        """Cast scalars; ``keys`` identify the values: their bytes if they have a kind, else from `_pack_slots`."""
+        from parquet_variant.encoding.cast.values import array_of_raw, cast_scalar, no_cast
+
+        slots, target = self.slots, self.target
+        encoded = keys.dictionary_encode()
+        results: list[Any] = [None] * len(encoded.dictionary)
+        if not target.children and target.family != "struct":
+            for index, key in enumerate(encoded.dictionary.to_pylist()):
+                scalar_kind, raw = _unpack_slot(key) if kind is None else (kind, key)
+                results[index] = cast_scalar(TYPE_OF_ID[_P(scalar_kind)].type, raw, target, self.options.zone)
+        if self.options.safe and None in results:
+            failed = np.array([result is None for result in results])[to_numpy(encoded.indices)]
+            position = int(positions[np.argmax(failed)])
+            raise no_cast(_variant_of(slots, position), target).at(row=slots.row(position), path=self.options.path)
+        return patched(base, positions, array_of_raw(results, target).take(encoded.indices))
+
+    def _nested(self, positions: Int64s, base: pa.Array) -> pa.Array:
+        """Cast arrays and objects."""
+        from parquet_variant.encoding.cast.values import array_of_raw, cast_raw
+
+        slots, target, options = self.slots, self.target, self.options
+        if not options.safe and not target.children and target.family not in ("string", "struct"):
+            return base  # arrays and objects have no cast to a scalar
+        if target.family == "string" and slots.value_positions is not None and len(positions):
+            base, positions = self._json_texts(slots.value_positions, positions, base)
+        raws = []
+        for position in positions.tolist():
+            try:
+                raws.append(cast_raw(_variant_of(slots, position), target, options.zone, options.safe))
+            except VariantError as error:
+                raise error.at(row=slots.row(position), path=options.path) from None
+        return patched(base, positions, array_of_raw(raws, target)) if raws else base
+
+    def _json_texts(
+        self, value_positions: ValuePositions, positions: Int64s, base: pa.Array
+    ) -> tuple[pa.Array, Int64s]:
+        """Return the base with the JSON text of arrays and objects, and the positions left to the scalar fallback."""
+        # Few casts need JSON; importing its modules here keeps commands quick to start.
+        from parquet_variant.ops.columns.json_text import json_column
+
+        try:
+            texts = json_column(trusted_array(value_positions.take(positions).storage()))
+        except VariantError as error:
+            if error.row is not None:
+                error.row = self.slots.row(int(positions[error.row]))
+            raise
+        # The text has instants in UTC: the scalar fallback writes them in the session zone.
+        done = np.ones(len(positions), np.bool_)
+        if self.options.zone is not dt.UTC:
+            done = ~to_numpy(pc.match_substring(texts, '+00:00"'))
+        base = patched(base, positions[done], texts.filter(from_numpy(done)).cast(self.target.arrow))
+        return base, positions[~done]
 
 
 def _variants(slots: ScalarSlots) -> pa.Array:
@@ -188,102 +253,6 @@ def _variants(slots: ScalarSlots) -> pa.Array:
     if sum(piece.nbytes for piece in pieces) > MAX_OFFSET:
         raise CastError("the nested Variants take more than 2 GiB: cast fewer rows at a time", reason="too-large")
     return pa.concat_arrays(pieces or [pa.nulls(0, VARIANT_STORAGE)])
-
-
-# -- the scalar fallback
-
-
-def _by_fallback(
-    slots: ScalarSlots, remaining: Int64s, target: Target, options: CastOptions, base: pa.Array
-) -> pa.Array:
-    """Return the base with the slots at some positions cast by the scalar fallback, each distinct scalar once."""
-    if not len(remaining):
-        return base
-    kinds = slots.kinds[remaining]
-    nested = (kinds == KIND.ARRAY) | (kinds == KIND.OBJECT)
-    base = _nested_by_fallback(slots, remaining[nested], target, options, base)
-    for kind in _IN_MEMORY:
-        positions = remaining[~nested & (kinds == kind)]
-        if len(positions):
-            keys = bytes_of_slots(slots, positions, as_text=kind == _P.STRING)
-            base = _scalars_by_fallback(slots, positions, keys, kind, target, options, base)
-    positions = remaining[~nested & ~np.isin(kinds, _IN_MEMORY)]
-    if len(positions):
-        base = _scalars_by_fallback(slots, positions, _pack_slots(slots, positions), None, target, options, base)
-    return base
-
-
-def _scalars_by_fallback(
-    slots: ScalarSlots,
-    positions: Int64s,
-    keys: pa.Array,
-    kind: _P | None,
-    target: Target,
-    options: CastOptions,
-    base: pa.Array,
-) -> pa.Array:
-    """Cast scalars; ``keys`` identify the values: their bytes if they have a kind, else the keys of `_pack_slots`."""
-    from parquet_variant.encoding.cast.values import array_of_raw, cast_scalar, no_cast
-
-    encoded = keys.dictionary_encode()
-    results: list[Any] = [None] * len(encoded.dictionary)
-    if not target.children and target.family != "struct":
-        for index, key in enumerate(encoded.dictionary.to_pylist()):
-            scalar_kind, raw = _unpack_slot(key) if kind is None else (kind, key)
-            results[index] = cast_scalar(TYPE_OF_ID[_P(scalar_kind)].type, raw, target, options.zone)
-    if options.safe and None in results:
-        failed = np.array([result is None for result in results])[to_numpy(encoded.indices)]
-        position = int(positions[np.argmax(failed)])
-        raise no_cast(_variant_of(slots, position), target).at(row=slots.row(position), path=options.path)
-    return patched(base, positions, array_of_raw(results, target).take(encoded.indices))
-
-
-def _nested_by_fallback(
-    slots: ScalarSlots, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
-) -> pa.Array:
-    """Cast arrays and objects."""
-    from parquet_variant.encoding.cast.values import array_of_raw, cast_raw
-
-    if not options.safe and not target.children and target.family not in ("string", "struct"):
-        return base  # arrays and objects have no cast to a scalar
-    if target.family == "string" and slots.value_positions is not None and len(positions):
-        base, positions = _json_texts(slots, slots.value_positions, positions, target, options, base)
-    raws = []
-    for position in positions.tolist():
-        try:
-            raws.append(cast_raw(_variant_of(slots, position), target, options.zone, options.safe))
-        except VariantError as error:
-            raise error.at(row=slots.row(position), path=options.path) from None
-    return patched(base, positions, array_of_raw(raws, target)) if raws else base
-
-
-def _json_texts(
-    slots: ScalarSlots,
-    value_positions: ValuePositions,
-    positions: Int64s,
-    target: Target,
-    options: CastOptions,
-    base: pa.Array,
-) -> tuple[pa.Array, Int64s]:
-    """Return the base with the JSON text of arrays and objects.
-
-    Returns also the positions that the scalar fallback must cast.
-    """
-    # Few casts need JSON; importing its modules here keeps commands quick to start.
-    from parquet_variant.ops.columns.json_text import json_column
-
-    try:
-        texts = json_column(trusted_array(value_positions.take(positions).storage()))
-    except VariantError as error:
-        if error.row is not None:
-            error.row = slots.row(int(positions[error.row]))
-        raise
-    if options.zone is not dt.UTC:
-        # The text has instants in UTC: the scalar fallback writes them in the session zone.
-        has_instant = to_numpy(pc.match_substring(texts, '+00:00"'))
-        base = patched(base, positions[~has_instant], texts.filter(from_numpy(~has_instant)).cast(target.arrow))
-        return base, positions[has_instant]
-    return patched(base, positions, texts.cast(target.arrow)), positions[:0]
 
 
 def _pack_slots(slots: ScalarSlots, positions: Int64s) -> pa.Array:

@@ -288,17 +288,13 @@ def _equal_object(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _equal_object(part) for key, part in value.items()}
     if isinstance(value, (float, Decimal)):
-        return _equal_number(value)
+        number = Decimal(repr(value)) if isinstance(value, float) else value
+        if not number.is_finite():
+            return value
+        exact: int | Decimal = int(number) if number == number.to_integral_value() else number.normalize()
+        try:
+            Variant.from_python(exact)
+        except VariantError:  # more digits than a decimal has
+            return float(value)
+        return exact
     return value
-
-
-def _equal_number(value: float | Decimal) -> Any:
-    number = Decimal(repr(value)) if isinstance(value, float) else value
-    if not number.is_finite():
-        return value
-    exact: int | Decimal = int(number) if number == number.to_integral_value() else number.normalize()
-    try:
-        Variant.from_python(exact)
-    except VariantError:  # more digits than a decimal has
-        return float(value)
-    return exact
