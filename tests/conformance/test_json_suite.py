@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from parquet_variant.encoding.json_reader import parse_json
+from parquet_variant.encoding.json_reader import JsonOptions, parse_json
 from parquet_variant.errors import JsonError
 
 
@@ -23,7 +23,7 @@ def test_every_y_file_is_read_as_python_reads_it(json_test_suite: Path) -> None:
     for file in files:
         text = file.read_bytes()
         for floats in ("decimal", "double"):
-            variant = parse_json(text, floats=floats).validate()  # type: ignore[arg-type]
+            variant = parse_json(text, JsonOptions(floats=floats)).validate()  # type: ignore[arg-type]
             assert json.loads(variant.to_json()) == json.loads(text), file.name
         assert _exact(parse_json(text).to_json()) == _exact(text), file.name
 
@@ -46,5 +46,5 @@ def test_100000_open_arrays_are_too_deep_not_a_crash(json_test_suite: Path) -> N
         parse_json(text)
     assert (caught.value.reason, caught.value.offset) == ("depth", 1000)
     with pytest.raises(JsonError) as caught:
-        parse_json(text, max_depth=1_000_000)
+        parse_json(text, JsonOptions(max_depth=1_000_000))
     assert caught.value.reason == "unexpected-end"

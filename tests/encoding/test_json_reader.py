@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant import Variant, testing
-from parquet_variant.encoding.json_reader import parse_json
+from parquet_variant.encoding.json_reader import JsonOptions, parse_json
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import JsonError, VariantError
 
@@ -70,7 +70,7 @@ def test_numbers(text: str, kind: str, python: Any) -> None:
 
 @pytest.mark.parametrize(("text", "kind", "python"), NUMBERS)
 def test_floats_as_double(text: str, kind: str, python: Any) -> None:
-    variant = parse_json(text, floats="double")
+    variant = parse_json(text, JsonOptions(floats="double"))
     if "." in text:
         assert variant.type == "double" and variant.to_python() == float(text)
         assert math.copysign(1, variant.to_python()) == math.copysign(1, float(text))
@@ -173,7 +173,7 @@ def test_damaged_texts_are_read_or_refused_as_python_does(text: str, where: int,
     at = where % (len(data) + 1)
     damaged = data[:at] if what == "cut" else data[:at] + bytes([byte]) + data[at + 1 :] if what == "byte" else data * 2
     try:
-        variant = parse_json(damaged, on_lone_surrogate="replace", max_depth=10_000)
+        variant = parse_json(damaged, JsonOptions(on_lone_surrogate="replace", max_depth=10_000))
     except JsonError as err:
         assert err.offset is not None and 0 <= err.offset <= len(damaged)
         with pytest.raises(ValueError):
@@ -192,16 +192,17 @@ def test_duplicate_keys() -> None:
     assert parse_json(text).to_json() == '{"a":2,"b":3}'
     assert parse_json(text).to_bytes() == parse_json('{"b":3,"a":2}').to_bytes()  # no "x" in the dictionary
     with pytest.raises(JsonError, match="key 'a'") as caught:
-        parse_json(text, on_duplicate_key="error")
+        parse_json(text, JsonOptions(on_duplicate_key="error"))
     assert (caught.value.reason, caught.value.offset) == ("duplicate-key", 21)
-    assert parse_json('[{"a":1},{"a":{"a":2}}]', on_duplicate_key="error")
+    assert parse_json('[{"a":1},{"a":{"a":2}}]', JsonOptions(on_duplicate_key="error"))
 
 
 def test_lone_surrogates_replaced() -> None:
     text = r'{"\ud800":"\udc00\ud83d\ude00\ud800\u0041\ud800"}'
-    assert parse_json(text, on_lone_surrogate="replace").to_python() == {"\ufffd": "\ufffd\U0001f600\ufffdA\ufffd"}
+    options = JsonOptions(on_lone_surrogate="replace")
+    assert parse_json(text, options).to_python() == {"\ufffd": "\ufffd\U0001f600\ufffdA\ufffd"}
     raw = '"a\ud800\udc00"'  # halves that stand in the text itself
-    assert parse_json(raw, on_lone_surrogate="replace").to_python() == "a\ufffd\ufffd"
+    assert parse_json(raw, options).to_python() == "a\ufffd\ufffd"
     with pytest.raises(JsonError) as caught:
         parse_json(raw)
     assert (caught.value.reason, caught.value.offset) == ("lone-surrogate", 2)
@@ -212,19 +213,19 @@ def test_depth_and_size() -> None:
     with pytest.raises(JsonError, match="max_depth=1000") as caught:
         parse_json("[" * 1001 + "]" * 1001)
     assert (caught.value.reason, caught.value.offset) == ("depth", 1000)
-    assert parse_json("[1]", max_depth=1) and parse_json("1", max_depth=0)
+    assert parse_json("[1]", JsonOptions(max_depth=1)) and parse_json("1", JsonOptions(max_depth=0))
     with pytest.raises(JsonError):
-        parse_json("[[1]]", max_depth=1)
-    assert parse_json("[1]", max_size=3)
+        parse_json("[[1]]", JsonOptions(max_depth=1))
+    assert parse_json("[1]", JsonOptions(max_size=3))
     with pytest.raises(JsonError, match="max_size=2") as caught:
-        parse_json("[1]", max_size=2)
+        parse_json("[1]", JsonOptions(max_size=2))
     assert caught.value.reason == "too-large"
 
 
 def test_bad_options_are_named() -> None:
     for option in ({"floats": "float"}, {"on_duplicate_key": "first"}, {"on_lone_surrogate": "keep"}):
         with pytest.raises(VariantError, match=f"{next(iter(option))} is .*: use "):
-            parse_json("1", **option)  # type: ignore[arg-type]
+            JsonOptions(**option)  # type: ignore[arg-type]
 
 
 def test_equal_texts_have_equal_bytes() -> None:

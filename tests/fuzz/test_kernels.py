@@ -18,6 +18,7 @@ from fuzz.hostile import AFTER, BEFORE, documents, hostile, outcome, surrounded
 from fuzz.seeds import given_new
 from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
 from parquet_variant.encoding.header import array_bytes, read_container, value_size
+from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.encoding.json_reader import parse_json as parse_one
 from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.validate import find_faults
@@ -126,7 +127,7 @@ def test_parse_json(text: bytes, floats: Any, on_lone_surrogate: Any, max_depth:
     texts = pa.array([b"[1]", text, None, b"2"], pa.binary())
     found = pv.parse_json(texts, **options, errors="null")
     assert [found[0].to_json(), found[2], found[3].to_json()] == ["[1]", None, "2"]
-    expected = outcome(lambda: parse_one(text, **options))
+    expected = outcome(lambda: parse_one(text, JsonOptions(**options)))
     if isinstance(expected, pv.Variant):
         assert (found[1].metadata, found[1].value) == (expected.metadata, expected.value)
         return
@@ -134,7 +135,7 @@ def test_parse_json(text: bytes, floats: Any, on_lone_surrogate: Any, max_depth:
     with pytest.raises(pv.JsonError) as caught:
         pv.parse_json(texts, **options)
     with pytest.raises(pv.JsonError) as by_reference:
-        parse_one(text, **options)
+        parse_one(text, JsonOptions(**options))
     assert (caught.value.row, caught.value.reason, caught.value.offset) == (1, expected[1], by_reference.value.offset)
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
+from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.encoding.json_reader import parse_json as parse_one
 from parquet_variant.errors import JsonError
 from parquet_variant.testing import json_texts
@@ -40,7 +41,7 @@ def by_kernel(text: bytes, options: dict[str, Any]) -> bytes:
 
 
 def by_reference(text: bytes, options: dict[str, Any]) -> bytes:
-    return parse_one(text, **options).to_bytes()
+    return parse_one(text, JsonOptions(**options)).to_bytes()
 
 
 def assert_same(text: bytes, options: dict[str, Any]) -> None:

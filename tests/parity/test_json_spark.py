@@ -14,7 +14,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant import Variant
-from parquet_variant.encoding.json_reader import parse_json
+from parquet_variant.encoding.json_reader import JsonOptions, parse_json
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.walk import walk
 from parquet_variant.errors import JsonError
@@ -88,7 +88,7 @@ def test_where_we_differ_on_purpose(spark: Any) -> None:
             parse_json(text)
     assert parse_json(texts[3]).to_json() == '{"a":2}'
     with pytest.raises(JsonError):
-        parse_json(texts[3], on_duplicate_key="error")
+        parse_json(texts[3], JsonOptions(on_duplicate_key="error"))
     for text, (theirs, their_json, _) in zip(JAVA_DIGITS, _in_spark(spark, JAVA_DIGITS), strict=True):
         ours = parse_json(text)
         assert theirs == ours and their_json is not None

@@ -54,25 +54,6 @@ class Edit:
         """The keys and indexes of the path."""
         return [segment for segment in self.path.segments if not isinstance(segment, Wildcard)]
 
-    def mismatch(self, depth: int) -> PathError:
-        """Return the error for a value, ``depth`` segments down the path, that does not have the next segment."""
-        at = VariantPath(self.path.segments[:depth])
-        segment = self.segments[depth] if depth < len(self.path) else 0
-        return PathError(
-            f"path {self.path} needs {'an object' if isinstance(segment, str) else 'an array'} at {at}: "
-            "use the try_ function of the same name to get null instead",
-            reason="path-mismatch",
-            path=str(at),
-        )
-
-    def duplicate(self) -> PathError:
-        """Return the error for inserting a key that exists."""
-        return PathError(
-            f"the key {self.segments[-1]!r} exists: use variant_set to replace its value",
-            reason="duplicate-key",
-            path=str(self.path),
-        )
-
     def too_large(self, size: int) -> VariantError:
         """Return the error for a changed value that exceeds ``max_size``."""
         return VariantError(
@@ -172,7 +153,13 @@ def _check_kind(node: Node, edit: Edit, depth: int) -> None:
     """Raise an error unless a node is the container of the segment at a depth; at the end of the path, an array."""
     segment = edit.segments[depth] if depth < len(edit.path) else 0
     if not isinstance(node, dict if isinstance(segment, str) else list):
-        raise edit.mismatch(depth)
+        at = VariantPath(edit.path.segments[:depth])
+        raise PathError(
+            f"path {edit.path} needs {'an object' if isinstance(segment, str) else 'an array'} at {at}: "
+            'use errors="null" to get null instead',
+            reason="path-mismatch",
+            path=str(at),
+        )
 
 
 def _place(node: Any, edit: Edit, value: Variant | None) -> bool:
@@ -186,7 +173,11 @@ def _place(node: Any, edit: Edit, value: Variant | None) -> bool:
         if child is None and edit.kind == EditKind.REPLACE:
             return False
         if child is not None and edit.kind == EditKind.INSERT and isinstance(segment, str):
-            raise edit.duplicate()
+            raise PathError(
+                f"the key {segment!r} exists: use variant_set to replace its value",
+                reason="duplicate-key",
+                path=str(edit.path),
+            )
         if isinstance(segment, str):
             node[segment] = _wrap_value(edit, depth + 1, value)
         elif child is None:

@@ -81,7 +81,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class JsonOptions:
-    """How JSON text is read: the options of `parse_json`. Raises `VariantError` (``bad-option``) for invalid values."""
+    """The options of reading JSON text, as in `ops.parse_json`. Raises `VariantError` (``bad-option``)."""
 
     floats: Literal["decimal", "double"] = "decimal"
     on_duplicate_key: Literal["last", "error"] = "last"
@@ -97,25 +97,10 @@ class JsonOptions:
         check_count("max_size", self.max_size, 1, _MAX_SIZE_OPTION)
 
 
-def parse_json(
-    text: str | bytes,
-    *,
-    floats: Literal["decimal", "double"] = "decimal",
-    on_duplicate_key: Literal["last", "error"] = "last",
-    on_lone_surrogate: Literal["error", "replace"] = "error",
-    max_depth: int = 1000,
-    max_size: int = MAX_SIZE,
-) -> Variant:
-    """Return the canonical Variant of a JSON text.
+def parse_json(text: str | bytes, options: JsonOptions | None = None) -> Variant:
+    """Return the canonical Variant of a JSON text; bytes must be UTF-8.
 
-    `text`: the text; bytes must be UTF-8.
-    `floats`: the type of a number with a fraction and no exponent: an exact decimal if it fits, or always a double.
-    `on_duplicate_key`: use the last value of a key, or raise an error.
-    `on_lone_surrogate`: raise an error for half a surrogate pair, or replace it by U+FFFD.
-    `max_depth`: the maximum depth of nested containers, 0 to 1,000,000.
-    `max_size`: the maximum number of bytes of text.
-    Raises `VariantError` (``bad-option``) for an invalid option, and `JsonError` with the byte offset and the reason of
-    the fault.
+    Raises `JsonError` with the byte offset and the reason of the fault.
 
     >>> parse_json('{"b": 1.50, "a": [true, 1e3]}').to_python()
     {'a': [True, 1000.0], 'b': Decimal('1.50')}
@@ -123,13 +108,13 @@ def parse_json(
     Traceback (most recent call last):
     parquet_variant.errors.JsonError: unexpected ']': expected a value (byte offset 3)
     """
-    JsonOptions(floats, on_duplicate_key, on_lone_surrogate, max_depth, max_size)
-    replace = on_lone_surrogate == "replace"
+    options = options or JsonOptions()
+    replace = options.on_lone_surrogate == "replace"
     data = _utf8(text, replace) if isinstance(text, str) else bytes(memoryview(text))
-    if len(data) > max_size:
-        raise JsonError(f"the text has {len(data)} bytes, more than max_size={max_size}", reason="too-large", offset=0)
-    reader = _Reader(data, floats == "decimal", on_duplicate_key == "error", replace, max_depth)
-    return Variant(*reader.document())
+    if len(data) > options.max_size:
+        message = f"the text has {len(data)} bytes, more than max_size={options.max_size}"
+        raise JsonError(message, reason="too-large", offset=0)
+    return Variant(*_Reader(data, options).document())
 
 
 def _utf8(text: str, replace: bool) -> bytes:
@@ -154,13 +139,13 @@ def _closer(container: list[Node] | dict[str, Node]) -> int:
 class _Reader:
     """Parser of one text; ``at`` is the position of the next byte."""
 
-    def __init__(self, data: bytes, decimals: bool, unique_keys: bool, replace: bool, max_depth: int) -> None:
+    def __init__(self, data: bytes, options: JsonOptions) -> None:
         self.data = data
         self.at = 0
-        self.decimals = decimals
-        self.unique_keys = unique_keys
-        self.replace = replace
-        self.max_depth = max_depth
+        self.decimals = options.floats == "decimal"
+        self.unique_keys = options.on_duplicate_key == "error"
+        self.replace = options.on_lone_surrogate == "replace"
+        self.max_depth = options.max_depth
 
     def fail(self, message: str, reason: str, at: int | None = None) -> NoReturn:
         raise JsonError(message, reason=reason, offset=self.at if at is None else at)

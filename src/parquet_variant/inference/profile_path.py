@@ -67,69 +67,31 @@ def distinct_counts_of(table: columns.PathTable) -> Int64s:
     return np.round(np.where((empty > 0) & (raw <= 2.5 * size), by_empty, raw)).astype(np.int64)
 
 
-class ProfileArrays(Protocol):
-    """The arrays of a `Profile`, one entry per path; `Profile` implements them and imports this module."""
+class _ProfileArrays(Protocol):
+    """The arrays of a `Profile`, one entry per path, which documents them; `Profile` imports this module."""
 
     @property
-    def rows(self) -> int:
-        """Rows, SQL NULL included."""
-        ...
-
+    def rows(self) -> int: ...
     @property
-    def null_rows(self) -> int:
-        """SQL NULL rows."""
-        ...
-
+    def null_rows(self) -> int: ...
     @property
-    def table(self) -> columns.PathTable:
-        """The counts by path."""
-        ...
-
+    def table(self) -> columns.PathTable: ...
     @property
-    def is_scaled(self) -> npt.NDArray[np.bool_]:
-        """True for paths whose counts are scaled up from the sample."""
-        ...
-
+    def is_scaled(self) -> npt.NDArray[np.bool_]: ...
     @property
-    def value_counts(self) -> Int64s:
-        """Number of values at each path."""
-        ...
-
+    def value_counts(self) -> Int64s: ...
     @property
-    def scalar_bytes(self) -> Int64s:
-        """`PathProfile.scalar_bytes` of each path."""
-        ...
-
+    def scalar_bytes(self) -> Int64s: ...
     @property
-    def inner_bytes(self) -> Int64s:
-        """Encoded bytes of the values at each path, nested values included."""
-        ...
-
+    def inner_bytes(self) -> Int64s: ...
     @property
-    def distinct_counts(self) -> Int64s:
-        """`PathProfile.distinct` of each path."""
-        ...
-
-    def segment(self, number: int) -> str | Wildcard:
-        """Return the last segment of a path."""
-        ...
-
-    def fields(self, number: int) -> Int64s:
-        """Return the numbers of the fields of a path, in byte order."""
-        ...
-
-    def element(self, number: int) -> int | None:
-        """Return the number of the elements of a path; None without elements."""
-        ...
-
-    def field(self, number: int, name: str) -> int | None:
-        """Return the number of a field of a path by name."""
-        ...
-
+    def distinct_counts(self) -> Int64s: ...
+    def segment(self, number: int) -> str | Wildcard: ...
+    def fields(self, number: int) -> Int64s: ...
+    def element(self, number: int) -> int | None: ...
+    def field(self, number: int, name: str) -> int | None: ...
     @property
-    def parent_index(self) -> Int64s:
-        """Number of each path's parent; -1 for the root."""
-        ...
+    def parent_index(self) -> Int64s: ...
 
 
 class PathProfile:
@@ -152,7 +114,7 @@ class PathProfile:
     segment: str | Wildcard | None
     """The last segment of the path; None for the root."""
 
-    def __init__(self, profile: ProfileArrays, index: int) -> None:
+    def __init__(self, profile: _ProfileArrays, index: int) -> None:
         self._profile = profile
         self._index = index
         self._types: dict[VariantType, int] | None = None

@@ -7,7 +7,6 @@ strings, `kernels.shredding.json_batch` batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
@@ -144,7 +143,7 @@ def _parse_one(
     source: str | bytes | bytearray | memoryview, types: Mapping[str, str] | str | None, options: JsonOptions
 ) -> Variant:
     if types is None:
-        return json_reader.parse_json(source if isinstance(source, str) else bytes(source), **asdict(options))
+        return json_reader.parse_json(source if isinstance(source, str) else bytes(source), options)
     value = _parse_column([source], options, types)[0]
     assert value is not None
     return value

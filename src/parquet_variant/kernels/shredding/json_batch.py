@@ -7,7 +7,7 @@ again.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import starmap
 from math import isfinite
@@ -62,7 +62,7 @@ class ParsedRows:
 def _fault(text: bytes, row: int, options: JsonOptions) -> JsonError:
     """Return the error of a row that the kernel refused, worded by the scalar reader."""
     try:
-        parse_json(text, **asdict(options))
+        parse_json(text, options)
     except JsonError as error:
         error.at(row=row)
         return error
