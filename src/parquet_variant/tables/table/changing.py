@@ -15,7 +15,7 @@ from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.io.engine import Progress
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.row_input import SchemaOption
-from parquet_variant.tables.table.reading import ReadingMethods
+from parquet_variant.tables.table.reporting import ReportingMethods
 
 if TYPE_CHECKING:
     from parquet_variant.tables.changes.erasing import EraseReport
@@ -28,7 +28,7 @@ Batch: TypeAlias = tuple[str, int]
 CHANGES_OF_ROWS = ("delete", "update", "merge")
 
 
-class ChangingMethods(ReadingMethods):
+class ChangingMethods(ReportingMethods):
     """The methods that change rows."""
 
     def append(
@@ -334,7 +334,7 @@ class ChangingMethods(ReadingMethods):
         ...     (result.rows_updated, result.rows_inserted), pv.open(folder).read().to_pylist()
         ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
         """
-        if isinstance(source, ReadingMethods):
+        if isinstance(source, ReportingMethods):
             source = source.to_arrow()
         elif isinstance(source, str | os.PathLike):
             options = replace(self._options, version=None, at=None, branch=None, tag=None, engine=None)

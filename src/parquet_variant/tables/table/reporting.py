@@ -1,0 +1,295 @@
+"""Methods of `Table` that report, compare, check and publish the rows, or rewrite files.
+
+Owns the parameters and their description. Leaves the work to the functions of the formats and of higher layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Unpack
+
+from parquet_variant.files.parquet.writing.conform import FileKeywords
+from parquet_variant.inference.profile import Profile
+from parquet_variant.io.engine import Progress
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.choices import AnyLayout, ContractLevel, FileMode, OnConflict
+from parquet_variant.support.lazy_names import registered_method
+
+if TYPE_CHECKING:
+    from parquet_variant.contracts.contract import Contract
+from parquet_variant.tables.table.reading import ReadingMethods
+
+
+class RewriteKeywords(FileKeywords, total=False):
+    """The keywords of `FileKeywords`, and those of Vortex files."""
+
+    compact: bool
+
+
+class ReportingMethods(ReadingMethods):
+    """The methods that report, compare, check, publish and rewrite."""
+
+    def inspect(self, *, column: str | None = None) -> Any:
+        """Report the content of the files: rows, row groups, columns and paths; only footers are read.
+
+        Parameters
+        ----------
+        column
+            Only this Variant column.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', '{"a": "x"}']), schema="a bigint")
+        ...     report = pv.open(folder).inspect()
+        >>> [(path.path, path.typed_share, path.residual_share) for path in report.columns[0].paths]
+        [('$', None, 0.0), ("$['a']", 0.5, 0.5)]
+        """
+        return self._run("inspect", column=column)
+
+    def validate(self, *, column: str | None = None, limit: int = 1000, threads: int | None = None) -> Any:
+        """Check files, including every value, against the specification of shredding and encoding.
+
+        Parameters
+        ----------
+        column
+            The Variant column to check (default: all).
+        limit
+            Maximum number of violations per column of a file; further ones are counted.
+        threads
+            Number of row groups that are checked at the same time (default: one per CPU).
+
+        Returns
+        -------
+        ValidationReport
+            With file, row group, row, path and reason of every violation.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']))
+        ...     pv.open(folder).validate().violations
+        []
+        """
+        return self._run("validate", column=column, limit=limit, threads=threads)
+
+    def profile(self, **options: Any) -> Profile:
+        """Profile the paths: types, shares, ranges and lengths; see `pv.profile`."""
+        profile: Profile = self._run("profile", **options)
+        return profile
+
+    def diff(self, other: Any = None, **options: Any) -> Any:
+        """Compare with another data set by path: paths that appeared or vanished, types, nulls, ranges and lengths.
+
+        Parameters
+        ----------
+        other
+            The newer data: anything that `pv.open` accepts, or an open table.
+        **options
+            ``factor``, ``min_change``, ``min_share``, ``ignore``, ``values``, ``sample_bytes``, ``threads``.
+
+        Returns
+        -------
+        DataDiff
+
+        Examples
+        --------
+        >>> import parquet_variant as pv
+        >>> old, new = pv.parse_json(['{"id": 1}'] * 100), pv.parse_json(['{"id": "x1"}'] * 100)
+        >>> for finding in pv.open(old).diff(new).findings:
+        ...     print(finding)
+        type  $.id: integer -> string (100 values) [values]
+        """
+        return registered_method("Table.diff")(self, other, **options)
+
+    def contract(
+        self, level: ContractLevel = "normal", *, name: str | None = None, threads: int | None = None
+    ) -> Contract:
+        """Infer a contract that the rows satisfy.
+
+        Parameters
+        ----------
+        level
+            ``"loose"``: types and nulls. ``"normal"``: also required fields, enumerations, forms of strings such as
+            timestamps, and numbers that are not negative. ``"strict"``: also exact ranges and lengths, the share of
+            rows with a field, patterns, and no other fields.
+        name
+            The name of the contract.
+        threads
+            Number of worker threads (default: one per CPU).
+        """
+        inferred: Contract = registered_method("Table.contract")(self, level, name=name, threads=threads)
+        return inferred
+
+    def check(self, contract: Any, *, values: bool = True, examples: int = 5, threads: int | None = None) -> Any:
+        """Check the rows against a contract.
+
+        Rules that footers or statistics prove are decided without reading the values.
+
+        Parameters
+        ----------
+        contract
+            A `Contract`, a file (YAML, JSON Schema or ODCS), or a mapping of paths to rules.
+        values
+            Whether examples contain values. False is for confidential data.
+        examples
+            Number of examples per rule.
+        threads
+            Number of worker threads (default: one per CPU).
+
+        Returns
+        -------
+        ContractReport
+            The violations; it is true if there are none.
+
+        Examples
+        --------
+        >>> import parquet_variant as pv
+        >>> rows = pv.open(pv.parse_json(['{"id": 1}', '{"id": "x"}']))
+        >>> bool(rows.check({"$.id": {"type": "integer"}}))
+        False
+        """
+        return self._run("check", contract, values=values, examples=examples, threads=threads)
+
+    def compat(self, engines: Collection[str] | None = None, **options: Any) -> Any:
+        """Try the engines that are installed here on a copy of the data, and compare values.
+
+        Parameters
+        ----------
+        engines
+            Names of engines; by default all engines that read this kind of data.
+        **options
+            ``timeout``: seconds after which an engine is stopped (120). ``pythons``: Python executables of other
+            environments, in which engines are looked for, too. ``progress``: a callback.
+
+        Returns
+        -------
+        CompatReport
+        """
+        return self._run("compat", engines=engines, **options)
+
+    def explore(self, *, compare: Any = None) -> Any:
+        """Inspect the data on one page: footers, the metadata of a table, and a sample of the rows.
+
+        Parameters
+        ----------
+        compare
+            Another source to compare with, such as an earlier state.
+
+        Returns
+        -------
+        Exploration
+            Displayed by notebooks; `Exploration.save` writes one self-contained HTML page.
+        """
+        return registered_method("Table.explore")(self, compare=compare)
+
+    def publish(self, format: str, *, to: Any = None, catalog: Any = None) -> Any:
+        """Write the metadata of another table format over the data files, which are not copied.
+
+        Vortex files, which table formats cannot hold, are converted to Parquet files with shredded Variants, each once.
+        A repeated call adds and removes only what changed since, in one commit; a call without changes does nothing.
+        The published table is a copy for readers: change the source, and publish again.
+
+        Parameters
+        ----------
+        format
+            The format to publish: ``"iceberg"``, ``"delta"`` or ``"ducklake"``.
+        to
+            Where the published table is: another directory, ``namespace.table`` of `catalog` for Iceberg, or for
+            DuckLake the file of its catalog (default: ``TABLE.ducklake``), with ``#schema.table`` for another name than
+            that of the directory. By default, Delta and Iceberg share the table's directory; tables of Vortex files
+            share the directory ``TABLE.published`` with the converted files.
+        catalog
+            The catalog of a published Iceberg table (default: that of `pv.open`).
+
+        Returns
+        -------
+        PublishResult
+
+        Raises
+        ------
+        TableError
+            ``"cannot-publish"`` for what the format cannot express, by name; ``"table-exists"`` or ``"exists"`` for a
+            table that was not published; ``"changed-copy"`` if others changed the published table; ``"conflict"``.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])}, format="delta")
+        ...     pv.open(folder).publish("iceberg").files_added
+        ...     pv.open(folder, format="iceberg").scan({"n": "$.n:int"}).to_arrow().to_pydict()
+        1
+        {'n': [1, 2]}
+        """
+        return self._run("publish", format, to=to, **({} if catalog is None else {"catalog": catalog}))
+
+    def rewrite(
+        self,
+        dest: Any,
+        *,
+        format: Any = None,
+        layout: AnyLayout | None = None,
+        schema: ShreddingSchema | str | None = None,
+        column: str | None = None,
+        on_conflict: OnConflict = "error",
+        mode: FileMode = "error",
+        threads: int | None = None,
+        progress: Progress | None = None,
+        **files: Unpack[RewriteKeywords],
+    ) -> list[Any]:
+        """Rewrite files to another layout, schema, format or annotation.
+
+        Parameters
+        ----------
+        dest
+            The new file, or directory for several files.
+        format
+            ``"parquet"`` or ``"vortex"`` (default: by the name of the destination).
+        layout
+            Of Parquet: ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``; of Vortex: ``"auto"``,
+            ``"variant"`` or ``"struct"``. By default the layout is kept.
+        schema
+            Shredding schema or its DDL; ``"infer"`` chooses one.
+        column
+            The Variant column, if there are several.
+        on_conflict
+            As for `read`.
+        mode
+            What to do if the destination exists: ``"error"`` or ``"overwrite"``.
+        threads, progress
+            Number of files that are written at the same time (default: one per CPU); a callback that is called with the
+            step, the files that are done and the number of files.
+        **files
+            Options of `VariantWriter`; for Vortex, ``compact``.
+
+        Returns
+        -------
+        list of FileInfo or VortexFileInfo
+            One entry per file.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']))
+        ...     _ = pv.open(f"{folder}/a.parquet").rewrite(f"{folder}/b.parquet", schema="a bigint")
+        ...     pv.open(f"{folder}/b.parquet").paths()
+        {'$.a': 'bigint'}
+        """
+        written: list[Any] = self._run(
+            "rewrite",
+            self._absolute(dest),
+            format=format,
+            layout=layout,
+            schema=schema,
+            column=column,
+            on_conflict=None if on_conflict == "error" else on_conflict,
+            mode=mode,
+            threads=threads,
+            progress=progress,
+            **files,
+        )
+        return written
