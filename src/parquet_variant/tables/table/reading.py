@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,9 +16,6 @@ from parquet_variant.support.choices import Errors, OnConflict, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.table.base import TableBase
 from parquet_variant.tables.table.scan import Scan
-
-if TYPE_CHECKING:
-    pass
 
 
 class ReadingMethods(TableBase):
