@@ -100,6 +100,7 @@ register_methods(
         "Table.is_json": "ingestion.json_scan:is_json",
         "Table.check": "quality.check:check",
         "Table.column_name": "quality.table_methods:column_name",
+        "Table.open": "tables.opening:open",
         "Table.compat": "quality.compatibility.run:compat",
         "Table.contract": "quality.contract:contract",
         "Table.count_rows": "quality.table_methods:count_rows",

@@ -131,3 +131,14 @@ def test_a_process_of_its_own_rewrites_what_duckdb_writes_otherwise() -> None:
     words = [sys.executable, "-m", "parquet_variant.cli", "query", "SELECT 2 IN UNNEST([1, 2]) AS a", "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.stdout.split(), done.stderr) == (['{"a":true}'], "")
+
+
+def test_an_output_file_is_replaced_only_with_force(variant: Run, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    assert variant("query", "SELECT 1 AS a", "-o", target).code == 0
+    refused = variant("query", "SELECT 2 AS a", "-o", target)
+    assert refused.code == 1
+    assert "give --force to replace it" in refused.error
+    assert target.read_text().splitlines() == ["a", "1"]
+    assert variant("query", "SELECT 2 AS a", "-o", target, "--force").code == 0
+    assert target.read_text().splitlines() == ["a", "2"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -124,3 +125,65 @@ def test_copy_writes_a_file_and_counts_rows(tmp_path: Path) -> None:
     ):
         with pytest.raises(VariantError):
             pv.sql(wrong, t=EVENTS)
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg", "vortex"])
+def test_copy_does_not_replace_a_data_file_of_a_table(tmp_path: Path, format: str) -> None:
+    (tmp_path / "a.ndjson").write_text('{"a": 1}\n')
+    table = tmp_path / "t"
+    pv.ingest(tmp_path / "a.ndjson", table, format=format)
+    data = next(path for path in table.rglob("*") if path.suffix in (".parquet", ".vortex") and path.is_file())
+    before = data.read_bytes()
+    for query in (f"SELECT * FROM '{table}'", "SELECT v FROM t", "SELECT 1"):
+        with pytest.raises(pv.VariantError, match="is inside the table"):
+            pv.sql(f"COPY ({query}) TO '{data}' (FORMAT parquet)", t=table)
+    assert data.read_bytes() == before
+
+
+def test_copy_does_not_replace_the_file_that_it_reads_and_names_a_missing_directory(tmp_path: Path) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text('{"a": 1}\n')
+    with pytest.raises(pv.VariantError, match="is a file that the query reads"):
+        pv.sql(f"COPY (SELECT v FROM '{source}') TO '{source}'")
+    with pytest.raises(pv.VariantError, match="create the directory"):
+        pv.sql(f"COPY (SELECT 1) TO '{tmp_path}/missing/a.csv'")
+    assert pv.sql(f"COPY (SELECT v FROM '{source}') TO '{tmp_path}/b.ndjson'").to_pylist() == [{"Count": 1}]
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT count(v:amont::int) FROM t", "SELECT count(*) FROM t WHERE v:amont::int = 1"]
+)
+def test_a_count_of_zero_names_a_misspelled_path(query: str, tmp_path: Path) -> None:
+    pv.write(tmp_path / "a.parquet", pv.parse_json(['{"amount": 1}']))
+    hints = ("no row has the path v:amont: did you mean v:amount?",)
+    assert tuple(pv.sql(query, t=tmp_path / "a.parquet").warnings) == hints
+    assert not pv.sql(query.replace("amont", "amount"), t=tmp_path / "a.parquet").warnings
+
+
+def test_keys_of_mongodb_need_no_quotes() -> None:
+    rows = pv.parse_json(['{"_id": {"$oid": "a1"}, "$type": 2}'])
+    answer = pv.sql("SELECT v:_id.$oid::string AS id, v:$type AS kind FROM t WHERE v:_id.$oid = 'a1'", t=rows)
+    assert answer.to_pylist() == [{"id": "a1", "kind": 2}]
+
+
+@pytest.mark.parametrize("call", ["flatten(v, recursive => true)", "flatten(v:a, mode => 'x')", "flatten(v:a, n => 1)"])
+def test_an_unknown_option_of_flatten_is_named(call: str) -> None:
+    with pytest.raises(VariantError, match=r"flatten has no option (recursive|mode|n): write"):
+        pv.sql(f"SELECT * FROM t, LATERAL {call} f", t=pv.parse_json(['{"a": [1]}']))
+
+
+@pytest.mark.parametrize("query", [42, None, b"SELECT 1"])
+def test_sql_that_is_not_a_string(query: Any) -> None:
+    with pytest.raises(VariantError, match=r"the SQL is of type (int|NoneType|bytes): write a string"):
+        pv.sql(query)
+
+
+def test_lists_of_objects_and_lazy_frames_are_rows(tmp_path: Path) -> None:
+    rows = [{"a": 1}, {"a": "x"}]
+    assert pv.sql("SELECT to_json(v:a) AS a FROM t", t=rows).to_pylist() == [{"a": "1"}, {"a": '"x"'}]
+    pv.write(tmp_path / "a.parquet", rows)
+    assert pv.open(tmp_path / "a.parquet").read().to_pylist() == pv.open(rows).read().to_pylist() == rows
+    with pytest.raises(VariantError, match=r"column 'v' .*from_python"):
+        pv.write(tmp_path / "b.parquet", {"v": rows})
+    polars = pytest.importorskip("polars")
+    assert pv.sql("SELECT a + 1 AS b FROM t", t=polars.LazyFrame({"a": [1]})).to_pylist() == [{"b": 2}]

@@ -133,3 +133,15 @@ def test_paths_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytest
     assert shown.err.count("only in letter case") == 3
     assert shown.out == statement + ";\n"
     assert "--" not in pv.sql_view(path, {"x": "$.Id:int"})
+
+
+def test_reserved_words_are_quoted_in_views(tmp_path: Path) -> None:
+    rows = pv.parse_json(['{"limit": 5, "end": 6, "kind": "a"}'])
+    pv.write(
+        tmp_path / "a.parquet", {"offset": [1], "order": [2], "v": rows}, schema="`limit` int, `end` int, kind string"
+    )
+    view = pv.open(tmp_path / "a.parquet").sql_view(name="table")
+    connection = duckdb.connect()
+    connection.execute(view)
+    answer = connection.execute('SELECT "offset", "order", "limit", "end", kind FROM "table"').fetchall()
+    assert answer == [(1, 2, 5, 6, "a")]

@@ -187,3 +187,33 @@ def test_fields_beyond_the_limit_are_counted_in_a_warning(monkeypatch):
         assert result.column_names[:3] == ["a", "b", "c"]
         assert result.warnings == (line,)
     assert pv.typed(values).warnings == (line,)
+
+
+@pytest.mark.parametrize("target", ["a.parquet", "a.vortex", "delta", "iceberg", "memory"])
+def test_a_value_of_another_type_is_null_in_the_typed_view(tmp_path: Path, target: str) -> None:
+    rows = pv.parse_json(['{"n":5,"f":1}', '{"n":6.5,"f":2.5e0}', '{"n":"7","f":"3"}', '{"n":true}', '{"n":8.0,"f":4}'])
+    schema = pv.ShreddingSchema.from_ddl("n bigint, f double")
+    source: Any = pv.shred_variant(rows, schema)
+    if target != "memory":
+        format = target if target in ("delta", "iceberg") else None
+        pv.write(tmp_path / target, rows, schema=schema, **({"format": format} if format else {}))
+        source = tmp_path / target
+    view = pv.open(source).typed().to_arrow()
+    if target in ("a.parquet", "delta", "iceberg"):  # the types of other sources are those of the values
+        assert view["n"].to_pylist() == [5, None, None, None, 8]
+        assert view["f"].to_pylist() == [1, 2.5, None, None, 4]
+    assert view["n"].to_pylist()[2:4] == view["f"].to_pylist()[2:4] == [None, None]
+    assert pv.sql("SELECT count(*) AS c FROM typed(t) WHERE n IS NULL", t=source).to_pylist()[0]["c"] >= 2
+    assert pv.sql("SELECT n FROM typed(t) WHERE n = 7", t=source).to_pylist() == []
+
+
+def test_files_in_which_all_values_have_another_type_are_not_skipped_for_is_null(tmp_path: Path) -> None:
+    for name, text, ddl in (("a", '{"n":1}', "n bigint"), ("b", '{"n":1.5}', "n decimal(2,1)")):
+        pv.write(tmp_path / "t" / f"{name}.parquet", pv.parse_json([text]), schema=ddl)
+    view = pv.sql("SELECT v:n::bigint AS n FROM t", t=tmp_path / "t").to_pylist()
+    assert view == [{"n": 1}, {"n": 1}]
+    from parquet_variant.query.selection import Selected
+
+    exact = {"n": Selected("n", pv.VariantPath.parse("$.n"), pa.int64(), exact=True)}
+    scan = pv.open(tmp_path / "t").scan(exact, "n is null")
+    assert scan.to_arrow().num_rows == 1

@@ -46,6 +46,8 @@ def table_of(data: Any) -> pa.Table:
     """
     if isinstance(data, VariantArray | ChunkedVariantArray):
         data = {"v": data}
+    if _is_list_of_objects(data):
+        data = {"v": VariantArray.from_pylist(data)}
     try:
         table = _table_of(data)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
@@ -64,10 +66,22 @@ def table_of(data: Any) -> pa.Table:
 def is_rows(data: Any) -> bool:
     """Return whether data is a table, and not an iterable of tables such as a reader of record batches."""
     is_table = isinstance(data, pa.Table | pa.RecordBatch | Mapping) or hasattr(data, "__arrow_c_stream__")
+    is_table = is_table or _is_list_of_objects(data) or _is_lazy(data)
     return is_table and not isinstance(data, pa.RecordBatchReader)
 
 
+def _is_list_of_objects(data: Any) -> bool:
+    return isinstance(data, list) and bool(data) and all(isinstance(row, Mapping) for row in data)
+
+
+def _is_lazy(data: Any) -> bool:
+    """Return whether data is a lazy frame of polars."""
+    return hasattr(data, "collect") and hasattr(data, "collect_schema")
+
+
 def _table_of(data: Any) -> pa.Table:
+    if _is_lazy(data):
+        data = data.collect()
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
@@ -162,6 +176,16 @@ def _of_columns(columns: Mapping[str, Any]) -> pa.Table:
     if len(set(sizes.values())) > 1:
         lengths = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
+    for name, column in columns.items():
+        if isinstance(column, list | tuple):
+            try:
+                pa.array(column)
+            except (pa.ArrowException, OverflowError) as error:
+                raise SchemaError(
+                    f"cannot convert column {name!r} to Arrow data: {error}; for values of several types make Variants "
+                    "with from_python(values)",
+                    reason="bad-data",
+                ) from None
     return variant_table(columns)
 
 

@@ -177,8 +177,10 @@ def absolute(path: str | os.PathLike[str]) -> str:
 
 def cannot_write(place: str | os.PathLike[str], why: object) -> VariantFileError:
     """Make the error for a place that cannot be written, because the disk is full or access is denied."""
+    remedies: dict[type, str] = {FileNotFoundError: "create the directory", PermissionError: "allow writing there"}
+    remedy = remedies.get(type(why), "free some space or allow writing there")
     return VariantFileError(
-        f"cannot write {os.fspath(place)}: {why}; free some space or allow writing there, and run it again",
+        f"cannot write {os.fspath(place)}: {why}; {remedy}, and run it again",
         reason="cannot-write",
         file=os.fspath(place),
     )

@@ -200,7 +200,7 @@ def diff(
         places = (*_pair("versions", versions), *_pair("timestamps", timestamps), *_pair("partitions", partitions))
         if all(place is None for place in places):
             raise VariantError(
-                "there is one data set: give after=, or versions=, timestamps= or partitions= of a table",
+                "there is one data set: give a second one, or versions=, timestamps= or partitions= of a table",
                 reason="bad-option",
             )
         after = before

@@ -150,3 +150,11 @@ def function_types() -> dict[str, str]:
     with connect() as connection:
         query = "SELECT lower(function_name), any_value(function_type) FROM duckdb_functions() GROUP BY 1"
         return dict(connection.execute(query).fetchall())
+
+
+@cache
+def reserved_words() -> frozenset[str]:
+    """Return the words that DuckDB reads as names of columns only in quotes."""
+    with connect() as connection:
+        query = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
+        return frozenset(word for (word,) in connection.execute(query).fetchall())

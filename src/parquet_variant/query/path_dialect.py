@@ -103,6 +103,10 @@ class PathParser:
         token = self._curr
         if self._match(TokenType.STAR):
             return exp.JSONPathWildcard()  # every field, in a select list
+        if token.text == "$" and self._next.start == token.end + 1:  # $oid of MongoDB
+            self._advance()
+            self._advance()
+            return exp.JSONPathKey(this=f"${self._prev.text}")
         quoted = self.sql[token.start : token.start + 1] in ('"', "`") and bool(token.text)
         if not quoted and not _WORD.fullmatch(token.text or ""):
             self.raise_error("a key is expected: write a.b, a[0], a['b c']")

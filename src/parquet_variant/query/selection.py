@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclasses_field
+from typing import Literal
 
 import pyarrow as pa
 
@@ -28,6 +29,12 @@ class Selected:
     # ordinary column with its own type. It is not hashed, since extension types made in Python have no hash.
     type: pa.DataType | None = dataclasses_field(default=None, hash=False)
     column: str | None = None  # The ordinary column's name in the file.
+    exact: bool = False  # Whether values of other types are null; numbers are cast where the type keeps them.
+
+    @property
+    def lossless(self) -> Literal[False, "numbers"]:
+        """The option of `extract_path` for an exact column."""
+        return "numbers" if self.exact else False
 
     @property
     def stored_name(self) -> str:

@@ -67,7 +67,9 @@ def parse_sql(
     ...
     parquet_variant.query.sql_dialect.SqlError: invalid SQL at line 1, column 12: a key is expected: ...
     """
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str):
+        raise SqlError(f"the SQL is of type {type(text).__name__}: write a string")
+    if not text.strip():
         raise SqlError(
             f"the SQL is empty: write {'a SELECT' if what == 'query' else 'a condition such as v:a::int > 5'}"
         )

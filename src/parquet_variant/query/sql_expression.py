@@ -86,6 +86,7 @@ class NeededColumn:
     path: VariantPath | None = None  # The path into the Variant; None for an ordinary column.
     type: pa.DataType | None = None  # The requested Arrow type; None for a Variant or an ordinary column.
     function: str | None = None  # The function to apply to the Variant: a key of `VARIANT_FUNCTIONS`.
+    exact: bool = False  # Whether values of other types are null.
 
     @property
     def is_variant(self) -> bool:
@@ -102,7 +103,7 @@ class NeededColumn:
     @property
     def select(self) -> Selected:
         """The column as scans take it; a column whose name begins with ``$`` is not read as a path."""
-        return Selected(self.column, self.path, self.type, None if self.path is not None else self.column)
+        return Selected(self.column, self.path, self.type, None if self.path is not None else self.column, self.exact)
 
     def computed(self, column: Any) -> Any:
         """Return a column that was read as `select` names it, with the function applied."""

@@ -89,7 +89,8 @@ def values_at(
     if request.output is None:
         return plain_variants(extract_variant(storage, path))
     target = VARIANT_STORAGE if request.type is None else request.type
-    return extract_path(storage, path, target, safe=options.errors == "raise", zone=options.zone)
+    lossless = request.select.lossless if isinstance(request, NeededColumn) else False
+    return extract_path(storage, path, target, safe=options.errors == "raise", zone=options.zone, lossless=lossless)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.ingestion.csv_tables import read_csv
 from parquet_variant.ingestion.formats.csv_rows import is_csv
-from parquet_variant.interop.tables import table_of
+from parquet_variant.interop.tables import is_rows, table_of
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Not, Or, Predicate, bind, joined
 from parquet_variant.query.selection import Selected
@@ -64,7 +64,7 @@ def bind_table(source: Any, name: str, *, version: int | None = None, timestamp:
         return replace(_iceberg_table(source, name), path=source)
     if hasattr(source, "batches") and (hasattr(source, "selection") or hasattr(source, "scans")):
         return _scanned_table(source, name)
-    if isinstance(source, (VariantArray, Mapping)) or hasattr(source, "__arrow_c_stream__"):
+    if isinstance(source, VariantArray) or hasattr(source, "__arrow_c_stream__") or is_rows(source):
         return _arrow_table(table_of(source), name)
     raise VariantError(
         f"the table {name} is a {type(source).__name__}: give a path, a scan, a VariantArray or Arrow data",
@@ -278,7 +278,7 @@ def _scan_again(
 def _extend_path(key: str, selected: Selected, needed: NeededColumn) -> Selected:
     if needed.path is None or selected.path is None:
         return replace(selected, name=key)
-    return Selected(key, VariantPath((*selected.path.segments, *needed.path.segments)), needed.type)
+    return Selected(key, VariantPath((*selected.path.segments, *needed.path.segments)), needed.type, exact=needed.exact)
 
 
 def _rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate:

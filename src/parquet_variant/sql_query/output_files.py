@@ -82,13 +82,17 @@ def format_of(file: str | os.PathLike[str], name: str | None = None) -> str:
     return str(kind)
 
 
-def write_result(file: str | os.PathLike[str], parts: Iterable[pa.Table], format: str | None = None) -> int:
+def write_result(
+    file: str | os.PathLike[str], parts: Iterable[pa.Table], format: str | None = None, sources: Iterable[Any] = ()
+) -> int:
     """Write the parts of a result to a file, which appears only when it is complete; return the number of rows.
 
     `file`: a local path; its extension is the format, unless `format` is given.
     `parts`: at least one table, with Variants marked as such.
+    `sources`: the data that the query reads; a file of a table, or an existing file below a source, is not replaced.
     """
     kind = format_of(file, format)
+    _refuse_data_file(Path(file), sources)
     with atomic_file(file) as staged:
         counted = _Counted(parts)
         if kind == "parquet":
@@ -106,6 +110,25 @@ def write_result(file: str | os.PathLike[str], parts: Iterable[pa.Table], format
         else:
             _write_csv(staged, counted, "\t" if kind == "tsv" else ",")
         return counted.rows
+
+
+def _refuse_data_file(file: Path, sources: Iterable[Any]) -> None:
+    path = file.resolve()
+    paths = [Path(source).resolve() for source in sources if isinstance(source, (str, os.PathLike))]
+    for folder in path.parents:
+        is_table = (folder / "_delta_log").is_dir() or any((folder / "metadata").glob("*.metadata.json"))
+        if is_table or (folder in paths and path.exists()):
+            raise VariantError(
+                f"{file} is inside the table {folder}: write the result to another directory",
+                reason="bad-option",
+                file=os.fspath(file),
+            )
+    if path in paths:
+        raise VariantError(
+            f"{file} is a file that the query reads: write the result to another file",
+            reason="bad-option",
+            file=os.fspath(file),
+        )
 
 
 class _Counted:

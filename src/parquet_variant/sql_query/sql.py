@@ -38,6 +38,7 @@ from parquet_variant.sql_query.rewriting.query import Rewritten, rewrite
 from parquet_variant.sql_query.rewriting.scopes import TableUse, check_distinct, unique_names
 from parquet_variant.sql_query.streams import Stream, class_warnings, register_getters
 from parquet_variant.sql_query.tables import BoundTable
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 
@@ -112,7 +113,7 @@ def sql(
         return registered_method("SparkSession.sql")(engine, query, params=params, **tables)
     if (copy := copy_statement(query)) is not None:
         planned = plan_sql(copy.query, tables, params=params, errors=errors, zone=zone, threads=threads)
-        rows = write_result(copy.file, planned.batches(as_text=False), copy.format)
+        rows = write_result(copy.file, planned.batches(as_text=False), copy.format, planned.sources(tables))
         return SqlResult(pa.table({"Count": pa.array([rows], pa.int64())}), planned.warnings)
     planned = plan_sql(query, tables, params=params, errors=errors, zone=zone, threads=threads)
     return SqlResult(planned.run(), planned.warnings)
@@ -188,8 +189,7 @@ class SqlQuery:
                 has_values = [False] * len(names)
                 for part in chain([next(parts, empty_table(reader.schema))], parts):
                     has_values = [
-                        seen or column.null_count < len(column)
-                        for seen, column in zip(has_values, part.columns, strict=True)
+                        seen or _has_values(column) for seen, column in zip(has_values, part.columns, strict=True)
                     ]
                     yield self._presented(part.rename_columns(names), as_text)
                 self.warnings += class_warnings(self.rewritten.getters, classes)
@@ -212,6 +212,11 @@ class SqlQuery:
             finally:
                 if timer is not None:
                     timer.cancel()
+
+    def sources(self, tables: Mapping[str, Any]) -> list[Any]:
+        """Return the paths of given tables, and of all tables that FROM names."""
+        given = (getattr(table, "source", table) for table in tables.values())
+        return [*given, *(use.table.path for use in self.rewritten.uses)]
 
     def _path_hints(self) -> list[str]:
         """Return hints about paths that no row has; a column without values, or an empty result, gives a reason."""
@@ -268,6 +273,14 @@ class SqlQuery:
     def _described(self, answer: pa.Table) -> pa.Table:
         kinds = [kind.replace(_STORAGE, "VARIANT") for kind in answer["column_type"].to_pylist()]
         return answer.set_column(1, "column_type", pa.array(kinds, pa.string()))
+
+
+def _has_values(column: pa.ChunkedArray) -> bool:
+    """Return whether a column has a value other than 0, which is also the count of a path that no row has."""
+    if pa.types.is_integer(column.type):
+        bounds = pc.min_max(column).as_py()
+        return bounds["min"] not in (None, 0) or bounds["max"] not in (None, 0)
+    return bool(column.null_count < len(column))
 
 
 def _binder(

@@ -16,6 +16,7 @@ from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.path import VariantPath, quote_name
+from parquet_variant.query.duckdb_engine import reserved_words
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.binding import bind_table
@@ -214,7 +215,8 @@ def _text(text: str, engine: str) -> str:
 def _name(name: str, engine: str) -> str:
     if engine == "spark":
         return quote_name(name)
-    return name if name.isidentifier() and name.islower() else quoted(name)
+    is_word = name.isidentifier() and name.islower() and name not in reserved_words()
+    return name if is_word else quoted(name)
 
 
 def _source(path: str | os.PathLike[str], engine: str) -> str:

@@ -289,7 +289,8 @@ class BoundTable:
                         f"{self.name} has {len(self.columns.variants)} Variant columns: name that of {added.path}",
                         reason="several-variant-columns",
                     )
-                derived[added.name] = NeededColumn(variant or self.columns.variants[0], added.path, added.type)
+                stored = variant or self.columns.variants[0]
+                derived[added.name] = NeededColumn(stored, added.path, added.type, exact=added.exact)
                 kind = added.output
             if kind is None:
                 variants.append(added.name)

@@ -197,7 +197,7 @@ def typed_paths(
             name = f"{base}_{number}"
         used_names.add(name.lower())
         unique[place] = name
-    return [Selected(unique[place], path, kind) for place, (path, kind) in enumerate(paths)]
+    return [Selected(unique[place], path, kind, exact=True) for place, (path, kind) in enumerate(paths)]
 
 
 def _shortest_names(keys: Sequence[Sequence[str]], taken: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ Owns the options, and the presentation of results and plans. Leaves reading and 
 
 from __future__ import annotations
 
+import pathlib
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +31,7 @@ from parquet_variant.cli.options.common import (
 from parquet_variant.cli.options.readers import read_selects
 from parquet_variant.cli.options.sources import data_files, open_table, queryable, spark_session
 from parquet_variant.cli.output import Progress, print_grid, print_json, print_json_rows, print_json_values
-from parquet_variant.errors import VariantFileError
+from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.support.choices import SqlEngine
 
@@ -157,6 +158,7 @@ def query(
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write a .csv, .parquet, .ndjson or .arrow file."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file of --output.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Query by path, in SQL or with --select and --where.
@@ -177,12 +179,15 @@ def query(
     if sql is not None and (copy := copy_statement(sql)) is not None:
         if output is not None:
             raise typer.BadParameter("--output is not allowed with COPY: both name a file")
-        sql, output = copy.query, copy.file
+        sql, output, force = copy.query, copy.file, True
     if output is not None:
         format_of(output)
+        if not force and pathlib.Path(output).exists():
+            raise VariantError(f"{output} exists: give --force to replace it", reason="exists", file=output)
     selects = read_selects(select or [])
     reading: dict[str, Any] = {"errors": "raise" if strict else "null", "threads": threads}
-    shown = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json, "output": output}
+    shown: dict[str, Any] = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json, "output": output}
+    shown["sources"] = [path] if path else []
     others = {"version": version, "timestamp": at}  # of tables that the SQL names
     if not path and sql is not None:
         return _answer_sql(None, sql, selects, reading | others, shown)
@@ -303,6 +308,7 @@ def _answer_sql(
     is_text = not (shown["as_json"] or shown["output"])
     parts = spark_batches(query) if on_spark else query.batches(as_text=is_text)
     first = next(parts)
+    shown = {**shown, "sources": [*shown["sources"], *query.sources({})]}
     _show(first.schema, _limited(chain([first], parts), shown["limit"]), shown)
     for warning in query.warnings:
         report_warning(warning)
@@ -362,7 +368,7 @@ def _show(schema: pa.Schema, parts: Iterable[pa.Table], shown: Mapping[str, Any]
         return
     from parquet_variant.sql_query.output_files import write_result
 
-    rows = write_result(shown["output"], chain([schema.empty_table()], parts))
+    rows = write_result(shown["output"], chain([schema.empty_table()], parts), sources=shown["sources"])
     if shown["as_json"]:
         print_json({"file": shown["output"], "rows": rows})
     else:

@@ -258,7 +258,7 @@ class FileScan:
             selected = by_name[name]
             if selected.path is None:
                 return UNKNOWN
-            return ranges.of_path(selected.path, selected.type, number, cast=self.options.cast)
+            return ranges.of_path(selected.path, selected.type, number, cast=self.options.cast and not selected.exact)
 
         return [number for number in numbers if may_match(predicate, partial(statistics_in, number))]
 
@@ -318,7 +318,12 @@ class FileScan:
             target = VARIANT_STORAGE if selected.type is None else selected.type
             path = VariantPath() if isinstance(part, TypedPart) else selected.path
             columns[selected.name] = extract_path(
-                by_column[name], path, target, safe=False, zone=self.options.zone, lossless=not self.options.cast
+                by_column[name],
+                path,
+                target,
+                safe=False,
+                zone=self.options.zone,
+                lossless="numbers" if selected.exact else not self.options.cast,
             )
         outputs = self.question.selection
         schema = pa.schema([selected.field for selected in outputs])

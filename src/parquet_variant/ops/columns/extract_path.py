@@ -21,7 +21,7 @@ from parquet_variant.layouts.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.column_slots import slots_of_column
 from parquet_variant.ops.columns.shredded_walk import Group, follow, follow_positions, lists_of, scatter
-from parquet_variant.ops.columns.slot_casts import CastOptions, array_of_slots, list_array
+from parquet_variant.ops.columns.slot_casts import CastOptions, Lossless, array_of_slots, list_array
 from parquet_variant.ops.columns.target_type import result_type
 from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.path import AnyPath, VariantPath
@@ -42,7 +42,7 @@ def extract_path(
     *,
     safe: bool = True,
     zone: str = "UTC",
-    lossless: bool = False,
+    lossless: Lossless = False,
 ) -> pa.Array:
     """Return the values at a path of a storage struct as an Arrow array.
 
@@ -95,7 +95,7 @@ def extract_from(
     *,
     safe: bool,
     zone: str,
-    lossless: bool = False,
+    lossless: Lossless = False,
 ) -> pa.Array:
     """Return the values at a path, as `extract_path` does.
 

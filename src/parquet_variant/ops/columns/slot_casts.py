@@ -12,7 +12,7 @@ import ctypes
 import dataclasses
 import datetime as dt
 import struct
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +30,13 @@ from parquet_variant.kernels.records import KIND
 from parquet_variant.ops.columns.column_casts import bytes_of_slots, cast_column
 from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.types import DECIMAL_IDS, MAX_OFFSET, TYPE_OF_ID, PrimitiveId
+from parquet_variant.types import DECIMAL_IDS, INTEGER_IDS, MAX_OFFSET, TYPE_OF_ID, PrimitiveId
 from parquet_variant.types.forms import fixed_size_lists
 from parquet_variant.types.targets import VARIANT_STORAGE, Target
 
 _P = PrimitiveId
+Lossless: TypeAlias = bool | Literal["numbers"]
+_NUMBERS = (*INTEGER_IDS, *DECIMAL_IDS, _P.FLOAT, _P.DOUBLE)
 _KINDS: dict[str, tuple[int, ...]] = {
     "boolean": (_P.TRUE, _P.FALSE),
     "null": (),
@@ -54,15 +56,19 @@ _KINDS: dict[str, tuple[int, ...]] = {
 }
 
 
-def only_lossless(slots: ScalarSlots, target: Target) -> ScalarSlots:
-    """Return the slots without those of another type, or whose value the target would change."""
+def only_lossless(slots: ScalarSlots, target: Target, numbers: bool = False) -> ScalarSlots:
+    """Return the slots without those of another type, or whose value the target would change.
+
+    `numbers`: whether all numbers are kept if the target is a float.
+    """
     if target.family == "variant":
         return slots
     if target.family in ("integer", "decimal"):
         precision, scale = (target.precision, target.scale) if target.family == "decimal" else (38, 0)
         _, same = slots.as_decimals(min(precision, 38), min(scale, 38), rounds=False)
     else:
-        same = np.isin(slots.kinds, _KINDS[target.family])
+        is_float = target.family.startswith("float")
+        same = np.isin(slots.kinds, _NUMBERS if numbers and is_float else _KINDS[target.family])
         if target.family in ("time", "timestamp", "timestamp_ntz"):
             from parquet_variant.encoding.cast.values import NANOS_OF
 
@@ -85,8 +91,8 @@ class CastOptions(NamedTuple):
     zone: dt.tzinfo  # The session time zone.
     safe: bool  # Whether a value that cannot be cast is an error; otherwise it becomes null, at any depth.
     path: str  # The path of the values, for errors.
-    # Whether values that do not have the type already become null.
-    lossless: bool = False
+    # Whether values that do not have the type already become null; "numbers" casts numbers to floats.
+    lossless: Lossless = False
 
 
 def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> pa.Array:
@@ -96,7 +102,7 @@ def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> 
     `MalformedVariantError` if a string is not UTF-8.
     """
     if options.lossless:
-        slots = only_lossless(slots, target)
+        slots = only_lossless(slots, target, options.lossless == "numbers")
     if target.family == "variant":
         return _variants(slots)
     cast = _SlotCast(slots, target, options)

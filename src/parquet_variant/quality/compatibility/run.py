@@ -74,7 +74,7 @@ class CompatReport(Report):
 
 
 def compat(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     engines: Iterable[str] | None = None,
     timeout: float = 120,
@@ -86,8 +86,8 @@ def compat(
     Parameters
     ----------
     path
-        A local Parquet or Vortex file, a directory of files (the first 64 MiB are tried), a Delta table or an Iceberg
-        table (read in place).
+        A table of `pv.open`, or a local path: a Parquet or Vortex file, a directory of files (the first 64 MiB are
+        tried), a Delta table or an Iceberg table (read in place).
     engines
         Names of engines; by default all engines that read this kind of data.
     timeout
@@ -116,7 +116,7 @@ def compat(
     >>> report.engines[0].verdict
     'struct'
     """
-    path = path_text(path)
+    path = path_text(getattr(path, "source", path))
     with copy_of(path) as subject, TemporaryDirectory(prefix="variant-compat-") as folder:
         readers = engine_programs.READERS[subject.kind]
         names = list(readers if engines is None else strings_of("engines", engines))

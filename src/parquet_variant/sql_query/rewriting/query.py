@@ -327,6 +327,11 @@ class _Rewriter:
             part.expression if isinstance(part, (exp.Kwarg, exp.PropertyEQ)) else part for part in call.expressions
         ]
         values = ExpressionRewriter(self, scope)
+        options = [part.this.name for part in call.expressions if isinstance(part, (exp.Kwarg, exp.PropertyEQ))]
+        if unknown := next((option for option in options if option.lower() not in ("input", "path")), None):
+            raise SqlError(
+                f"{name} has no option {unknown}: write {name}(v:items), and explode its values again for deeper levels"
+            )
         if len(arguments) == 2 and isinstance(arguments[1], exp.Literal):
             arguments = [exp.Anonymous(this="variant_get", expressions=arguments)]
         value, kind = values.expression(arguments[0]) if len(arguments) == 1 else (None, None)

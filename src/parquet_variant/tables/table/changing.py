@@ -337,8 +337,8 @@ class ChangingMethods(ReportingMethods):
         if isinstance(source, ReportingMethods):
             source = source.to_arrow()
         elif isinstance(source, str | os.PathLike):
-            options = replace(self._options, version=None, at=None, branch=None, tag=None, engine=None)
-            source = type(self)(source, options).to_arrow()
+            options = {name: getattr(self._options, name) for name in ("catalog", "storage_options", "filesystem")}
+            source = registered_method("Table.open")(source, **options).to_arrow()
         elif hasattr(source, "toArrow"):
             source = registered_method("Table.rows_of_dataframe")(source)
         merge: Merge = self._run(

@@ -93,5 +93,5 @@ class VortexTable(Table):
         exact
             Return the text as it was written; only columns that were written with ``exact=True`` have it.
         """
-        texts: pa.Array = self._run("read_json", column or self._options.column, exact=exact)
+        texts: pa.Array = self._run("read_json", column=column, exact=exact)
         return texts

@@ -105,7 +105,14 @@ class MemoryScan(PlannedQuery):
         if selected.output is None:
             return extract_variant(storage, selected.path).to_unshredded().storage.cast(VARIANT_STORAGE)
         target = VARIANT_STORAGE if selected.type is None else selected.type
-        return extract_path(storage, selected.path, target, safe=self.errors == "raise", zone=self.zone)
+        return extract_path(
+            storage,
+            selected.path,
+            target,
+            safe=self.errors == "raise",
+            zone=self.zone,
+            lossless=selected.lossless,
+        )
 
 
 def only_variant(schema: pa.Schema, column: str | None) -> str:

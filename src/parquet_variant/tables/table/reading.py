@@ -178,7 +178,7 @@ class ReadingMethods(TableBase):
         [{'a': 1}, 2]
         """
         given = None if on_conflict == "error" else on_conflict
-        array: VariantArray = self._run("read", column or self._options.column, on_conflict=given, threads=threads)
+        array: VariantArray = self._run("read", column=column, on_conflict=given, threads=threads)
         return array
 
     def to_arrow(self, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:

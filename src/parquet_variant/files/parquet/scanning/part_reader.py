@@ -155,7 +155,7 @@ class PartReader:
         if selected.type is None and selected.output is None:
             return plain_storage(extract_variant(storage, selected.path))
         target = VARIANT_STORAGE if selected.type is None else selected.type
-        return extract_from(group, selected.path, target, safe=self.safe, zone=self.zone)
+        return extract_from(group, selected.path, target, safe=self.safe, zone=self.zone, lossless=selected.lossless)
 
 
 def in_type(column: pa.Array, kind: pa.DataType) -> pa.Array:

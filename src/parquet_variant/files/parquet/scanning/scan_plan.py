@@ -105,7 +105,8 @@ class _Output:
 
     def pruning_statistics(self, statistics: Statistics, hidden_nan: bool) -> ColumnStatistics:
         if self.path is not None:
-            return path_statistics(self.path, self.selected.type, statistics, hidden_nan=hidden_nan)
+            found = path_statistics(self.path, self.selected.type, statistics, hidden_nan=hidden_nan)
+            return replace(found, may_be_null=True) if self.selected.exact else found
         if self.constant is not None:
             return constant_statistics(self.constant)
         assert self.node is not None
