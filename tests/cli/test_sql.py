@@ -139,6 +139,6 @@ def test_an_output_file_is_replaced_only_with_force(variant: Run, tmp_path: Path
     refused = variant("query", "SELECT 2 AS a", "-o", target)
     assert refused.code == 1
     assert "give --force to replace it" in refused.error
-    assert target.read_text().splitlines() == ["a", "1"]
+    assert target.read_text().splitlines() == ['"a"', "1"]
     assert variant("query", "SELECT 2 AS a", "-o", target, "--force").code == 0
-    assert target.read_text().splitlines() == ["a", "2"]
+    assert target.read_text().splitlines() == ['"a"', "2"]
