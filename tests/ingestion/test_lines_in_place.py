@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant.ingestion.sources.line_chunks import Fill, line_chunks, range_text, stream_text
+from parquet_variant.ingestion.sources.splits import Fill, line_chunks, range_text, stream_text
 from parquet_variant.kernels.buffer_pool import release
 
 TEXTS = st.lists(st.sampled_from([b"", b"a", b"bc", b"x" * 40, b"\n", b"\n\n", b"d\n"]), max_size=30).map(b"".join)

@@ -12,7 +12,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import main
-from parquet_variant.quality.compatibility.subject import copy_of, first_difference
+from parquet_variant.quality.compatibility.run import copy_of, first_difference
 
 
 def _verdicts(report: Any) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """`Contract`: the rules for the paths of a Variant column.
 
 Owns the collection of rules and how contracts are named in arguments. `path_rules` has the rules of one path, and
-`yaml_format`, `json_schema` and `odcs` the file formats.
+`yaml_format` and `standards` the file formats.
 """
 
 from __future__ import annotations

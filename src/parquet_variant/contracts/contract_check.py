@@ -365,7 +365,10 @@ def _missing(
             rows = np.flatnonzero(tape.row_start[1:] == tape.row_start[:-1])
         else:
             if rule_of_node is None:
-                rule_of_node = _rule_of_node(tape, rule_of_path)
+                rule_of_node = rule_of_path[path_ids(tape.nodes[:, 0])]
+                # Repeated fields, and what is inside of them, have no rules.
+                for node in np.flatnonzero(tape.nodes[:, 0] & DROPPED).tolist():
+                    rule_of_node[node : tape.nodes[node, 3]] = _NONE
             objects = np.flatnonzero((rule_of_node == parent) & (tape.nodes[:, 0] & 0xFF == KIND.OBJECT))
             fields = np.flatnonzero(rule_of_node == number)
             lacks = np.ones(len(objects), np.bool_)
@@ -375,11 +378,3 @@ def _missing(
         rule_numbers = np.full(len(rows), RULES.index(rule))
         parts.append((rows, np.full(len(rows), _NONE), np.full(len(rows), number), rule_numbers))
     return parts
-
-
-def _rule_of_node(tape: Tape, rule_of_path: Int64s) -> Int64s:
-    """Return the number of the rules of each node, without repeated fields and what is inside them."""
-    rules = rule_of_path[path_ids(tape.nodes[:, 0])]
-    for node in np.flatnonzero(tape.nodes[:, 0] & DROPPED).tolist():
-        rules[node : tape.nodes[node, 3]] = _NONE
-    return rules

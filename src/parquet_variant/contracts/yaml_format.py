@@ -142,16 +142,11 @@ def load_contract(path: str) -> Contract:
         why = "it does not exist" if isinstance(error, FileNotFoundError) else str(error)
         raise VariantFileError(f"cannot read the contract {path}: {why}", file=path) from None
     try:
-        return read_contract(text)
+        if _ODCS.search(text):
+            return Contract.from_odcs(text)
+        return Contract.from_json_schema(text) if text.lstrip().startswith("{") else Contract.from_yaml(text)
     except VariantError as error:
         raise error.at(file=path) from None
-
-
-def read_contract(text: str) -> Contract:
-    """Read a contract from YAML, JSON Schema or an ODCS document."""
-    if _ODCS.search(text):
-        return Contract.from_odcs(text)
-    return Contract.from_json_schema(text) if text.lstrip().startswith("{") else Contract.from_yaml(text)
 
 
 def save_contract(contract: Contract, path: str) -> None:

@@ -37,7 +37,7 @@ from parquet_variant.inference.typed_strings import StringTypes, schema_and_type
 from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
-from parquet_variant.ingestion.sources.line_chunks import CHUNK_BYTES
+from parquet_variant.ingestion.sources.splits import CHUNK_BYTES
 from parquet_variant.interop.tables import is_rows, table_of
 from parquet_variant.io.filesystems import path_text, path_texts
 from parquet_variant.io.staging import check_mode

@@ -201,7 +201,9 @@ class SplitRows:
                 if batch.bad:
                     if bad_stream is None:
                         stack.enter_context(write_errors(self._quarantine.path))
-                        bad_stream = stack.enter_context(_open_output(self._quarantine.path))
+                        filesystem, path = filesystem_of(self._quarantine.path)
+                        filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+                        bad_stream = stack.enter_context(filesystem.open_output_stream(path))
                     bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
                     self.bad += len(batch.bad)
                 if len(batch.result):
@@ -262,9 +264,3 @@ def _shredded_tape(schema: ShreddingSchema | None, observers: Sequence[SeenPaths
 
 def _array(rows: Shredded) -> VariantArray:
     return rows if isinstance(rows, VariantArray) else trusted_array(rows.storage(), fits_files=True)
-
-
-def _open_output(location: str) -> Any:
-    filesystem, path = filesystem_of(location)
-    filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-    return filesystem.open_output_stream(path)

@@ -152,23 +152,18 @@ def visible_entries(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInf
         if _stamp(filesystem, above) == before:
             break
     if len(visible) < len(infos):
-        _warn_of_dead_job(filesystem, {hidden_by[info.path] for info in infos if info.path in hidden_by})
+        for job in {hidden_by[info.path] for info in infos if info.path in hidden_by}:
+            owner = job_owner(filesystem, job)
+            if owner is not None and owner.is_gone():
+                directory = posixpath.dirname(posixpath.dirname(job))
+                warnings.warn(
+                    f"a commit to {directory} was interrupted: its old and new files are both there, and engines that "
+                    "do not know the journal read rows twice; the next write to the directory, or optimize, completes "
+                    "or undoes the commit",
+                    UserWarning,
+                    stacklevel=2,
+                )
     return visible
-
-
-def _warn_of_dead_job(filesystem: pafs.FileSystem, jobs: Iterable[str]) -> None:
-    """Warn that other readers see rows twice, if a job that hides files was killed."""
-    for job in jobs:
-        owner = job_owner(filesystem, job)
-        if owner is not None and owner.is_gone():
-            directory = posixpath.dirname(posixpath.dirname(job))
-            warnings.warn(
-                f"a commit to {directory} was interrupted: its old and new files are both there, and engines that do "
-                "not know the journal read rows twice; the next write to the directory, or optimize, completes or "
-                "undoes the commit",
-                UserWarning,
-                stacklevel=2,
-            )
 
 
 def job_owner(filesystem: pafs.FileSystem, job: str) -> JobOwner | None:

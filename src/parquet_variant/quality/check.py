@@ -204,7 +204,11 @@ def _plan_file(data: DataSet, rules: ContractCheck, file: ParquetSource) -> _Fil
         plan.work += (partial(_batch_counts, rules, batch) for batch in parquet_batches([file], data.column))
         return plan
     proof = FooterProof(rules.contract, facts)
-    places = _proven_places(facts, proof, rules)
+    places = {
+        path: facts.places(path) or 0
+        for path, path_rules in rules.contract.paths.items()
+        if path_rules.presence is not None and "presence" not in proof.open_rules.get(path, ())
+    }
     if not proof.open_rules:
         plan.counts.append(ContractCounts(facts.rows, places=places))
         return plan
@@ -254,15 +258,6 @@ def _strings_hold(rules: ContractCheck, facts: FileFacts, proof: FooterProof, nu
         if check.check(list(array_tapes(texts, 0)), int)[0].broken:
             return False
     return True
-
-
-def _proven_places(facts: FileFacts, proof: FooterProof, rules: ContractCheck) -> dict[VariantPath, int]:
-    """Return the places of paths whose presence is proved to be complete."""
-    return {
-        path: facts.places(path) or 0
-        for path, path_rules in rules.contract.paths.items()
-        if path_rules.presence is not None and "presence" not in proof.open_rules.get(path, ())
-    }
 
 
 def _null_rows(rows: int, rules: ContractCheck, file: str) -> ContractCounts:

@@ -113,7 +113,13 @@ class _Comparison:
         else:
             yield from self._presence(old, new)
         yield from self._nulls(old, new)
-        self._explain_containers(path, old, new)
+        # The paths inside of objects, or of arrays, that exist on one side only are not findings of their own.
+        for kind in ("object", "array"):
+            if bool(old.types.get(kind)) != bool(new.types.get(kind)):
+                children = {child for side in (self.before, self.after) for child in side.paths if child.parent == path}
+                for child in children - {path}:
+                    if (child.segments[-1] is WILDCARD) == (kind == "array"):
+                        self.explained[child] = path
         types = self._types(old, new)
         if types is not None:
             yield types
@@ -122,15 +128,6 @@ class _Comparison:
             finding = compared(old, new, self.thresholds.factor)
             if finding is not None:
                 yield finding
-
-    def _explain_containers(self, path: VariantPath, old: PathSummary, new: PathSummary) -> None:
-        """Exclude the paths inside of objects, or of arrays, that exist on one side only."""
-        for kind in ("object", "array"):
-            if bool(old.types.get(kind)) != bool(new.types.get(kind)):
-                children = {child for side in (self.before, self.after) for child in side.paths if child.parent == path}
-                for child in children - {path}:
-                    if (child.segments[-1] is WILDCARD) == (kind == "array"):
-                        self.explained[child] = path
 
     # ---- paths on one side
 

@@ -78,7 +78,13 @@ class FooterProof:
         if name == "nullable":
             return typed_everywhere or group.residual is Residual.EMPTY
         if name == "extra_fields":
-            return self._proves_no_extra_fields(path, group)
+            if group.residual is Residual.OPEN or group.stored is None:
+                return False
+            return not any(
+                inner.typed != 0 or inner.stored != 0
+                for name, inner in self._fields(path)
+                if name not in self._field_names(path)
+            )
         if group.residual is Residual.OPEN and not (typed_everywhere and group.is_object):
             return False
         return group.typed == 0 or (group.typed is not None and self._proves_typed(group, rules, name))
@@ -98,15 +104,6 @@ class FooterProof:
         while path not in self._facts.groups:
             path = path.parent
         return path
-
-    def _proves_no_extra_fields(self, path: VariantPath, group: GroupFacts) -> bool:
-        if group.residual is Residual.OPEN or group.stored is None:
-            return False
-        return not any(
-            inner.typed != 0 or inner.stored != 0
-            for name, inner in self._fields(path)
-            if name not in self._field_names(path)
-        )
 
     def _fields(self, path: VariantPath) -> Iterator[tuple[str, GroupFacts]]:
         for inner, group in self._facts.groups.items():
@@ -138,9 +135,6 @@ class FooterProof:
             return True
         if name in _OF_STRINGS:
             return not pa.types.is_string(arrow)
-        return self._proves_bounds(group, arrow, rules, name)
-
-    def _proves_bounds(self, group: GroupFacts, arrow: pa.DataType, rules: PathRules, name: str) -> bool:
         bound = rules.min if name == "min" else rules.max
         if name != "values" and isinstance(bound, dt.date) is not _is_time(arrow):
             return True  # The rule does not apply to values of the type.

@@ -1,7 +1,7 @@
 """`DataSet`: the Variants of any source that can be compared or checked, and where they are stored.
 
 Owns recognizing the source, and reading all rows. Leaves Delta and Iceberg tables to `table_sources`, what footers
-prove to `footers`, and bounded samples to `sampling`.
+prove to `footers`, and bounded samples to `footer_figures`.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.path import WILDCARD, VariantPath, depth_first
-from parquet_variant.quality.footer_figures import FooterFigures, footer_figures
-from parquet_variant.quality.sampling import RowSample, first_batches, sampled_rows
+from parquet_variant.quality.footer_figures import FooterFigures, RowSample, first_batches, footer_figures, sampled_rows
 from parquet_variant.quality.sources import DataSet, RowBatch
 from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures
 

@@ -19,7 +19,6 @@ from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.io.hive import Partition
 
 _EPOCH = date(1970, 1, 1)
 
@@ -104,6 +103,7 @@ def _name_of(table: Any, location: str) -> str:
 
 def iceberg_rows(table: Any, column: str | None, version: int | None, timestamp: Any, catalog: Any) -> TableRows:
     """Return the rows of an Iceberg table. Raises `IcebergError` as `pv.open` does."""
+    from parquet_variant.tables.iceberg.metadata.partitioning import result_types
     from parquet_variant.tables.iceberg.metadata.schema import shared_schema
     from parquet_variant.tables.iceberg.reading.planning import plan_files
     from parquet_variant.tables.iceberg.reading.snapshot import snapshot
@@ -114,7 +114,14 @@ def iceberg_rows(table: Any, column: str | None, version: int | None, timestamp:
     files = []
     for file in plan_files(current).files:
         filesystem, path = current.table.files.filesystem(file.path)
-        source = ParquetSource(path, filesystem, file.size, _iceberg_partition(current, file.file))
+        spec = current.metadata.specs[file.file.spec_id]
+        types = result_types(spec, current.metadata.schemas_newest_first)
+        # The partition has the names of the partition fields and of identity sources.
+        values: dict[str, pa.Scalar] = {}
+        for field, kind, raw in zip(spec.fields, types, file.file.partition, strict=True):
+            text = None if raw is None else _partition_text(str(field.transform), kind.family, raw)
+            values[field.name] = pa.scalar(text, pa.string())
+        source = ParquetSource(path, filesystem, file.size, tuple(values.items()))
         files.append(TableFileRows(source, bool(file.deletes), file))
     if not files:
         raise VariantFileError(f"the Iceberg table {current.table.name} has no rows", reason="no-rows")
@@ -137,19 +144,6 @@ def _read_iceberg(current: Any, place: Sequence[str], file: TableFileRows) -> Va
 
     rows = read_file(current, file.described, current.schema.select([place[0]]).struct)
     return _variants_of(rows, place)
-
-
-def _iceberg_partition(current: Any, file: Any) -> Partition:
-    """Return the partition of a data file, under the names of the partition fields and of identity sources."""
-    from parquet_variant.tables.iceberg.metadata.partitioning import result_types
-
-    spec = current.metadata.specs[file.spec_id]
-    types = result_types(spec, current.metadata.schemas_newest_first)
-    values: dict[str, pa.Scalar] = {}
-    for field, kind, raw in zip(spec.fields, types, file.partition, strict=True):
-        text = None if raw is None else _partition_text(str(field.transform), kind.family, raw)
-        values[field.name] = pa.scalar(text, pa.string())
-    return tuple(values.items())
 
 
 def _partition_text(transform: str, family: str, raw: Any) -> str:

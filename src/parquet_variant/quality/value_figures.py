@@ -121,7 +121,18 @@ class ValueFigures:
     def of_tape(cls, tape: Tape) -> ValueFigures:
         """Return the figures of the rows of a tape."""
         paths = _TapePathNames(tape)
-        return cls(Profile.of_tape(tape), _tape_ranges(tape, paths), _whole_decimals(tape, paths))
+        tags = tape.nodes[:, 0]
+        kinds = tags & 0xFF
+        present = set(np.unique(kinds).tolist())
+        # Integers have their ranges in the profile.
+        ranges: dict[VariantPath, Ranges] = {}
+        for kind in present & _READERS.keys():
+            at = np.flatnonzero(kinds == kind)
+            name, read = _READERS[kind]
+            for path, bounds in read(tags[at], tape.nodes[at]):
+                named = paths[path]
+                ranges[named] = merged_ranges(ranges.get(named, {}), {name: bounds})
+        return cls(Profile.of_tape(tape), ranges, _whole_decimals(tape, paths))
 
     @classmethod
     def of_array(cls, array: VariantArray) -> ValueFigures:
@@ -173,21 +184,6 @@ def _figures(path_profile: PathProfile, ranges: Mapping[str, Range], whole_decim
 
 
 # ---- ranges of a tape
-
-
-def _tape_ranges(tape: Tape, paths: _TapePathNames) -> dict[VariantPath, Ranges]:
-    """Return the ranges of decimals, doubles, dates and timestamps by path; integers are in the profile."""
-    tags = tape.nodes[:, 0]
-    kinds = tags & 0xFF
-    present = set(np.unique(kinds).tolist())
-    ranges: dict[VariantPath, Ranges] = {}
-    for kind in present & _READERS.keys():
-        at = np.flatnonzero(kinds == kind)
-        name, read = _READERS[kind]
-        for path, bounds in read(tags[at], tape.nodes[at]):
-            named = paths[path]
-            ranges[named] = merged_ranges(ranges.get(named, {}), {name: bounds})
-    return ranges
 
 
 def _whole_decimals(tape: Tape, paths: _TapePathNames) -> Counter[VariantPath]:

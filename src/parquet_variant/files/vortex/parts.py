@@ -225,20 +225,16 @@ def _compare(compare: Compare, selected: Selected, column: str | None, storage: 
     if selected.path is None or selected.path.has_wildcard or selected.type is None:
         return None
     part = group_of(storage, selected.path, selected.type)
-    kind = _typed_value(selected, storage)
+    assert selected.path is not None
+    end = walk_path(ArrowGroup(storage), selected.path)
+    typed = end.group.child("typed_value")
+    kind = None if end.step is not Step.FOUND or end.is_repeated or typed is None else typed.type
     literal = None if kind is None else _literal(compare, kind, selected.type)
     if literal is None:
         return None
     group = part.group(column)
     comparison = getattr(expr, _VORTEX_OPS[compare.op])(expr.get_item("typed_value", group), literal)
     return expr.or_(expr.is_not_null(expr.get_item("value", group)), comparison) if part.has_value else comparison
-
-
-def _typed_value(selected: Selected, storage: pa.StructType) -> pa.DataType | None:
-    assert selected.path is not None
-    end = walk_path(ArrowGroup(storage), selected.path)
-    typed = end.group.child("typed_value")
-    return None if end.step is not Step.FOUND or end.is_repeated or typed is None else typed.type
 
 
 def _literal(compare: Compare, stored: pa.DataType, requested: pa.DataType) -> Any | None:

@@ -122,17 +122,13 @@ def _without_empty_values(group: pa.Array, rows: pa.Array | None = None, *, keep
         return group
     columns = stored_columns(group)
     if rows is not None and "typed_value" in columns:
-        _fill_missing(columns, rows)
+        typed = columns["typed_value"]
+        value = null_where_missing(columns.get("value", pa.nulls(len(typed), pa.binary())), typed, rows)
+        if value.null_count < len(value):
+            columns["value"] = value
     if not keeps_top and "typed_value" in columns and "value" in columns and columns["value"].null_count == len(group):
         del columns["value"]
     return with_columns(group, {name: _without_empty_values(column) for name, column in columns.items()})
-
-
-def _fill_missing(columns: dict[str, pa.Array], rows: pa.Array) -> None:
-    typed = columns["typed_value"]
-    value = null_where_missing(columns.get("value", pa.nulls(len(typed), pa.binary())), typed, rows)
-    if value.null_count < len(value):
-        columns["value"] = value
 
 
 # -- verification

@@ -11,7 +11,7 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import DeltaError
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.ingestion.destinations.table import TableDestination
+from parquet_variant.ingestion.destination import TableDestination
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.ingestion.destinations.table import TableDestination
+from parquet_variant.ingestion.destination import TableDestination
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import Staging, check_mode

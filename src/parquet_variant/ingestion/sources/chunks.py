@@ -28,16 +28,17 @@ from parquet_variant.ingestion.formats.layout import (
 )
 from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
 from parquet_variant.ingestion.sources.input_files import InputFile, decompressed, detect_codec
-from parquet_variant.ingestion.sources.line_chunks import (
+from parquet_variant.ingestion.sources.splits import (
     CHUNK_BYTES,
     Fill,
+    Split,
     first_line_start,
+    is_splittable,
     line_chunks,
     range_lines,
     range_text,
     stream_text,
 )
-from parquet_variant.ingestion.sources.splits import Split, is_splittable
 from parquet_variant.kernels.buffer_pool import adopt, release
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.support.choices import InputFormat

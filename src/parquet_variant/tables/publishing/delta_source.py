@@ -134,7 +134,18 @@ class _Columns:
         return tuple(self.field(f, (*place, f.name)) for f in struct.fields)
 
     def field(self, f: shared.Field, place: tuple[str, ...]) -> NestedField:
-        _check_type_changes(f, place, self.location)
+        for change in f.metadata.get("delta.typeChanges") or ():
+            before, after = str(change.get("fromType")), str(change.get("toType"))
+            if after.startswith("decimal"):
+                scales = [name.rstrip(")").partition(",")[2] for name in (before, after)]
+                if before.startswith("decimal") and scales[0] == scales[1]:
+                    continue
+            elif after in _PROMOTIONS and not (after == "double" and before in _INTEGERS):
+                continue
+            raise cannot_publish(
+                f"column {'.'.join(place)} was widened from {before} to {after}, which Iceberg does not allow",
+                self.location,
+            )
         number = f.field_id if self.is_mapped else None
         # Parents have lower ids than their parts, as some readers expect.
         number = self.ids.take(place, self.outer(f.type, place)) if number is None else number
@@ -186,20 +197,6 @@ class _Columns:
         else:
             number = self.ids.take(place, self.outer(kind, place))
         return int(number), self.type(kind, place, column, key)
-
-
-def _check_type_changes(f: shared.Field, place: tuple[str, ...], location: str) -> None:
-    for change in f.metadata.get("delta.typeChanges") or ():
-        before, after = str(change.get("fromType")), str(change.get("toType"))
-        if after.startswith("decimal"):
-            scales = [name.rstrip(")").partition(",")[2] for name in (before, after)]
-            if before.startswith("decimal") and scales[0] == scales[1]:
-                continue
-        elif after in _PROMOTIONS and not (after == "double" and before in _INTEGERS):
-            continue
-        raise cannot_publish(
-            f"column {'.'.join(place)} was widened from {before} to {after}, which Iceberg does not allow", location
-        )
 
 
 class _Statistics:

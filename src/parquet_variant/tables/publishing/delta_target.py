@@ -29,7 +29,7 @@ from parquet_variant.tables.delta.writing.data_files import URI_SAFE
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema, shared_schema
+from parquet_variant.tables.iceberg.metadata.schema import shared_schema
 from parquet_variant.tables.iceberg.metadata.types import VARIANT, PrimitiveType, walk_fields
 from parquet_variant.tables.iceberg.metadata.values import arrow_array
 from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
@@ -117,7 +117,9 @@ def _check_unchanged(current: Snapshot, source: Source) -> None:
 
 def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_vectors: bool) -> Snapshot:
     """Return the Delta table that the source needs, without files."""
-    check_types(columns.schema, source.location)
+    for place, f in walk_fields(columns.schema.struct):
+        if isinstance(f.type, PrimitiveType) and f.type.family not in _TYPES:
+            raise cannot_publish(f"column {'.'.join(place)} is {f.type}, which Delta lacks", source.location)
     is_mapped = source.renames
     if is_mapped and columns.files_lack_ids:
         raise cannot_publish(
@@ -132,13 +134,6 @@ def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_ve
     properties |= {"delta.enableTypeWidening": "true"} if source.widened else {}
     names = [columns.schema.by_id[number][1].name for number in columns.partition_ids]
     return planned_table(storage, schema, names, properties)
-
-
-def check_types(schema: Schema, location: str) -> None:
-    """Refuse columns whose types Delta does not have. Raises `TableError`: reason ``"cannot-publish"``."""
-    for place, f in walk_fields(schema.struct):
-        if isinstance(f.type, PrimitiveType) and f.type.family not in _TYPES:
-            raise cannot_publish(f"column {'.'.join(place)} is {f.type}, which Delta lacks", location)
 
 
 def _delta_field(f: shared.Field, widened: Mapping[int, Sequence[str]], is_mapped: bool) -> shared.Field:

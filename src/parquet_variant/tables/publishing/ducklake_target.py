@@ -25,12 +25,13 @@ from parquet_variant.tables.iceberg.metadata.values import arrow_array
 from parquet_variant.tables.iceberg.reading.deletes import PATH_ID, POSITION_ID
 from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
 from parquet_variant.tables.partitions import partition_texts
-from parquet_variant.tables.publishing.ducklake_catalog import DuckLakeCatalog, open_catalog
-from parquet_variant.tables.publishing.ducklake_values import (
+from parquet_variant.tables.publishing.ducklake_catalog import (
     ColumnRow,
+    DuckLakeCatalog,
     column_rows,
     column_statistics,
     mapping_rows,
+    open_catalog,
     path_statistics,
     schema_of_rows,
 )

@@ -20,12 +20,10 @@ from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_
 from parquet_variant.tables.publishing.delta_source import DeltaSource
 from parquet_variant.tables.publishing.delta_target import publish_delta
 from parquet_variant.tables.publishing.ducklake_target import publish_ducklake
-from parquet_variant.tables.publishing.iceberg_source import IcebergSource
-from parquet_variant.tables.publishing.iceberg_target import publish_iceberg
+from parquet_variant.tables.publishing.file_sources import ParquetFilesSource, VortexFilesSource
+from parquet_variant.tables.publishing.iceberg import IcebergSource, publish_iceberg
 from parquet_variant.tables.publishing.marks import published_from, table_format
-from parquet_variant.tables.publishing.parquet_source import ParquetFilesSource
 from parquet_variant.tables.publishing.source import PublishResult, Source
-from parquet_variant.tables.publishing.vortex_source import VortexFilesSource
 
 Format = Literal["iceberg", "delta", "ducklake"]
 FORMATS = ("iceberg", "delta", "ducklake")

@@ -17,7 +17,7 @@ from numba.core.typed_passes import BaseNativeLowering
 
 from parquet_variant.kernels.machine_code.checks import is_checking
 
-_WORD, _BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
+_INT64, _BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 
 
 class _NotingCallConv(CPUCallConv):
@@ -67,24 +67,24 @@ def check_access(context: Any, builder: Any, access: int, address: Any, size: An
         return
     latest = builder.module.globals.get("pv_latest")
     if latest is None:
-        latest = ir.GlobalVariable(builder.module, ir.ArrayType(_WORD, 2), "pv_latest")
+        latest = ir.GlobalVariable(builder.module, ir.ArrayType(_INT64, 2), "pv_latest")
     start, stop = (
-        builder.load(builder.gep(latest, [ir.Constant(_WORD, 0), ir.Constant(_WORD, bound)])) for bound in range(2)
+        builder.load(builder.gep(latest, [ir.Constant(_INT64, 0), ir.Constant(_INT64, bound)])) for bound in range(2)
     )
     end = builder.add(address, size)
     outside = builder.or_(builder.icmp_signed("<", address, start), builder.icmp_signed(">", end, stop))
     with builder.if_then(outside):
-        kind = ir.FunctionType(_WORD, [_WORD, _WORD, _WORD, _BYTES])
+        kind = ir.FunctionType(_INT64, [_INT64, _INT64, _INT64, _BYTES])
         check = cgutils.get_or_insert_function(builder.module, kind, "pv_check")
         place = context.insert_const_string(builder.module, context.place)
-        refused = builder.call(check, [ir.Constant(_WORD, access), address, size, place])
-        with builder.if_then(builder.icmp_signed("!=", refused, ir.Constant(_WORD, 0)), likely=False):
+        refused = builder.call(check, [ir.Constant(_INT64, access), address, size, place])
+        with builder.if_then(builder.icmp_signed("!=", refused, ir.Constant(_INT64, 0)), likely=False):
             context.call_conv.return_user_exc(builder, MemoryError, ("bad address",))
 
 
 def note_list(builder: Any, address: Any, size: int) -> None:
     """Register the list of the blocks of a call in checked mode; forget it if the size is 0."""
     if is_checking():
-        kind = ir.FunctionType(ir.VoidType(), [_WORD, _WORD])
+        kind = ir.FunctionType(ir.VoidType(), [_INT64, _INT64])
         note = cgutils.get_or_insert_function(builder.module, kind, "pv_note_list")
-        builder.call(note, [address, ir.Constant(_WORD, size)])
+        builder.call(note, [address, ir.Constant(_INT64, size)])

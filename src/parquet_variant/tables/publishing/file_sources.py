@@ -1,26 +1,34 @@
-"""Directories of Parquet files as sources: one schema for all files, metrics from their footers.
+"""Directories of Parquet and Vortex files as sources: one schema for all files, metrics from their footers.
 
-Owns the schema of a directory, and which files of it count: those that other formats would read.
+Owns the schema of a directory, and which files of it count: those that other formats would read. A Vortex file is
+converted once to a Parquet file with shredded Variants.
 """
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.errors import VariantFileError
+from parquet_variant.errors import TableError, VariantFileError
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.format.footer import footer_bytes
 from parquet_variant.files.parquet.format.statistics import OWN_WRITER, may_hide_nan
 from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.files.vortex.library import open_file as open_vortex
+from parquet_variant.files.vortex.paths import SUFFIX, some_vortex_files
+from parquet_variant.files.vortex.rewriting import write_shredded_parquet
 from parquet_variant.inference.statistics import ValueBounds, shredded_bounds, typed_place
+from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.filesystems import is_inside, table_directories
 from parquet_variant.io.hive import Partition, declared_types, partition_texts, typed_partitions
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -189,9 +197,6 @@ class _UnionOfColumns:
                 raise cannot_publish(
                     f"column {f.name} is {former.type} in one file and {f.type} in {opened.name}", self.location
                 )
-        self._add_ids(opened)
-
-    def _add_ids(self, opened: OpenFile) -> None:
         numbers = dict(_ids_of(opened.arrow_schema, ()))
         self._some_lack_ids |= not numbers
         differing = [p for p, number in numbers.items() if self.numbers.get(p, number) != number]
@@ -284,7 +289,10 @@ def _described(opened: OpenFile, schema: Schema, location: str, partition: tuple
 
 def _variant_bounds(info: FileInfo, place: tuple[str, ...], opened: OpenFile) -> Mapping[VariantPath, ValueBounds]:
     """Return the bounds of the paths of a shredded Variant."""
-    shredding = ShreddingSchema.from_storage(part_type(opened.arrow_schema, place))
+    kind = opened.arrow_schema.field(place[0]).type
+    for name in place[1:]:
+        kind = kind.field(name).type
+    shredding = ShreddingSchema.from_storage(kind)
     # Other writers may keep objects in `value` whose fields are shredded, which the footer does not show.
     unsafe = []
     for path, node in shredding.walk() if not opened.writer.startswith(OWN_WRITER) else ():
@@ -295,9 +303,76 @@ def _variant_bounds(info: FileInfo, place: tuple[str, ...], opened: OpenFile) ->
     return shredded_bounds(shredding, lambda column: leaf((*place, *column)), unsafe=unsafe, limit=_MAX_PATHS)
 
 
-def part_type(fields: pa.Schema, place: tuple[str, ...]) -> pa.DataType:
-    """Return the Arrow type at a place in structs."""
-    kind = fields.field(place[0]).type
-    for name in place[1:]:
-        kind = kind.field(name).type
-    return kind
+_NAMESPACE = uuid.UUID("f2b2b8b0-4d2b-4f0b-8a35-6a3a3a8f0c7e")
+_DIRECTORY = "data"
+
+
+class _Conversion(NamedTuple):
+    """A Vortex file, and the path of its Parquet file in the storage of the tables."""
+
+    file: str
+    target: str
+
+
+class VortexFilesSource(ParquetFilesSource):
+    """The Vortex files of a path, as Parquet files in `location`.
+
+    `path`: a Vortex file, a directory or a glob.
+    `location`: the directory of the published table; by default ``PATH.published``, next to the Vortex files.
+    `options`: configuration of the object store of `location`.
+    """
+
+    format = "vortex"
+    may_be_replaced = False
+
+    def __init__(self, path: str, location: str | None, options: Mapping[str, str] | None = None) -> None:
+        self._path = path.removeprefix("file://").rstrip("/")
+        super().__init__(location or f"{self.default_name}.published", options)
+
+    @property
+    def default_name(self) -> str:
+        """See `Source.default_name`."""
+        return absolute_location(self._path.removesuffix(SUFFIX))
+
+    @cached_property
+    def _stored(self) -> list[StorageFile]:
+        conversions = self._conversions()
+        existing = {file.path for file in self._storage.list(_DIRECTORY)}
+        missing = [item for item in conversions if item.target not in existing]
+        ThreadEngine(None, None).run("convert", self._convert, missing)
+        targets = {item.target for item in conversions}
+        return [file for file in parquet_files(self._storage) if file.path in targets]
+
+    def _conversions(self) -> list[_Conversion]:
+        if "://" in self._path:
+            raise TableError(
+                f"{self._path} is not on a local disk: copy the Vortex files to one",
+                reason="bad-argument",
+                file=self._path,
+            )
+        files = [Path(file) for file in some_vortex_files(self._path)]
+        if Path(self._path).is_dir():
+            for directory in {file.parent for file in files}:
+                if any(directory.glob("[!_.]*.parquet")):  # Their rows would be missing.
+                    raise TableError(
+                        f"{directory} has Vortex and Parquet files, and a table is published from one kind: move the "
+                        "other files to another directory",
+                        reason="bad-argument",
+                        file=self._path,
+                    )
+            base = Path(self._path)
+        else:
+            base = Path(self._path).parent
+        conversions = []
+        for file in files:
+            source = open_vortex(file).source
+            assert source is not None
+            key = f"{os.path.relpath(file, base)}\0{source.version}"
+            target = f"{_DIRECTORY}/{file.stem}-{uuid.uuid5(_NAMESPACE, key)}.parquet"
+            conversions.append(_Conversion(str(file), target))
+        return conversions
+
+    def _convert(self, task: int, attempt: int, item: _Conversion) -> None:
+        with self._storage.create(item.target) as local:
+            # The writer renames a complete file, so that a killed publication leaves no part of a file under the name.
+            write_shredded_parquet(item.file, str(local))
