@@ -313,9 +313,6 @@ class Variant:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return (Variant, (self.metadata, self.value))
 
-    def _dictionary(self) -> Dictionary:
-        return dictionary_of(self.metadata)
-
     def _walk(self) -> Iterator[Event]:
         return walk(self.metadata, self._data, self._start, self._stop)
 
@@ -330,7 +327,7 @@ class Variant:
         """Return the index of the field with a name, or None. Raises `MalformedVariantError` if there are two."""
         if not container.size:
             return None
-        dictionary = self._dictionary()
+        dictionary = dictionary_of(self.metadata)
         try:
             name = key.encode()
         except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary

@@ -189,11 +189,6 @@ class Profile:
         return max(distinct_paths(self.path_sketch), len(self.table.hashes))
 
     @property
-    def overflow_paths(self) -> int:
-        """Estimated number of omitted paths; 0 if `max_paths` was enough."""
-        return self.path_count - len(self.table.hashes) if self.overflow_values else 0
-
-    @property
     def overflow_values(self) -> int:
         """Number of values at omitted paths; an estimate if there are any."""
         return max(self.values - int(self.table.kinds.sum()), 0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
+from operator import attrgetter
 
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 
@@ -80,13 +81,9 @@ def missing_path_hint(
         return None
     nearest = {key: similar_key(key, keys) for key in missing}
     better = VariantPath(tuple(nearest.get(step) or step if isinstance(step, str) else step for step in path.segments))
-    shown, suggested = ((write or _shorthand)(text) for text in (path, better))
+    shown, suggested = map(write or attrgetter("shorthand"), (path, better))
     hint = f"did you mean {suggested}?" if better != path else f"no object has the key {missing[0]!r}"
     return f"no row has the path {shown}: {hint}"
-
-
-def _shorthand(path: VariantPath) -> str:
-    return path.shorthand
 
 
 def _letters(key: str) -> str:

@@ -216,16 +216,12 @@ def _text_column(source: Any) -> pa.Array:
             raw = [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in source]
             return as_arrow(raw, pa.binary())
     except TypeError:  # also raised by pyarrow
-        raise _not_text(source) from None
-
-
-def _not_text(source: Any) -> SchemaError:
-    text_types = (str, bytes, bytearray, memoryview, type(None))
-    row, value = next((row, value) for row, value in enumerate(source) if not isinstance(value, text_types))
-    kind = type(value).__name__
-    return SchemaError(
-        f"expected JSON text, found {kind}: use from_python for Python objects", reason="not-text", row=row
-    )
+        text_types = (*TEXT_TYPES, type(None))
+        row, value = next((row, value) for row, value in enumerate(source) if not isinstance(value, text_types))
+        kind = type(value).__name__
+        raise SchemaError(
+            f"expected JSON text, found {kind}: use from_python for Python objects", reason="not-text", row=row
+        ) from None
 
 
 def _in_threads(

@@ -167,10 +167,6 @@ def _float32(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> fl
     return _narrow_float(_double(kind, raw, target, zone), np.float32)
 
 
-def _float16(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> float | None:
-    return _narrow_float(_double(kind, raw, target, zone), np.float16)
-
-
 def _narrow_float(double: float | None, to: type[np.floating[Any]]) -> float | None:
     if double is None:
         return None
@@ -300,7 +296,7 @@ _CASTS: dict[str, Callable[[VariantType, Any, Target, dt.tzinfo], Any]] = {
     "null": lambda kind, raw, target, zone: None,  # Variant null itself is null for every target
     "boolean": _boolean,
     "integer": _integer,
-    "float16": _float16,
+    "float16": lambda *value: _narrow_float(_double(*value), np.float16),
     "float32": _float32,
     "float64": _double,
     "decimal": _decimal,

@@ -130,7 +130,17 @@ def _build(residual: Variant | None, paths: Any, node: PathsNode, path: VariantP
     if paths is None:
         return residual
     if node.kind == "leaf":
-        return _leaf_tree(residual, paths, node, path, policy)
+        typed, untyped = paths.get("typed_value"), paths.get("untyped_value")
+        if typed is None and untyped is None:
+            return residual
+        are_both_set = typed is not None and untyped is not None
+        if are_both_set or (residual is not None and not is_null(residual)):
+            policy.meet("both-set", path)
+        return (
+            Variant.from_bytes(untyped)
+            if untyped is not None and not are_both_set
+            else tree_of_nested_slot(typed, node.typed)
+        )
     if node.element is not None:
         residuals = _elements(residual, len(paths), path, policy)
         elements = [_build(residuals[i], item, node.element, path / i, policy) for i, item in enumerate(paths)]
@@ -143,22 +153,6 @@ def _build(residual: Variant | None, paths: Any, node: PathsNode, path: VariantP
         if field is not None:
             fields[name] = field
     return fields
-
-
-def _leaf_tree(
-    residual: Variant | None, leaf: Mapping[str, Any], node: PathsNode, path: VariantPath, policy: Policy
-) -> Tree | None:
-    typed, untyped = leaf.get("typed_value"), leaf.get("untyped_value")
-    if typed is None and untyped is None:
-        return residual
-    are_both_set = typed is not None and untyped is not None
-    if are_both_set or (residual is not None and not is_null(residual)):
-        policy.meet("both-set", path)
-    return (
-        Variant.from_bytes(untyped)
-        if untyped is not None and not are_both_set
-        else tree_of_nested_slot(typed, node.typed)
-    )
 
 
 def _elements(residual: Variant | None, size: int, path: VariantPath, policy: Policy) -> list[Variant | None]:

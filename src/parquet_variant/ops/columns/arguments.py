@@ -53,14 +53,12 @@ def _array_of(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
         if not is_arrow(values):
             strings = _strings(values) if arrow_type == pa.string() else None
             return _of_objects(values, arrow_type) if strings is None else strings
-        values = imported(values) if arrow_type is None else _imported_text(values)
+        if arrow_type is None:
+            values = imported(values)
+        else:  # unlike `imported`, raises pyarrow's error for values of other types
+            refuse_objects(values)
+            values = pa.chunked_array([pa.array(values)] if hasattr(values, "__arrow_c_array__") else values)
     return one_chunk(without_null_entries(values))
-
-
-def _imported_text(values: Any) -> pa.ChunkedArray:
-    """Return a column of strings; unlike `imported`, raises pyarrow's error for objects of other types among them."""
-    refuse_objects(values)
-    return pa.chunked_array([pa.array(values)] if hasattr(values, "__arrow_c_array__") else values)
 
 
 def _of_objects(values: Any, arrow_type: pa.DataType | None) -> pa.Array:

@@ -215,11 +215,6 @@ def _with_strings(slots: ScalarSlots, values: npt.NDArray[np.generic], done: Mas
     return _number_column(values, done, arrow)
 
 
-def _float64(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    values, done = _doubles(slots)
-    return _with_strings(slots, values, done, target.arrow)
-
-
 def _float32(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     values, done = _doubles(slots)
     is_double = slots.kinds == _P.DOUBLE
@@ -336,7 +331,7 @@ _CASTS: dict[str, Callable[[ScalarSlots, Target, dt.tzinfo], Column]] = {
     "boolean": _boolean,
     "integer": _integer,
     "float32": _float32,
-    "float64": _float64,
+    "float64": lambda slots, target, zone: _with_strings(slots, *_doubles(slots), target.arrow),
     "decimal": _decimal,
     "string": _string,
     "binary": _bytes,

@@ -46,18 +46,15 @@ def json_column(
     ``null_on_error``, such rows are null.
     """
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
-    json_slice = _readable_slice if null_on_error else _json_slice
-    return joined_slices(partial(json_slice, on_conflict=on_conflict), array, threads)
+    return joined_slices(partial(_json_slice, on_conflict=on_conflict, null_on_error=null_on_error), array, threads)
 
 
-def _json_slice(array: VariantArray, on_conflict: OnConflict) -> pa.Array:
+def _json_slice(array: VariantArray, on_conflict: OnConflict, null_on_error: bool) -> pa.Array:
+    if null_on_error:
+        return _unshredded_json(readable_storage(array, on_conflict), null_on_error=True)
     if array.layout == "final" and (texts := _shredded_texts(array.storage)) is not None:
         return texts
     return _unshredded_json(unshredded_storage(array.storage, array.layout, on_conflict))
-
-
-def _readable_slice(array: VariantArray, on_conflict: OnConflict) -> pa.Array:
-    return _unshredded_json(readable_storage(array, on_conflict), null_on_error=True)
 
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
