@@ -77,7 +77,7 @@ def test_the_last_of_equal_keys_on_the_path_of_the_rows_counts(
 def test_rows_that_a_later_key_would_replace_are_refused_once_they_were_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parquet_variant.ingestion.formats.wrapped._HELD_BYTES", 10)
+    monkeypatch.setattr("parquet_variant.ingestion.formats.wrapped.HELD_BYTES", 10)
     monkeypatch.setattr("parquet_variant.ingestion.sources.chunks.SPLITTER_BLOCK_BYTES", 16)
     (tmp_path / "a.json").write_text('{"items": [1111, 2222, 3333, 4444], "items": [2]}')
     with pytest.raises(pv.JsonError, match="'items' twice"):

@@ -215,7 +215,7 @@ def test_readers_list_a_directory_again_while_it_is_overwritten(overwrites, tmp_
         source.write_text("1\n")
         pv.ingest(source, dest, schema="variant")
         left = [overwrites]
-        locate = files._files_of
+        locate = files.list_files
 
         def then_overwritten(*arguments, listed=locate, left=left, dest=dest, source=source):
             found = listed(*arguments)
@@ -225,6 +225,6 @@ def test_readers_list_a_directory_again_while_it_is_overwritten(overwrites, tmp_
             return found
 
         with monkeypatch.context() as patch:
-            patch.setattr(files, "_files_of", then_overwritten)
+            patch.setattr(files, "list_files", then_overwritten)
             assert read() == 1
         assert left == [0]

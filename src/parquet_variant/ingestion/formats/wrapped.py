@@ -34,7 +34,7 @@ from parquet_variant.path import VariantPath, Wildcard
 _KEYS_SHOWN = 8
 _SHOWN_BYTES = 40
 # The rows of a document are held back up to this size, because a later key of the same name replaces them.
-_HELD_BYTES = 8 << 20
+HELD_BYTES = 8 << 20
 
 
 class WrappedSplitter(Splitter):
@@ -88,7 +88,7 @@ class WrappedSplitter(Splitter):
                 self._feed(block, lines)
         except JsonError as error:
             self.error = error
-        if self.error is not None or sum(map(len, self._held)) > _HELD_BYTES:
+        if self.error is not None or sum(map(len, self._held)) > HELD_BYTES:
             self._return_rows(lines)
         return b"\n".join([*lines, b""])
 

@@ -269,7 +269,7 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
     `filesystem`: any pyarrow filesystem (default: the local one, or the one of the URI).
     Raises `VariantFileError` if a path does not exist, a directory has no Parquet files, or a glob matches no file.
     """
-    files = _files_of(source, filesystem)
+    files = list_files(source, filesystem)
     texts = [partition_texts(relative.split("/")[:-1]) for _, relative in files.values()]
     if not any(texts):
         return [file for file, _ in files.values()]
@@ -316,12 +316,12 @@ def with_current_files(
     raise AssertionError
 
 
-def _files_of(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _RelativeFile]:
+def list_files(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _RelativeFile]:
     """Return the distinct files by path, with their relative paths."""
     if isinstance(source, Iterable) and not isinstance(source, (str, bytes, os.PathLike, io.IOBase)):
         files: dict[str, _RelativeFile] = {}
         for item in source:
-            files |= _files_of(item, filesystem)
+            files |= list_files(item, filesystem)
         if not files:
             raise VariantFileError("the list of files is empty: pass at least one Parquet file", reason="no-files")
         return files

@@ -297,10 +297,12 @@ def variant_storage(table: pa.Table, column: VariantColumn) -> pa.StructArray:
 
 def _check_versions(storage: pa.StructArray) -> None:
     metadata = storage.field("metadata")
-    entries = metadata.dictionary if pa.types.is_dictionary(metadata.type) else metadata
-    if not is_binary(entries.type):
+    if not is_binary(metadata.type):
         return
-    heads = pc.binary_slice(entries, 0, 1).unique().to_pylist()
+    if pa.types.is_dictionary(metadata.type):  # the common form: `pyarrow.compute` need not be loaded
+        heads = [entry[:1] for entry in metadata.dictionary.to_pylist() if entry]
+    else:
+        heads = pc.binary_slice(metadata, 0, 1).unique().to_pylist()
     if all(not head or head[0] & 0x0F == VERSION for head in heads):
         return
     for row, (value, is_valid) in enumerate(zip(metadata.to_pylist(), storage.is_valid().to_pylist(), strict=True)):
@@ -319,7 +321,7 @@ def _agreeing(array: pa.Array, *, nullable: bool, may_be_lost: bool) -> tuple[pa
     `may_be_lost`: whether a group above has nulls, so that it is needed where the array has a value.
     """
     kind = array.type
-    may_be_lost = may_be_lost or (nullable and array.null_count > 0)
+    may_be_lost = may_be_lost or (pa.types.is_struct(kind) and nullable and array.null_count > 0)
     is_valid = array.is_valid() if nullable and may_be_lost else None
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and not array.offset:
         element = kind.value_field
