@@ -1,9 +1,7 @@
 """Costs of a shredding schema by path, and predictions of what a schema does to data.
 
-Owns these figures, which are estimates from a profile, and the effect of typing one more path. The policies decide;
-`explain` formats the results.
-
-Owns predictions by path, and the comparison. `costs` counts values, `Table.inspect` reports files.
+Owns these figures, which are estimates from a profile, the effect of typing one more path, and the comparison of
+predictions with files, which `Table.inspect` reports. The policies decide; `explain` formats the results.
 """
 
 from __future__ import annotations

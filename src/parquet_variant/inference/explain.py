@@ -1,9 +1,7 @@
 """Explanations of an inferred schema, and typed paths that another engine reads slowly.
 
-Owns the wording. The commands color it; `ShreddingSchema` has the notations of schemas.
-
-Owns what DuckDB needs to read typed columns alone (docs/interop.md). Leaves the remedy to `AutoPolicy.readers`, and the
-text of decisions to `explain`.
+Owns the wording, and what DuckDB needs to read typed columns alone (docs/interop.md). The commands color the text;
+`ShreddingSchema` has the notations of schemas, and `AutoPolicy.readers` is the remedy for slow paths.
 """
 
 from __future__ import annotations

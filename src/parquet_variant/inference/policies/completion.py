@@ -1,13 +1,12 @@
 """Columns for rare keys, and objects whose keys are data.
 
-Owns the columns that complete an object, and the estimate of their size. `AutoPolicy` decides how much they may cost.
+Owns the columns that complete an object, the estimate of their size, and which objects are maps. `AutoPolicy` decides
+how much the columns may cost, and the policies how maps are shredded.
 
 Source: docs/interop.md. DuckDB reads a typed path alone if no object on the way to it has a residual; it rebuilds whole
 values otherwise. A residual of the field itself does not matter. So a rare key needs any column with a type, and its
 other values stay in the residual of that column. Columns inside objects cost more than they save, except for large
 strings.
-
-Owns this decision. The policies decide how maps are shredded.
 
 Most objects of a record type share its keys. A map has many keys, each in few of its objects, and the values under them
 look alike. Both signs are needed, because a union of event types also has many rare keys, but with different values.
