@@ -199,14 +199,11 @@ class _Levels:
             assert child is not None
             at = child
             definition, repetition = _child_levels(at, definition, repetition)
-        self._add_levels(at, definition, repetition)
-
-    def _add_levels(self, node: SchemaNode, definition: int, repetition: int) -> None:
-        remaining = [(node, definition, repetition)]
+        remaining = [(at, definition, repetition)]
         while remaining:
-            node, definition, repetition = remaining.pop()
-            self._levels[node.path] = definition, repetition
-            remaining += ((child, *_child_levels(child, definition, repetition)) for child in node.children)
+            at, definition, repetition = remaining.pop()
+            self._levels[at.path] = definition, repetition
+            remaining += ((inner, *_child_levels(inner, definition, repetition)) for inner in at.children)
 
     def definition(self, node: SchemaNode) -> int:
         """Return the number of optional and repeated nodes down to a node."""

@@ -1,7 +1,8 @@
 """`DataSet`: the Variants of any source that can be compared or checked, and where they are stored.
 
-Owns recognizing the source, and reading all rows. Leaves Delta and Iceberg tables to `table_sources`, what footers
-prove to `footers`, and bounded samples to `footer_figures`.
+Owns recognizing the source, reading all rows, and the data files of Delta and Iceberg tables: their places, partitions
+and deleted rows. Leaves logs and manifests to `tables`, what footers prove to `footers`, and bounded samples to
+`footer_figures`.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
+import pyarrow as pa
+
 from parquet_variant.arrays.capsules import named_variants
 from parquet_variant.arrays.chunked_array import ChunkedVariantArray
+from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, check_names, without_secrets
 from parquet_variant.files.parquet.format.columns import choose_column, find_variants
@@ -30,10 +35,141 @@ from parquet_variant.interop.tables import is_rows, table_of
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.hive import Partition
 from parquet_variant.quality.footers import read_footer
-from parquet_variant.quality.table_sources import TableRows, delta_rows, iceberg_rows
 from parquet_variant.tables.opening import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
 from parquet_variant.tables.table.base import TextKeywords
 from parquet_variant.tables.table.table import Table
+
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class TableFileRows:
+    """A data file of a table: its place and partition, whether it has deleted rows, and the description in the log."""
+
+    source: ParquetSource
+    has_deletes: bool
+    described: Any
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows of a table at a version.
+
+    `name`, `version`: the table and its version, for messages.
+    `stored_column`: the Variant column, as the files name it.
+    `files`: the data files.
+    `read`: returns the live rows of a file.
+    `reads_files`: whether the Variant column of the files is that of the table, so that footers describe the table.
+    """
+
+    name: str
+    version: str
+    stored_column: str
+    files: Sequence[TableFileRows]
+    read: Callable[[TableFileRows], VariantArray]
+    reads_files: bool = True
+
+
+# ---- Delta
+
+
+def delta_rows(table: Any, column: str | None, version: int | None, timestamp: Any) -> TableRows:
+    """Return the rows of a Delta table. Raises `DeltaError` and `TableError` as `pv.open` does."""
+    from parquet_variant.tables.delta.file_locations import partition_column, relative_path
+    from parquet_variant.tables.delta.log.file_actions import iter_adds
+    from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
+    from parquet_variant.tables.delta.reading.read import PLACES, read_file, selected_schema
+    from parquet_variant.tables.table_scan import variant_place
+
+    current = table if isinstance(table, Snapshot) else snapshot(table, version=version, timestamp=timestamp)
+    place = variant_place(current.schema, column)
+    fields = [field for field in current.schema.fields if field.name in current.partition_columns]
+    values = [partition_column(current.files, field) for field in fields]
+    files = []
+    for number, add in enumerate(iter_adds(current.files.select(PLACES))):
+        filesystem, path = current.storage.filesystem(relative_path(current.storage, add.path))
+        partition = tuple((field.name, column[number]) for field, column in zip(fields, values, strict=True))
+        source = ParquetSource(path, filesystem, add.size, partition)
+        files.append(TableFileRows(source, add.deletion_vector is not None, add))
+    top = current.schema.get(place[0])
+    stored = ".".join(place)
+    if top is not None and current.column_mapping != "none":
+        stored = top.physical_name
+
+    def read(file: TableFileRows) -> VariantArray:
+        return _variants_of(read_file(current, selected_schema(current, [place[0]]), file.described), place)
+
+    reads_files = current.column_mapping == "none" or len(place) == 1
+    return TableRows(
+        _table_name(table, current.storage.uri), f"version {current.version}", stored, files, read, reads_files
+    )
+
+
+def _variants_of(rows: pa.Table, place: Sequence[str]) -> VariantArray:
+    return VariantArray.from_storage(nested_array(rows.combine_chunks(), place))
+
+
+def _table_name(table: Any, location: str) -> str:
+    return os.fspath(table) if isinstance(table, str | os.PathLike) else location
+
+
+# ---- Iceberg
+
+
+def iceberg_rows(table: Any, column: str | None, version: int | None, timestamp: Any, catalog: Any) -> TableRows:
+    """Return the rows of an Iceberg table. Raises `IcebergError` as `pv.open` does."""
+    from parquet_variant.tables.iceberg.metadata.partitioning import result_types
+    from parquet_variant.tables.iceberg.metadata.schema import shared_schema
+    from parquet_variant.tables.iceberg.reading.data_files import read_file
+    from parquet_variant.tables.iceberg.reading.planning import plan_files
+    from parquet_variant.tables.iceberg.reading.snapshot import snapshot
+    from parquet_variant.tables.table_scan import variant_place
+
+    current = snapshot(table, catalog=catalog, snapshot_id=version, timestamp=timestamp)
+    place = variant_place(shared_schema(current.schema), column)
+    files = []
+    for file in plan_files(current).files:
+        filesystem, path = current.table.files.filesystem(file.path)
+        spec = current.metadata.specs[file.file.spec_id]
+        types = result_types(spec, current.metadata.schemas_newest_first)
+        # The partition has the names of the partition fields and of identity sources.
+        values: dict[str, pa.Scalar] = {}
+        for member, kind, raw in zip(spec.fields, types, file.file.partition, strict=True):
+            text = None if raw is None else _partition_text(str(member.transform), kind.family, raw)
+            values[member.name] = pa.scalar(text, pa.string())
+        source = ParquetSource(path, filesystem, file.size, tuple(values.items()))
+        files.append(TableFileRows(source, bool(file.deletes), file))
+    if not files:
+        raise VariantFileError(f"the Iceberg table {current.table.name} has no rows", reason="no-rows")
+
+    def read(file: TableFileRows) -> VariantArray:
+        return _variants_of(read_file(current, file.described, current.schema.select([place[0]]).struct), place)
+
+    # Files keep the name that a column had when they were written.
+    reads_files = len(place) == 1 and len(_names_of(current, place[0])) == 1
+    version_name = f"snapshot {current.snapshot_id}"
+    return TableRows(_table_name(table, current.table.name), version_name, ".".join(place), files, read, reads_files)
+
+
+def _names_of(current: Any, name: str) -> set[str]:
+    """Return the names that a top-level column has had."""
+    field_id = next(field.id for field in current.schema.fields if field.name == name)
+    schemas = current.metadata.schemas_newest_first
+    return {field.name for schema in schemas for field in schema.fields if field.id == field_id}
+
+
+def _partition_text(transform: str, family: str, raw: Any) -> str:
+    """Return a partition value as Iceberg's directory names have it: ``2026-01-31``, ``2026-01``, ``2026``."""
+    if transform == "year":
+        return str(_EPOCH.year + raw)
+    if transform == "month":
+        return f"{_EPOCH.year + raw // 12:04}-{raw % 12 + 1:02}"
+    if transform == "hour":
+        return f"{_EPOCH + timedelta(days=raw // 24)}-{raw % 24:02}"
+    if family == "date":
+        return str(_EPOCH + timedelta(days=raw))
+    return str(raw).lower() if isinstance(raw, bool) else str(raw)
+
 
 Kind: TypeAlias = Literal["json", "parquet", "delta", "iceberg", "vortex", "memory"]
 # Rows of a VariantArray that are handled at a time.
@@ -292,16 +428,15 @@ def _of_json(name: str, source: Any, text: TextOptions) -> DataSet:
         files = tuple(find_tables([source] if isinstance(source, str | os.PathLike) else source, text.exclude))
     else:
         files = tuple(find_input_files(source, text.exclude))
-    size = sum(file.size for file in files)
-    return DataSet(name, "json", "v", size, partial(_json_batches, files, text), text_files=files, text=text)
 
+    def read() -> Iterator[RowBatch]:
+        for file in files:
+            first_row = 0
+            for values in read_arrays([Split(file)], replace(text, sample=None)):
+                yield RowBatch(values, file.name, first_row)
+                first_row += len(values)
 
-def _json_batches(files: Sequence[InputFile], text: TextOptions) -> Iterator[RowBatch]:
-    for file in files:
-        first_row = 0
-        for values in read_arrays([Split(file)], replace(text, sample=None)):
-            yield RowBatch(values, file.name, first_row)
-            first_row += len(values)
+    return DataSet(name, "json", "v", sum(file.size for file in files), read, text_files=files, text=text)
 
 
 def _of_vortex(name: str, path: str, column: str | None) -> DataSet:
@@ -314,17 +449,15 @@ def _of_vortex(name: str, path: str, column: str | None) -> DataSet:
     variant = choose_path_column(open_vortex(files[0]), column)
     size = sum(file.size for file in find_input_files(files))
     rows = sum(scan_files(file, {"v": ("$", "variant")}, column=variant).explain().rows for file in files)
-    return DataSet(name, "vortex", variant, size, partial(_vortex_batches, files, variant), rows=rows)
 
+    def read() -> Iterator[RowBatch]:
+        for file in files:
+            first_row = 0
+            for values in scan_files(file, {"v": ("$", "variant")}, column=variant).batches():
+                yield RowBatch(VariantArray.from_arrow(values, "v"), file, first_row)
+                first_row += len(values)
 
-def _vortex_batches(files: Sequence[str], column: str) -> Iterator[RowBatch]:
-    from parquet_variant.files.vortex.scanner import scan as scan_files
-
-    for file in files:
-        first_row = 0
-        for rows in scan_files(file, {"v": ("$", "variant")}, column=column).batches():
-            yield RowBatch(VariantArray.from_arrow(rows, "v"), file, first_row)
-            first_row += len(rows)
+    return DataSet(name, "vortex", variant, size, read, rows=rows)
 
 
 def _of_memory(source: Any, column: str | None) -> DataSet:

@@ -146,11 +146,6 @@ class OpenVortexFile:
         """Number of bytes of a local file; 0 for others."""
         return 0 if self.source is None else self.source.size()
 
-    @cached_property
-    def has_dtype(self) -> bool:
-        """True if a column has Vortex's own Variant type."""
-        return "variant" in str(self.file.dtype)
-
     def batches(
         self, projection: Any = None, keep: Any = None, ranges: Sequence[tuple[int, int]] | None = None
     ) -> Iterator[pa.RecordBatch]:
@@ -173,7 +168,7 @@ class OpenVortexFile:
 
     @cached_property
     def _batch_rows(self) -> int | None:
-        if self.has_dtype:
+        if "variant" in str(self.file.dtype):  # A column has Vortex's own Variant type.
             return BLOCK_ROWS
         if self.source is None:
             return None

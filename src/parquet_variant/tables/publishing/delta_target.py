@@ -76,7 +76,8 @@ def publish_delta(source: Source, to: str | None, options: Mapping[str, str] | N
     )
     difference = _difference(storage, current, listed, everything=not keeps_files)
     writer = _Writer(source, storage, columns, planned.schema)
-    adds = [*writer.added(difference.added), *writer.with_changed_vectors(difference.vectors_changed)]
+    changed = [writer.with_vector(replace(add, data_change=True), file) for add, file in difference.vectors_changed]
+    adds = [*writer.added(difference.added), *changed]
     removed = [*difference.removed, *(former for former, _ in difference.vectors_changed)]
     transaction = _transaction(source, current, planned, adds, removed)
     if transaction is None:
@@ -250,10 +251,6 @@ class _Writer:
             self.with_vector(self.add(described), by_location[described.path])
             for described in self.source.described(self.columns, files)
         ]
-
-    def with_changed_vectors(self, changed: Sequence[tuple[Add, ListedFile]]) -> list[Add]:
-        """Return the actions that add files again with other deleted rows."""
-        return [self.with_vector(replace(add, data_change=True), file) for add, file in changed]
 
     def with_vector(self, add: Add, file: ListedFile) -> Add:
         """Return an action with the deleted rows of a file, written under a name that says which rows they are."""

@@ -109,7 +109,8 @@ class IcebergSource(Source):
 
     def _partition_ids(self) -> tuple[int, ...]:
         metadata = self.snapshot.metadata
-        specs = {spec_id: metadata.specs[spec_id] for spec_id in self._spec_ids}
+        ids = {manifest.spec_id for manifest in self.snapshot.manifests if not manifest.is_deletes}
+        specs = {spec_id: metadata.specs[spec_id] for spec_id in ids or {metadata.spec.id}}
         fields = {
             spec_id: tuple(f for f in spec.fields if f.transform.name != "void") for spec_id, spec in specs.items()
         }
@@ -135,11 +136,6 @@ class IcebergSource(Source):
                     "the table is partitioned by a dropped column, or by a field of a struct", self.location
                 )
         return numbers
-
-    @cached_property
-    def _spec_ids(self) -> set[int]:
-        ids = {manifest.spec_id for manifest in self.snapshot.manifests if not manifest.is_deletes}
-        return ids or {self.snapshot.metadata.spec.id}
 
     @cached_property
     def _deletes(self) -> dict[str, TableFile]:
