@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import threading
@@ -11,6 +12,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
+from parquet_variant.query.duckdb_engine import interruptible
 from parquet_variant.query.sql_expression import TableColumns, read_expression
 from parquet_variant.tables.expressions import is_true, numbered
 
@@ -74,3 +76,34 @@ def test_an_interrupt_stops_the_engine_and_later_queries_run():
     finally:
         signal.signal(signal.SIGINT, before)
     assert pv.sql("SELECT count(*) AS n FROM t", t=ROWS).to_pylist() == [{"n": 10}]
+
+
+def test_a_second_interrupt_waits_until_the_connection_is_free() -> None:
+    is_started, is_stopped, is_done = threading.Event(), threading.Event(), threading.Event()
+
+    class Connection:
+        calls = 0
+
+        def interrupt(self) -> None:
+            self.calls += 1
+            if self.calls == 1:
+                raise KeyboardInterrupt
+            is_stopped.set()
+
+    def work() -> None:
+        is_started.set()
+        is_stopped.wait(30)
+        is_done.set()
+
+    def interrupt() -> None:
+        is_started.wait(30)
+        _thread.interrupt_main()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(Connection(), work)
+        assert is_done.is_set()
+    finally:
+        signal.signal(signal.SIGINT, before)

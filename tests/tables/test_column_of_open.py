@@ -41,3 +41,9 @@ def test_the_source_of_a_merge_is_a_path_of_any_format(tmp_path: Path, format: s
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
         values = sorted(pv.open(tmp_path / "t").read().to_pylist(), key=lambda value: value["id"])
         assert values == [{"id": 1, "n": 5}, {"id": 2, "n": 6}]
+
+
+def test_an_unsupported_overwrite_is_named_as_it_is_written(tmp_path: Path) -> None:
+    pv.write(tmp_path / "t", pv.parse_json(["1"]), format="iceberg")
+    with pytest.raises(pv.VariantError, match="overwrite with where= is not supported for the format iceberg"):
+        pv.open(tmp_path / "t").overwrite(pv.parse_json(["2"]), where="v:a::int = 1")

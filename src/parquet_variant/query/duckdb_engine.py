@@ -90,8 +90,10 @@ def interruptible(connection: Any, work: Callable[[], Result]) -> Result:
     try:
         is_done.wait()
     except BaseException:
-        while not is_done.wait(0.02):  # an interrupt before the engine starts has no effect
-            connection.interrupt()
+        while not is_done.is_set():
+            with suppress(KeyboardInterrupt):  # the connection is in use until the work ends
+                is_done.wait(0.02)
+                connection.interrupt()  # an interrupt before the engine starts has no effect
         raise
     if errors:
         raise errors[0]

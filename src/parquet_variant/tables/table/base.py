@@ -164,8 +164,10 @@ class TableBase:
 
     def _unsupported(self, operation: str, formats: Sequence[str]) -> VariantError:
         """Return the error for an operation that only some formats have."""
+        shown = {"replace_where": "overwrite with where=", "replace_partitions": "overwrite with partitions="}
         return VariantError(
-            f"{self._name}: {operation} is not supported for {self._kind}; it is supported for {', '.join(formats)}",
+            f"{self._name}: {shown.get(operation, operation)} is not supported for {self._kind}; it is supported for "
+            f"{', '.join(formats)}",
             reason="unsupported-operation",
             file=self._name,
         )
