@@ -1,7 +1,7 @@
 """Binding of values to tables: files, Delta and Iceberg tables, Vortex files, scans and Arrow data.
 
-Owns recognising them, and planning scans of typed columns, also with filters for tables without filters of their own.
-Leaves the bound table to `tables`, and reading to the packages of the formats.
+Owns planning scans of typed columns, also with filters for tables without filters of their own.
+Leaves recognising formats to `tables.opening`, the bound table to `tables`, and reading to the packages of the formats.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.ingestion.csv_tables import read_csv
-from parquet_variant.ingestion.formats.csv_rows import is_csv
-from parquet_variant.interop.tables import is_rows, table_of
+from parquet_variant.interop.tables import table_of
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Not, Or, Predicate, bind, joined
 from parquet_variant.query.selection import Selected
@@ -27,7 +25,7 @@ from parquet_variant.query.sql_expression import NeededColumn, TableColumns
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.values_in_memory import ValuesInMemory
-from parquet_variant.tables.opening import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
 
@@ -37,47 +35,30 @@ if TYPE_CHECKING:
     from parquet_variant.tables.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
 
 
-def bind_table(source: Any, name: str, *, version: int | None = None, timestamp: Any = None) -> BoundTable:
+def bind_table(source: Any, name: str) -> BoundTable:
     """Bind a value to the table that it is.
 
-    `source`: a path, glob, URI or list of them; a path or `Snapshot` of a Delta or Iceberg table; Vortex files; a
-      planned scan; a `VariantArray` (the column ``v`` of a table); a pyarrow table, or anything that gives an Arrow
-      stream.
+    `source`: a `Table` or anything that `open` makes one of, such as a path, glob, URI, snapshot or `VariantArray`; a
+      planned scan; or anything else that gives an Arrow stream.
     `name`: its name in messages.
-    `version` and `timestamp`: the version of a Delta table, or the snapshot of an Iceberg table.
-    Raises `VariantError` if it is none of these, does not exist, or has no versions.
+    Raises `VariantError` if it is none of these, or does not exist.
     """
     if isinstance(source, BoundTable):
         return source
-    if isinstance(source, Scan):
-        return _scanned_table(source.plan, name)
-    if isinstance(source, Table):
-        return _opened_table(source, name)
-    if isinstance(source, (str, os.PathLike)) or (
-        isinstance(source, (list, tuple)) and source and all(isinstance(path, (str, os.PathLike)) for path in source)
+    plan = source.plan if isinstance(source, Scan) else source
+    if isinstance(source, Scan) or (
+        hasattr(plan, "batches") and (hasattr(plan, "selection") or hasattr(plan, "scans"))
     ):
-        table = _of_path(source, name, version, timestamp)
-        return replace(table, path=source, version=version, timestamp=timestamp)
-    if hasattr(source, "protocol") and hasattr(source, "tombstones"):  # a Delta snapshot; delta is not imported for it
-        return _delta_table(source, name)
-    if hasattr(source, "live_entries") and hasattr(source, "snapshot_id"):  # an Iceberg snapshot, likewise
-        return replace(_iceberg_table(source, name), path=source)
-    if hasattr(source, "batches") and (hasattr(source, "selection") or hasattr(source, "scans")):
-        return _scanned_table(source, name)
-    if isinstance(source, VariantArray) or hasattr(source, "__arrow_c_stream__") or is_rows(source):
+        return _scanned_table(plan, name)
+    if not isinstance(source, (Table, VariantArray)) and hasattr(source, "__arrow_c_stream__"):
         return _arrow_table(table_of(source), name)
-    raise VariantError(
-        f"the table {name} is a {type(source).__name__}: give a path, a scan, a VariantArray or Arrow data",
-        reason="not-a-table",
-    )
-
-
-def _opened_table(table: Table, name: str) -> BoundTable:
+    table = open_source(source)
     options = table.options
     if table.format in ("delta", "iceberg"):
         current = table.snapshot
         bound = _delta_table(current, name) if table.format == "delta" else _iceberg_table(current, name)
-        path = table.source if options.catalog is None else current
+        is_path = options.catalog is None and isinstance(table.source, (str, os.PathLike))
+        path = table.source if is_path else current if table.format == "iceberg" else None
         return replace(bound, path=path, version=options.version, timestamp=options.at)
     if table.format == "memory":
         return _arrow_table(table_of(table.source), name)
@@ -85,27 +66,12 @@ def _opened_table(table: Table, name: str) -> BoundTable:
         return replace(_json_table(table.source, name, options.text), path=table.source)
     if table.format == "vortex":
         return replace(_vortex_table(os.fspath(table.source), name), path=table.source)
-    return replace(_parquet_table(table.source, name, options.filesystem), path=table.source)
-
-
-def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> BoundTable:
-    single = source if isinstance(source, (str, os.PathLike)) else None
-    if single is not None and is_delta(single):
-        from parquet_variant.tables.delta.log.snapshot import snapshot
-
-        return _delta_table(snapshot(single, version=version, timestamp=timestamp), name)
-    if single is not None and is_iceberg(single):
-        from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
-
-        return _iceberg_table(iceberg_snapshot(single, snapshot_id=version, timestamp=timestamp), name)
-    refuse_versions(source, version, timestamp)
-    if single is not None and is_vortex(single):
-        return _vortex_table(os.fspath(single), name)
-    if is_csv(source):
-        return _arrow_table(read_csv(source), name)
-    if is_json(source):
-        return _json_table(source, name)
-    return _parquet_table(source, name)
+    if table.format == "parquet":
+        return replace(_parquet_table(table.source, name, options.filesystem), path=table.source)
+    raise VariantError(
+        f"the table {name} is a Spark DataFrame: give a path, a scan, a VariantArray or Arrow data",
+        reason="not-a-table",
+    )
 
 
 def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable:
@@ -293,12 +259,12 @@ def _rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate
 # ---- JSON and Arrow data
 
 
-def _json_table(source: Any, name: str, text: Mapping[str, Any] | None = None) -> BoundTable:
+def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
     from parquet_variant.ingestion.json_files import JsonFiles
     from parquet_variant.ingestion.request import TextOptions
     from parquet_variant.sql_query.values_in_memory import COLUMN, JsonTable
 
-    files = JsonFiles.of(source, TextOptions.of(**(text or {})))
+    files = JsonFiles.of(source, TextOptions.of(**text))
     table = JsonTable(files)
     names = [split.file.name for split in files.splits]
     columns = TableColumns([COLUMN], {})

@@ -128,20 +128,17 @@ def plan_sql(
     zone: str = "UTC",
     threads: int | None = None,
     engine: SqlEngine = "duckdb",
-    version: int | None = None,
-    timestamp: Any = None,
     opens_paths: bool = True,
 ) -> SqlQuery:
     """Parse a query and bind its tables, reading only footers and logs.
 
     `query` and `tables` and `params` and `errors` and `zone` and `threads`: as for `sql`.
-    `version` and `timestamp`: the version of the bound Delta tables.
     `opens_paths`: whether FROM may name files and tables by their path; otherwise only `tables` can be read.
     Raises `SqlError` or `VariantError` as for `sql`.
     """
     check_choice("errors", errors, ("null", "raise"))
     thread_count(threads)
-    binder = _binder(tables, version, timestamp, opens_paths)
+    binder = _binder(tables, opens_paths)
     rewritten = rewrite(query, binder, engine=engine, zone=zone, strict=errors == "raise", params=params)
     options = ScanOptions(errors, zone, threads, engine == "duckdb", rewritten.only_bounds)
     plans = {use.relation: use.table.scan(use.needed, rewritten.predicate(use), options) for use in rewritten.uses}
@@ -283,9 +280,7 @@ def _has_values(column: pa.ChunkedArray) -> bool:
     return bool(column.null_count < len(column))
 
 
-def _binder(
-    tables: Mapping[str, Any], version: int | None, timestamp: Any, opens_paths: bool
-) -> Callable[[str], BoundTable]:
+def _binder(tables: Mapping[str, Any], opens_paths: bool) -> Callable[[str], BoundTable]:
     """Return the function that binds a name or path of FROM to its table; each is bound once."""
     named = {name.lower(): (name, table) for name, table in tables.items()}
     if len(named) < len(tables):
@@ -295,17 +290,13 @@ def _binder(
     def bind(name: str) -> BoundTable:
         if name.lower() in named:
             shown, table = named[name.lower()]
-            return bind(shown) if name != shown else bind_table(table, shown, version=version, timestamp=timestamp)
+            return bind(shown) if name != shown else bind_table(table, shown)
         if opens_paths and _is_path(name):
             return bind_table(name, name)
         names = ", ".join(shown for shown, _ in named.values())
-        remedies = [f"choose from {names}"] * bool(names) + [
-            "write a path in quotes, as in FROM 'events/'"
-        ] * opens_paths
-        raise SqlError(
-            f"unknown table {name}: {', or '.join(remedies)}",
-            reason="no-such-table",
-        )
+        remedies = [f"choose from {names}"] * bool(names)
+        remedies += ["write a path in quotes, as in FROM 'events/'"] * opens_paths
+        raise SqlError(f"unknown table {name}: {', or '.join(remedies)}", reason="no-such-table")
 
     return bind
 

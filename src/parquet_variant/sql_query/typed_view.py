@@ -29,14 +29,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 Names = Literal["short", "path"]
 
 
-def typed(
-    source: Any,
-    *,
-    column: str | None = None,
-    names: Names = "short",
-    version: int | None = None,
-    timestamp: Any = None,
-) -> TypedView:
+def typed(source: Any, *, column: str | None = None, names: Names = "short") -> TypedView:
     """View a table of Variants as typed columns: the ordinary columns, and one column per shredded path.
 
     In SQL it is ``FROM typed(t)``. A value of another type than that of its column is null.
@@ -51,8 +44,6 @@ def typed(
     names
         ``"short"``: the shortest end of the path that no other path has, such as ``id`` or ``user_id``; ``"path"``: all
         keys of the path, such as ``event_user_id``.
-    version, timestamp
-        The version of a Delta table.
 
     Returns
     -------
@@ -76,7 +67,7 @@ def typed(
     [{'m': 2}]
     """
     shown = os.fspath(source) if isinstance(source, (str, os.PathLike)) else "the table"
-    table, warning = typed_table(bind_table(source, shown, version=version, timestamp=timestamp), column, names)
+    table, warning = typed_table(bind_table(source, shown), column, names)
     return TypedView(table, () if warning is None else (warning,))
 
 

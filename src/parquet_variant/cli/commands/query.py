@@ -188,13 +188,14 @@ def query(
     reading: dict[str, Any] = {"errors": "raise" if strict else "null", "threads": threads}
     shown: dict[str, Any] = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json, "output": output}
     shown["sources"] = [path] if path else []
-    others = {"version": version, "timestamp": at}  # of tables that the SQL names
     if not path and sql is not None:
-        return _answer_sql(None, sql, selects, reading | others, shown)
+        if version is not None or at is not None:
+            raise typer.BadParameter("--version and --at need a PATH before the SQL: FROM reads the newest version")
+        return _answer_sql(None, sql, selects, reading, shown)
     of_table = {"version": version, "at": at, "catalog": catalog, "column": column, "allow_outside": allow_outside}
     with queryable(path, threads, accepts_json=engine == "local", **of_table) as table:
         if sql is not None:
-            return _answer_sql(table, sql, selects, reading | others, shown)
+            return _answer_sql(table, sql, selects, reading, shown)
         return _answer_paths(table, selects, where, reading, shown)
 
 
