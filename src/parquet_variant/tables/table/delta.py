@@ -16,8 +16,6 @@ from parquet_variant.tables.table.table import Table
 
 # Operations on the whole history, which take the path of the table.
 _OF_PATHS = ("history", "vacuum", "restore", "erase", "added", "changes", "publish", "sql_view", "compat")
-# Operations on the rows of one version.
-_OF_VERSIONS = ("read", "to_arrow", "scan")
 
 
 class DeltaTable(Table):
@@ -60,14 +58,14 @@ class DeltaTable(Table):
 
     def _target(self, operation: str) -> Any:
         if operation in CHANGES_OF_ROWS:
-            return self._run("changeable", operation)
-        # Only a snapshot remembers that files outside of the table may be read.
-        is_pinned = self._options.is_pinned or self._options.allow_outside
-        if operation in _OF_VERSIONS or (is_pinned and operation not in _OF_PATHS):
-            return self.snapshot
+            return self._run("changeable")
         if operation in _OF_PATHS and isinstance(self._source, Snapshot):
             return self._source.storage.uri
-        return self._absolute(self._source)
+        # Files that no plan of this package made can only be committed to a snapshot that the user names.
+        is_pinned = self._options.is_pinned or self._options.allow_outside
+        if operation in _OF_PATHS or (operation == "commit_files" and not is_pinned):
+            return self._absolute(self._source)
+        return self.snapshot
 
     def checkpoint(self, *, stats_parsed: bool | None = None) -> str:
         """Write a checkpoint of the newest version.

@@ -7,7 +7,9 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.tables.iceberg.catalogs.opening import load_table
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
 from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
@@ -15,6 +17,12 @@ from parquet_variant.tables.table.table import Table
 
 # Operations on the rows of one snapshot.
 _OF_SNAPSHOTS = ("read", "to_arrow", "scan")
+# Operations on the newest snapshot of a branch.
+_OF_BRANCHES = (
+    "changeable", "append", "overwrite", "commit_files", "plan", "optimize", "drop_shredding", "rewrite_manifests",
+)  # fmt: skip
+# Operations that take the path or name of the table.
+_OF_PATHS = ("drop", "erase", "history", "publish")
 
 
 class IcebergTable(Table):
@@ -63,7 +71,18 @@ class IcebergTable(Table):
             return self._run("changeable", operation)
         if operation in _OF_SNAPSHOTS:
             return self.snapshot
-        return self._absolute(self._source)
+        source, options = self._absolute(self._source), self._options
+        if operation in _OF_PATHS:
+            return source
+        if isinstance(source, Snapshot):
+            loaded = source.table
+        else:
+            outside = options.allow_outside and operation == "changeable"
+            loaded = load_table(source, options.catalog, options.storage_options, allow_outside=outside)
+        if operation not in _OF_BRANCHES:
+            return loaded
+        is_opened = isinstance(source, Snapshot) and options.branch is None
+        return source if is_opened else newest_snapshot(loaded, options.branch or MAIN)
 
     def set_properties(self, properties: Mapping[str, str | bool | int | None], *, preview: bool = False) -> Any:
         """Set or remove table properties; see `Table.set_properties`."""

@@ -35,7 +35,7 @@ from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta.file_locations import partition_keys, relative_path, vector_path, write_vector
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
-from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, snapshot
+from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, Txn
 from parquet_variant.tables.delta.protocol.column_metadata import check_change_data_names
 from parquet_variant.tables.delta.protocol.features import check_writable, enabled, has_feature
@@ -353,10 +353,3 @@ class DeltaTable(ChangeableTable[Add]):
                 vector = vector_path(storage, add.deletion_vector)
                 written += [] if vector is None else [vector]
         return written
-
-
-def open_changeable(
-    table: TableLike, operation: str, *, storage_options: Mapping[str, str] | None = None
-) -> DeltaTable:
-    """Return the newest version of a table at a path or URL, or the version of a snapshot, for a change of rows."""
-    return DeltaTable(snapshot(table, storage_options=storage_options))

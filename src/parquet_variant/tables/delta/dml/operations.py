@@ -5,7 +5,6 @@ Owns opening the table, and the choice of partitions. Leaves the work to `tables
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,34 +21,31 @@ from parquet_variant.tables.changes.operations import (
     replace_rows,
     run_change,
 )
-from parquet_variant.tables.delta.dml.changeable import DeltaTable, open_changeable
+from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.file_locations import partition_keys
-from parquet_variant.tables.delta.log.snapshot import TableLike
+from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import Add
 from parquet_variant.tables.row_input import all_rows
 
 
 def replace_where(
-    table: TableLike,
+    table: Snapshot,
     data: Any,
     where: str,
     *,
     zone: str = "UTC",
-    storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     **options: Any,
 ) -> ChangeResult:
     """Replace the rows for which a condition is true by new rows, in one commit; see `Table.overwrite`."""
     rows = all_rows(data)
-    current = open_changeable(table, "replace", storage_options=storage_options)
-    return replace_rows(current, rows, where, zone, ThreadEngine(threads, None), options)
+    return replace_rows(DeltaTable(table), rows, where, zone, ThreadEngine(threads, None), options)
 
 
 def replace_partitions(
-    table: TableLike,
+    table: Snapshot,
     data: Any,
     *,
-    storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     **options: Any,
 ) -> ChangeResult:
@@ -58,8 +54,7 @@ def replace_partitions(
     See `Table.overwrite`.
     """
     rows = all_rows(data)
-    opened_table = open_changeable(table, "replace", storage_options=storage_options)
-    if not opened_table.current.partition_columns:
+    if not table.partition_columns:
         raise DeltaError(
             "the table has no partition columns, so no partitions can be replaced: use overwrite or replace_where",
             reason="not-partitioned",
@@ -89,4 +84,4 @@ def replace_partitions(
             parameters={"mode": "Overwrite"},
         )
 
-    return run_change(opened_table, "WRITE", plan)
+    return run_change(DeltaTable(table), "WRITE", plan)

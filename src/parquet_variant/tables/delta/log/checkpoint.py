@@ -23,7 +23,7 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.delta.file_locations import partition_column
 from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA, log_lines, read_checkpoint_part
 from parquet_variant.tables.delta.log.segment import LAST_CHECKPOINT, LOG, commit_times
-from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
+from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.actions import Metadata, Txn
 from parquet_variant.tables.delta.protocol.features import supports
 from parquet_variant.tables.delta.protocol.table_properties import duration_millis
@@ -155,14 +155,9 @@ _DEFAULT_INTERVAL = 100
 DEFAULT_RETENTION = "interval 1 week"
 
 
-def checkpoint(
-    table: TableLike,
-    *,
-    stats_parsed: bool | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> str:
+def checkpoint(table: Snapshot, *, stats_parsed: bool | None = None) -> str:
     """Write a checkpoint of the newest version; see `DeltaTable.checkpoint`."""
-    return write_checkpoint(writable_snapshot(table, storage_options), stats_parsed=stats_parsed)
+    return write_checkpoint(writable_snapshot(table), stats_parsed=stats_parsed)
 
 
 def write_checkpoint(current: Snapshot, *, stats_parsed: bool | None = None, tombstones: bool = True) -> str:

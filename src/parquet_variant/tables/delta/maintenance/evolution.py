@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
-from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, snapshot
+from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.tables.delta.protocol.column_metadata import (
     check_change_data_names,
@@ -34,14 +34,12 @@ from parquet_variant.tables.schema import Field, StructType, TableType, check_sc
 
 
 def set_properties(
-    table: TableLike,
+    current: Snapshot,
     properties: Mapping[str, str | bool | int | None],
     *,
     preview: bool = False,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Set or remove table properties; see `Table.set_properties`."""
-    current = snapshot(table, storage_options=storage_options)
     resolved = resolve_properties(properties)
     protocol = with_features(current.protocol, resolved.features, preview=preview)
     metadata = with_properties(current.metadata, resolved.changes)
@@ -102,14 +100,8 @@ def without_feature(protocol: Protocol, name: str) -> Protocol:
 _OnField: TypeAlias = "Callable[[Field, tuple[str, ...]], tuple[Field, ...]]"
 
 
-def add_columns(
-    table: TableLike,
-    columns: pa.Schema | StructType | str,
-    *,
-    storage_options: Mapping[str, str] | None = None,
-) -> CommitResult:
+def add_columns(current: Snapshot, columns: pa.Schema | StructType | str) -> CommitResult:
     """Add columns, which are null in existing rows; see `Table.add_columns`."""
-    current = snapshot(table, storage_options=storage_options)
     new = read_schema(columns)
     for f in new.fields:
         if current.schema.get(f.name) is not None:
@@ -124,15 +116,8 @@ def add_columns(
     return _commit(current, "ADD COLUMNS", parameters, parse_schema(metadata.schema_string), metadata, protocol)
 
 
-def rename_column(
-    table: TableLike,
-    old: str,
-    new: str,
-    *,
-    storage_options: Mapping[str, str] | None = None,
-) -> CommitResult:
+def rename_column(current: Snapshot, old: str, new: str) -> CommitResult:
     """Rename a column. No file is rewritten, so the table must have column mapping; see `Table.rename_column`."""
-    current = snapshot(table, storage_options=storage_options)
     _check_mapping(current, "renamed")
     _check_unused(current, old.split(".")[0])
     schema = _replace_field(
@@ -143,9 +128,8 @@ def rename_column(
     return _commit(current, "RENAME COLUMN", parameters, schema, replace(current.metadata, partition_columns=names))
 
 
-def drop_column(table: TableLike, name: str, *, storage_options: Mapping[str, str] | None = None) -> CommitResult:
+def drop_column(current: Snapshot, name: str) -> CommitResult:
     """Drop a column. No file is rewritten, so the table must have column mapping; see `Table.drop_column`."""
-    current = snapshot(table, storage_options=storage_options)
     _check_mapping(current, "dropped")
     _check_unused(current, name.split(".")[0])
     if name.lower() in {column.lower() for column in current.partition_columns}:
@@ -159,18 +143,11 @@ def drop_column(table: TableLike, name: str, *, storage_options: Mapping[str, st
     return _commit(current, "DROP COLUMNS", {"columns": [name]}, schema)
 
 
-def widen_column(
-    table: TableLike,
-    name: str,
-    to: str,
-    *,
-    storage_options: Mapping[str, str] | None = None,
-) -> CommitResult:
+def widen_column(current: Snapshot, name: str, to: str) -> CommitResult:
     """Widen the type of a column. No file is rewritten; the table must have ``delta.enableTypeWidening``.
 
     See `Table.widen_column`.
     """
-    current = snapshot(table, storage_options=storage_options)
     wide, metadata = named_type(to), current.metadata
     schema = _replace_field(current.schema, name, lambda f, inside: (widened(f, wide, metadata, inside),))
     return _commit(current, "CHANGE COLUMN", {"column": name, "type": to}, schema)

@@ -5,7 +5,6 @@ Owns the public operations, and the change of the protocol. Leaves rewriting to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ from parquet_variant.tables.changes.optimizing import (
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.file_locations import paths_of_adds
 from parquet_variant.tables.delta.log.commit import Transaction, commit
-from parquet_variant.tables.delta.log.snapshot import TableLike, writable_snapshot
+from parquet_variant.tables.delta.log.snapshot import Snapshot, writable_snapshot
 from parquet_variant.tables.delta.maintenance.evolution import with_properties, without_feature
 from parquet_variant.tables.delta.protocol.features import SHREDDING, has_feature
 from parquet_variant.tables.delta.protocol.table_properties import SHREDDING_PROPERTY
@@ -31,7 +30,7 @@ from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 
 
 def optimize(
-    table: TableLike,
+    table: Snapshot,
     *,
     file_bytes: int = DEFAULT_FILE_BYTES,
     reshred: bool = False,
@@ -39,7 +38,6 @@ def optimize(
     policy: Any = None,
     min_saving: float = 0.02,
     dry_run: bool = False,
-    storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
     engine: Engine | None = None,
@@ -49,7 +47,7 @@ def optimize(
 
     See `Table.optimize`.
     """
-    current = writable_snapshot(table, storage_options)
+    current = writable_snapshot(table)
     request = OptimizeRequest(
         file_bytes=file_bytes,
         reshred=reshred,
@@ -65,14 +63,13 @@ def optimize(
 
 
 def drop_shredding(
-    table: TableLike,
+    table: Snapshot,
     *,
     file_bytes: int = DEFAULT_FILE_BYTES,
-    storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> OptimizeResult:
     """Rewrite all files unshredded and remove the feature from the protocol, in one commit; see `Table.optimize`."""
-    current = writable_snapshot(table, storage_options)
+    current = writable_snapshot(table)
     if not has_feature(current.protocol.reader_features, SHREDDING):
         return OptimizeResult(current.version)
     metadata = with_properties(current.metadata, {SHREDDING_PROPERTY: None})

@@ -26,18 +26,17 @@ from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 
 
 def append(
-    table: TableLike,
+    table: Snapshot,
     data: Any,
     *,
     txn: tuple[str, int] | None = None,
     schema: SchemaOption = None,
     schema_mode: Literal["merge"] | None = None,
     file_bytes: int = DEFAULT_FILE_BYTES,
-    storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
     """Add rows, in one commit; see `Table.append`."""
-    current = writable_snapshot(table, storage_options)
+    current = writable_snapshot(table)
     if current.has_recorded(txn):
         return CommitResult(current.version, committed=False)
     if schema_mode not in (None, "merge"):
@@ -60,36 +59,34 @@ def append(
 
 
 def overwrite(
-    table: TableLike,
+    table: Snapshot,
     data: Any,
     *,
     txn: tuple[str, int] | None = None,
     schema: SchemaOption = None,
     file_bytes: int = DEFAULT_FILE_BYTES,
-    storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
     """Replace all rows, in one commit; the table's schema is kept; see `Table.overwrite`."""
-    current = writable_snapshot(table, storage_options)
+    current = writable_snapshot(table)
     if current.has_recorded(txn):
         return CommitResult(current.version, committed=False)
     return _put_rows(current, data, "overwrite", txn, {"schema": schema, "file_bytes": file_bytes, **options})
 
 
 def plan(
-    table: TableLike,
+    table: Snapshot,
     *,
     schema: SchemaOption = None,
     file_bytes: int = DEFAULT_FILE_BYTES,
     rewriting: bool = False,
-    storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> WritePlan:
     """Return the plan that a task (a Spark executor) needs to write files: ``plan.write(batches)`` gives add actions.
 
     See `DeltaTable.plan`.
     """
-    current = writable_snapshot(table, storage_options)
+    current = writable_snapshot(table)
     if not rewriting:
         refuse_identity(current)
     schemas = schemas_by_column(schema, current.schema)

@@ -27,18 +27,16 @@ from parquet_variant.tables.changes.change_plan import (
     TableChange,
 )
 from parquet_variant.tables.columns import align_table, by_logical_name, shredding_schemas, unshredded
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
 from parquet_variant.tables.iceberg.metadata.puffin import write_vectors
 from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, shared_schema
-from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.metadata.types import StructType as IcebergStruct
 from parquet_variant.tables.iceberg.reading.data_files import live_rows, open_data_file, read_file
 from parquet_variant.tables.iceberg.reading.deletes import TableFile, partition_key
 from parquet_variant.tables.iceberg.reading.planning import files_among, parquet_files, parts_with_metrics, plan_files
 from parquet_variant.tables.iceberg.reading.pruning import QueryColumns, column_bounds
 from parquet_variant.tables.iceberg.reading.scan import scan
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import ENGINE, SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
@@ -317,23 +315,3 @@ def _written(change: TableChange[TableFile]) -> list[str]:
     """Return the locations of the files that a change has written; of files that got a deletion vector, the vector."""
     files = [*change.added, *(file for changed in change.changed for file in changed.added)]
     return [file.new_vector.path if file.new_vector is not None else file.path for file in files]
-
-
-def open_changeable(
-    table: TableLike,
-    operation: str,
-    *,
-    catalog: CatalogOption = None,
-    branch: str = MAIN,
-    storage_options: Mapping[str, str] | None = None,
-    allow_outside: bool = False,
-) -> IcebergTable:
-    """Return the newest snapshot of a branch for a change of rows: delete, update or merge."""
-    current = snapshot(
-        table,
-        catalog=catalog,
-        branch=None if branch == MAIN else branch,
-        storage_options=storage_options,
-        allow_outside=allow_outside,
-    )
-    return IcebergTable(current, operation)

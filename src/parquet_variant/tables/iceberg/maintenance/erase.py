@@ -76,7 +76,7 @@ class _ErasableTable(ErasableTable):
         # Entries of removed files have bounds, which are values.
         change = SnapshotChange("replace", removed_deletes=_unapplied_deletes(rewritten), rewrites_manifests=True)
         cleaned = commit_snapshot(rewritten, change)
-        after = change_metadata(cleaned, lambda metadata: _without_history(metadata, cleaned))
+        after = change_metadata(cleaned.table, lambda metadata: _without_history(metadata, cleaned))
         data_files, metadata_files = _remove_files(cleaned.table, after)
         return IcebergTable(newest_snapshot(after), "delete"), data_files, metadata_files
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import IcebergError, check_mapping, strings_of
 from parquet_variant.ops.columns.target_type import as_target
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder, sort_order_of, spec_of
 from parquet_variant.tables.iceberg.metadata.schema import Schema, unknown_column
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
@@ -42,7 +42,6 @@ from parquet_variant.tables.iceberg.metadata.updates import (
 )
 from parquet_variant.tables.iceberg.metadata.updates import set_properties as properties_update
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
-from parquet_variant.tables.iceberg.reading.snapshot import TableLike
 from parquet_variant.tables.iceberg.writing.commit import change_metadata
 from parquet_variant.tables.iceberg.writing.create import (
     Names,
@@ -61,12 +60,10 @@ _OnFields = Callable[[tuple[NestedField, ...], str], tuple[NestedField, ...]]
 
 
 def add_columns(
-    table: TableLike,
+    table: LoadedTable,
     columns: pa.Schema | Mapping[str, Any] | str,
     *,
     defaults: Mapping[str, Any] | None = None,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Add columns, or fields of structs; see `Table.add_columns`."""
     columns = arrow_schema(from_ddl(columns)) if isinstance(columns, str) else columns
@@ -83,16 +80,10 @@ def add_columns(
             schema = _with_field(schema, name, arrow, ids, default_values.get(name))
         return schema
 
-    return _evolved(table, changed, catalog, storage_options)
+    return _evolved(table, changed)
 
 
-def drop_column(
-    table: TableLike,
-    name: str,
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> CommitResult:
+def drop_column(table: LoadedTable, name: str) -> CommitResult:
     """Drop a column, or a field of a struct by its dotted name; see `Table.drop_column`."""
 
     def changed(metadata: TableMetadata) -> Schema:
@@ -100,17 +91,10 @@ def drop_column(
         _refuse_used(metadata, f, name)
         return _change_fields(metadata.schema, place, lambda fields, last: tuple(g for g in fields if g.name != last))
 
-    return _evolved(table, changed, catalog, storage_options)
+    return _evolved(table, changed)
 
 
-def rename_column(
-    table: TableLike,
-    old: str,
-    new: str,
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> CommitResult:
+def rename_column(table: LoadedTable, old: str, new: str) -> CommitResult:
     """Rename a column, or a field of a struct by its dotted name; see `Table.rename_column`."""
 
     def changed(metadata: TableMetadata) -> Schema:
@@ -121,17 +105,10 @@ def rename_column(
 
         return _change_fields(metadata.schema, place, renamed)
 
-    return _evolved(table, changed, catalog, storage_options)
+    return _evolved(table, changed)
 
 
-def move_column(
-    table: TableLike,
-    name: str,
-    *,
-    after: str | None = None,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> CommitResult:
+def move_column(table: LoadedTable, name: str, *, after: str | None = None) -> CommitResult:
     """Move a column, or a field inside of its struct; see `IcebergTable.move_column`."""
 
     def changed(metadata: TableMetadata) -> Schema:
@@ -147,17 +124,10 @@ def move_column(
 
         return _change_fields(metadata.schema, place, moved)
 
-    return _evolved(table, changed, catalog, storage_options)
+    return _evolved(table, changed)
 
 
-def widen_column(
-    table: TableLike,
-    name: str,
-    to: str,
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> CommitResult:
+def widen_column(table: LoadedTable, name: str, to: str) -> CommitResult:
     """Give a column, or a field of a struct, a wider type; no file is rewritten; see `Table.widen_column`."""
 
     def changed(metadata: TableMetadata) -> Schema:
@@ -180,35 +150,23 @@ def widen_column(
                 )
         return _replace_field(metadata.schema, place, replace(f, type=kind))
 
-    return _evolved(table, changed, catalog, storage_options)
+    return _evolved(table, changed)
 
 
-def set_default(
-    table: TableLike,
-    name: str,
-    value: Any,
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> CommitResult:
+def set_default(table: LoadedTable, name: str, value: Any) -> CommitResult:
     """Set the value that new rows without a column get; existing rows keep theirs; see `IcebergTable.set_default`."""
 
     def changed(metadata: TableMetadata) -> Schema:
         place, f = metadata.schema.find(name)
         return _replace_field(metadata.schema, place, replace(f, write_default=default_json(f, value)))
 
-    return _evolved(table, changed, catalog, storage_options)
+    return _evolved(table, changed)
 
 
 # ---- schemas
 
 
-def _evolved(
-    table: TableLike,
-    change: Callable[[TableMetadata], Schema],
-    catalog: CatalogOption,
-    storage_options: Mapping[str, str] | None,
-) -> CommitResult:
+def _evolved(table: LoadedTable, change: Callable[[TableMetadata], Schema]) -> CommitResult:
     def make_change(metadata: TableMetadata) -> TableChange | None:
         schema = checked_schema(replace(change(metadata), id=max(metadata.schemas) + 1))
         if not schema.fields:
@@ -227,7 +185,7 @@ def _evolved(
             requires=assert_schema(metadata),
         )
 
-    after = change_metadata(table, make_change, catalog, storage_options)
+    after = change_metadata(table, make_change)
     return CommitResult(after.metadata.current_snapshot_id)
 
 
@@ -343,13 +301,7 @@ def _refuse_used(metadata: TableMetadata, f: NestedField, name: str) -> None:
         raise IcebergError(f"column {name!r} identifies rows of the table", reason="bad-schema")
 
 
-def set_partitioning(
-    table: TableLike,
-    partition_by: Names,
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> CommitResult:
+def set_partitioning(table: LoadedTable, partition_by: Names) -> CommitResult:
     """Change the partition spec of new files; see `IcebergTable.set_partitioning`."""
     names = strings_of("partition_by", partition_by)
 
@@ -372,17 +324,11 @@ def set_partitioning(
             requires=[*assert_spec(metadata), *assert_schema(metadata)[1:2]],
         )
 
-    after = change_metadata(table, make_change, catalog, storage_options)
+    after = change_metadata(table, make_change)
     return CommitResult(after.metadata.current_snapshot_id)
 
 
-def set_sort_order(
-    table: TableLike,
-    sort_by: Names,
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> CommitResult:
+def set_sort_order(table: LoadedTable, sort_by: Names) -> CommitResult:
     """Change the sort order of new files; see `IcebergTable.set_sort_order`."""
     names = strings_of("sort_by", sort_by)
 
@@ -405,17 +351,11 @@ def set_sort_order(
             return change_of(*updates, requires=[requirement])
         return change_of({"action": "set-default-sort-order", "sort-order-id": existing.id}, requires=[requirement])
 
-    after = change_metadata(table, make_change, catalog, storage_options)
+    after = change_metadata(table, make_change)
     return CommitResult(after.metadata.current_snapshot_id)
 
 
-def set_properties(
-    table: TableLike,
-    properties: Mapping[str, str],
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> None:
+def set_properties(table: LoadedTable, properties: Mapping[str, str]) -> None:
     """Set properties of a table; see `Table.set_properties`."""
     checked = checked_properties(properties)
 
@@ -423,16 +363,10 @@ def set_properties(
         WriteProperties({**metadata.properties, **checked}).check()
         return change_of(properties_update(checked), requires=assert_uuid(metadata)) if checked else None
 
-    change_metadata(table, make_change, catalog, storage_options)
+    change_metadata(table, make_change)
 
 
-def remove_properties(
-    table: TableLike,
-    names: Iterable[str] | str,
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> None:
+def remove_properties(table: LoadedTable, names: Iterable[str] | str) -> None:
     """Remove properties of a table; names that it does not have are left out; see `Table.set_properties`."""
     removed = list(strings_of("names", names))
 
@@ -442,15 +376,10 @@ def remove_properties(
             return None
         return change_of({"action": "remove-properties", "removals": present}, requires=assert_uuid(metadata))
 
-    change_metadata(table, make_change, catalog, storage_options)
+    change_metadata(table, make_change)
 
 
-def upgrade(
-    table: TableLike,
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> None:
+def upgrade(table: LoadedTable) -> None:
     """Upgrade a table of format version 1 or 2 to version 3, which this package writes; see `IcebergTable.upgrade`."""
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
@@ -462,4 +391,4 @@ def upgrade(
         updates.append({"action": "upgrade-format-version", "format-version": NEWEST_VERSION})
         return change_of(*updates, requires=assert_uuid(metadata))
 
-    change_metadata(table, make_change, catalog, storage_options, any_version=True)
+    change_metadata(table, make_change, any_version=True)

@@ -6,7 +6,7 @@ process that is killed while it deletes files leaves orphans, never a snapshot w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -14,7 +14,6 @@ from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.io.filesystems import ICEBERG_METADATA, is_inside, table_directories
 from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, SnapshotInfo, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
@@ -25,7 +24,7 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     assert_uuid,
     change_of,
 )
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, to_millis
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, to_millis
 from parquet_variant.tables.iceberg.writing.commit import change_metadata, check_writable
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 from parquet_variant.tables.storage import now_millis
@@ -56,14 +55,12 @@ class ExpireResult:
 
 
 def expire_snapshots(
-    table: TableLike,
+    table: LoadedTable,
     *,
     older_than: int | str | datetime | None = None,
     retain_last: int | None = None,
     delete_files: bool = True,
     dry_run: bool = False,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> ExpireResult:
     """Remove snapshots that the table's retention policy no longer keeps, and the files that only they need.
 
@@ -90,13 +87,12 @@ def expire_snapshots(
             requires += assert_ref(metadata, name)[len(assert_uuid(metadata)) :]
         return change_of(*updates, requires=requires)
 
-    loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)
     if dry_run:
-        change = make_change(loaded.metadata)
-        metadata = loaded.metadata if change is None else apply_change(loaded.metadata, change, None)
-        after = replace(loaded, metadata=metadata)
+        change = make_change(table.metadata)
+        metadata = table.metadata if change is None else apply_change(table.metadata, change, None)
+        after = replace(table, metadata=metadata)
     else:
-        after = change_metadata(Snapshot(loaded, None, loaded.metadata.schema), make_change)
+        after = change_metadata(table, make_change)
     expired = tuple(number for number in before[0].snapshots if number not in after.metadata.snapshots)
     if not expired or not delete_files:
         return ExpireResult(expired, 0)
@@ -195,23 +191,20 @@ _KEPT_NAMES = ("version-hint.text", *ICEBERG_METADATA)
 
 
 def remove_orphan_files(
-    table: TableLike,
+    table: LoadedTable,
     *,
     older_than: int | str | datetime | None = None,
     dry_run: bool = False,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Delete files below the table's location that no snapshot needs, such as those of writes that were killed.
 
     See `IcebergTable.remove_orphan_files`.
     """
     cutoff = now_millis() - _DEFAULT_AGE_MS if older_than is None else to_millis(older_than)
-    loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)
-    check_deletable(loaded.metadata)
-    orphans = [location for location, modified in orphan_files(loaded) if modified < cutoff]
+    check_deletable(table.metadata)
+    orphans = [location for location, modified in orphan_files(table) if modified < cutoff]
     if not dry_run:
-        loaded.files.delete(orphans)
+        table.files.delete(orphans)
     return orphans
 
 

@@ -6,24 +6,21 @@ Owns the operations. Leaves rewriting data files to `tables.changes.optimizing`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.changes.optimizing import OptimizeRequest, OptimizeResult, run_optimize
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
-from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
-from parquet_variant.tables.iceberg.reading.snapshot import TableLike, snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
 from parquet_variant.tables.row_input import SchemaOption
 
 
 def optimize(
-    table: TableLike,
+    table: Snapshot,
     *,
     file_bytes: int | None = None,
     reshred: bool = False,
@@ -32,18 +29,12 @@ def optimize(
     min_saving: float = 0.02,
     dry_run: bool = False,
     rewrite_all: bool = False,
-    branch: str = MAIN,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
     engine: Engine | None = None,
     **options: Any,
 ) -> OptimizeResult:
     """Compact small files and files with deleted rows, in one commit that changes no row; see `Table.optimize`."""
-    current = snapshot(
-        table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options
-    )
     request = OptimizeRequest(
         file_bytes=file_bytes,
         reshred=reshred or policy is not None,
@@ -55,28 +46,20 @@ def optimize(
         dry_run=dry_run,
         options=options,
     )
-    return run_optimize(IcebergTable(current, "optimize"), request, engine_or_threads(engine, threads, progress))
+    return run_optimize(IcebergTable(table, "optimize"), request, engine_or_threads(engine, threads, progress))
 
 
 def drop_shredding(
-    table: TableLike,
+    table: Snapshot,
     *,
     file_bytes: int | None = None,
-    branch: str = MAIN,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
     **options: Any,
 ) -> OptimizeResult:
     """Rewrite all files with unshredded Variants, in one commit that changes no row; see `Table.optimize`."""
-    current = snapshot(
-        table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options
-    )
-    schema = {".".join(place): ShreddingSchema.variant() for place in current.schema.variant_places()}
-    return optimize(
-        current, file_bytes=file_bytes, schema=schema, branch=branch, threads=threads, progress=progress, **options
-    )
+    schema = {".".join(place): ShreddingSchema.variant() for place in table.schema.variant_places()}
+    return optimize(table, file_bytes=file_bytes, schema=schema, threads=threads, progress=progress, **options)
 
 
 @dataclass(frozen=True)
@@ -96,22 +79,15 @@ class RewriteManifestsResult:
     after: int
 
 
-def rewrite_manifests(
-    table: TableLike,
-    *,
-    branch: str = MAIN,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> RewriteManifestsResult:
+def rewrite_manifests(table: Snapshot) -> RewriteManifestsResult:
     """Merge the manifests of a table, with entries in the order of their partitions, in one commit.
 
     See `IcebergTable.rewrite_manifests`.
     """
-    base = snapshot(table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options)
     kinds: dict[tuple[int, bool], int] = defaultdict(int)
-    for manifest in base.manifests:
+    for manifest in table.manifests:
         kinds[manifest.spec_id, manifest.is_deletes] += 1
     if all(count == 1 for count in kinds.values()):
-        return RewriteManifestsResult(base.snapshot_id, len(base.manifests), len(base.manifests))
-    done = commit_snapshot(base, SnapshotChange("replace", rewrites_manifests=True))
-    return RewriteManifestsResult(done.snapshot_id, len(base.manifests), len(done.manifests))
+        return RewriteManifestsResult(table.snapshot_id, len(table.manifests), len(table.manifests))
+    done = commit_snapshot(table, SnapshotChange("replace", rewrites_manifests=True))
+    return RewriteManifestsResult(done.snapshot_id, len(table.manifests), len(done.manifests))

@@ -2,57 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
 from parquet_variant.errors import IcebergError, check_count
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_ref, change_of, set_reference
-from parquet_variant.tables.iceberg.reading.snapshot import TableLike, snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import id_at
 from parquet_variant.tables.iceberg.writing.commit import change_metadata
 from parquet_variant.tables.iceberg.writing.manifest_changes import undone_batches
 from parquet_variant.tables.iceberg.writing.write import CommitResult
 
 
 def branch(
-    table: TableLike,
+    table: LoadedTable,
     name: str,
     *,
     snapshot_id: int | None = None,
     max_age_ms: int | None = None,
     min_snapshots_to_keep: int | None = None,
     max_snapshot_age_ms: int | None = None,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Make a branch, or move it to another snapshot; see `IcebergTable.branch`."""
     retention = (min_snapshots_to_keep, max_snapshot_age_ms, max_age_ms)
-    return _refer(table, name, "branch", snapshot_id, retention, catalog, storage_options)
+    return _refer(table, name, "branch", snapshot_id, retention)
 
 
 def tag(
-    table: TableLike,
+    table: LoadedTable,
     name: str,
     *,
     snapshot_id: int | None = None,
     max_age_ms: int | None = None,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Make a tag, or move it to another snapshot; see `IcebergTable.tag`."""
-    return _refer(table, name, "tag", snapshot_id, (None, None, max_age_ms), catalog, storage_options)
+    return _refer(table, name, "tag", snapshot_id, (None, None, max_age_ms))
 
 
-def drop_reference(
-    table: TableLike,
-    name: str,
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> None:
+def drop_reference(table: LoadedTable, name: str) -> None:
     """Drop a branch or tag; its snapshots are kept until they expire; see `IcebergTable.drop_reference`."""
 
     def make_change(metadata: TableMetadata) -> TableChange:
@@ -62,25 +51,21 @@ def drop_reference(
             raise IcebergError(f"the table has no branch or tag {name!r}", reason="unknown-snapshot")
         return change_of({"action": "remove-snapshot-ref", "ref-name": name}, requires=assert_ref(metadata, name))
 
-    change_metadata(table, make_change, catalog, storage_options)
+    change_metadata(table, make_change)
 
 
 def rollback(
-    table: TableLike,
+    table: LoadedTable,
     *,
     snapshot_id: int | None = None,
     timestamp: int | str | datetime | None = None,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Make an older snapshot the current one again; see `Table.restore`."""
     if (snapshot_id is None) == (timestamp is None):
         raise IcebergError("give either version= or at=", reason="bad-argument")
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
-        target = snapshot_id
-        if target is None:
-            target = snapshot(table, timestamp=timestamp, catalog=catalog, storage_options=storage_options).snapshot_id
+        target = snapshot_id if timestamp is None else id_at(metadata, timestamp, table.name)
         assert target is not None
         metadata.snapshot(target)
         if target not in {info.id for info in metadata.ancestors(metadata.current_snapshot_id)}:
@@ -95,18 +80,11 @@ def rollback(
         removed = [{"action": "remove-properties", "removals": undone}] if undone else []
         return change_of(set_reference(MAIN, moved), *removed, requires=assert_ref(metadata, MAIN))
 
-    after = change_metadata(table, make_change, catalog, storage_options)
+    after = change_metadata(table, make_change)
     return CommitResult(after.metadata.current_snapshot_id)
 
 
-def fast_forward(
-    table: TableLike,
-    name: str,
-    to: str,
-    *,
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> CommitResult:
+def fast_forward(table: LoadedTable, name: str, to: str) -> CommitResult:
     """Move a branch forward to the newest snapshot of another one, which has the branch's as an ancestor.
 
     See `IcebergTable.fast_forward`.
@@ -127,18 +105,16 @@ def fast_forward(
         requires = [*assert_ref(metadata, name), *assert_ref(metadata, to)[1:]]
         return change_of(set_reference(name, replace(references[name], snapshot_id=target)), requires=requires)
 
-    after = change_metadata(table, make_change, catalog, storage_options)
+    after = change_metadata(table, make_change)
     return CommitResult(after.metadata.references[name].snapshot_id)
 
 
 def _refer(
-    table: TableLike,
+    table: LoadedTable,
     name: str,
     kind: Literal["branch", "tag"],
     snapshot_id: int | None,
     retention: tuple[int | None, int | None, int | None],
-    catalog: CatalogOption,
-    storage_options: Mapping[str, str] | None,
 ) -> CommitResult:
     def make_change(metadata: TableMetadata) -> TableChange | None:
         if not isinstance(name, str):
@@ -157,5 +133,5 @@ def _refer(
             return None
         return change_of(set_reference(name, reference), requires=assert_ref(metadata, name))
 
-    after = change_metadata(table, make_change, catalog, storage_options)
+    after = change_metadata(table, make_change)
     return CommitResult(after.metadata.references[name].snapshot_id)

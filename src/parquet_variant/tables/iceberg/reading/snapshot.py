@@ -133,7 +133,7 @@ def snapshot(
         check_count("snapshot_id", snapshot_id)
         return _older_snapshot(loaded, snapshot_id)
     if timestamp is not None:
-        return _older_snapshot(loaded, _id_at(metadata, timestamp, loaded.name))
+        return _older_snapshot(loaded, id_at(metadata, timestamp, loaded.name))
     return newest_snapshot(loaded, MAIN if branch is None else branch)
 
 
@@ -166,7 +166,8 @@ def _older_snapshot(table: LoadedTable, snapshot_id: int) -> Snapshot:
     return Snapshot(table, info, schema)
 
 
-def _id_at(metadata: TableMetadata, timestamp: int | str | datetime, name: str) -> int:
+def id_at(metadata: TableMetadata, timestamp: int | str | datetime, name: str) -> int:
+    """Return the id of the snapshot that was current at a time, by the snapshot log."""
     moment = to_millis(timestamp)
     snapshot_ids = [snapshot_id for when, snapshot_id in metadata.snapshot_log if when <= moment]
     if not snapshot_ids:

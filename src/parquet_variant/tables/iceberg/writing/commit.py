@@ -9,14 +9,13 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.tables.commits import CommitSteps, best_effort, commit_steps
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.tables.iceberg.metadata.manifest_lists import write_manifest_list
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
@@ -26,7 +25,7 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     change_of,
     set_reference,
 )
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import (
     ManifestWriter,
     NextManifests,
@@ -224,10 +223,8 @@ _METADATA_RETRIES = 10
 
 
 def change_metadata(
-    table: TableLike,
+    table: LoadedTable,
     make: Callable[[TableMetadata], TableChange | None],
-    catalog: CatalogOption = None,
-    storage_options: Mapping[str, str] | None = None,
     *,
     any_version: bool = False,
 ) -> LoadedTable:
@@ -237,8 +234,7 @@ def change_metadata(
     `any_version`: also change tables that `check_writable` refuses.
     Raises `IcebergError`: reason ``"too-many-retries"``, and as `check_writable` and `make`.
     """
-    loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)
-    message = ""
+    loaded, message = table, ""
     for attempt in range(_METADATA_RETRIES):
         if not any_version:
             check_writable(loaded.metadata)

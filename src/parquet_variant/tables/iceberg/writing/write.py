@@ -25,10 +25,9 @@ from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
 from parquet_variant.tables.iceberg.catalogs.sql import SqlCatalog
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec
-from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.metadata.updates import assert_schema
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.create import Names, TableDefinition, merged_schema, new_table, replacement
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
@@ -118,21 +117,18 @@ def write(
 
 
 def append(
-    table: TableLike,
+    table: Snapshot,
     data: Any,
     *,
-    catalog: CatalogOption = None,
-    branch: str = MAIN,
     batch: tuple[str, int] | None = None,
     schema: SchemaOption = None,
     policy: Any = None,
     schema_mode: Literal["merge"] | None = None,
     file_bytes: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
     """Add rows, in one commit; see `Table.append`."""
-    base = _base_snapshot(table, catalog, branch, storage_options)
+    base = _base_snapshot(table)
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
     change = SnapshotChange("append", batch=batch)
@@ -156,20 +152,17 @@ def append(
 
 
 def overwrite(
-    table: TableLike,
+    table: Snapshot,
     data: Any,
     *,
-    catalog: CatalogOption = None,
-    branch: str = MAIN,
     batch: tuple[str, int] | None = None,
     schema: SchemaOption = None,
     policy: Any = None,
     file_bytes: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
     """Replace all rows, in one commit; schema, partitioning and properties are kept; see `Table.overwrite`."""
-    base = _base_snapshot(table, catalog, branch, storage_options)
+    base = _base_snapshot(table)
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
     first, data = first_rows(data) if policy is not None else (None, data)
@@ -178,18 +171,15 @@ def overwrite(
 
 
 def commit_files(
-    table: TableLike,
+    table: Snapshot,
     files: Iterable[TableFile],
     *,
-    catalog: CatalogOption = None,
     mode: Literal["append", "overwrite"] = "append",
-    branch: str = MAIN,
     batch: tuple[str, int] | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Commit files that tasks wrote with a plan (`plan`), once, on the driver; see `IcebergTable.commit_files`."""
     check_choice("mode", mode, ("append", "overwrite"), IcebergError)
-    base = _base_snapshot(table, catalog, branch, storage_options)
+    base = _base_snapshot(table)
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
     added = tuple(file.file for file in files if file.file.record_count)
@@ -198,13 +188,10 @@ def commit_files(
 
 
 def plan(
-    table: TableLike,
+    table: Snapshot,
     *,
-    catalog: CatalogOption = None,
     schema: SchemaOption = None,
     file_bytes: int | None = None,
-    branch: str = MAIN,
-    storage_options: Mapping[str, str] | None = None,
     job: str = "",
     **options: Any,
 ) -> IcebergWritePlan:
@@ -212,7 +199,7 @@ def plan(
 
     See `IcebergTable.plan`.
     """
-    base = _base_snapshot(table, catalog, branch, storage_options)
+    base = _base_snapshot(table)
     files_plan = write_plan(base, schema=schema, file_bytes=file_bytes, options=options)
     return replace(files_plan, job=job)
 
@@ -247,18 +234,8 @@ def _inferred_schemas(files_plan: IcebergWritePlan, first: pa.Table, policy: Any
     return schemas
 
 
-def _base_snapshot(
-    table: TableLike,
-    catalog: CatalogOption,
-    branch: str,
-    storage_options: Mapping[str, str] | None,
-) -> Snapshot:
-    if isinstance(table, Snapshot):
-        base = newest_snapshot(table.table, table.branch if branch == MAIN else branch)
-    else:
-        base = snapshot(
-            table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options
-        )
+def _base_snapshot(table: Snapshot) -> Snapshot:
+    base = newest_snapshot(table.table, table.branch)
     check_writable(base.metadata)
     return base
 
