@@ -34,6 +34,7 @@ from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.equals import equals
 from parquet_variant.quality.compatibility import engine_programs
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.delta.log.snapshot import snapshot as delta_snapshot
 from parquet_variant.tables.delta.reading.read import read_table as read_delta
 from parquet_variant.tables.iceberg.reading.scan import read_table as read_iceberg
 from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
@@ -81,7 +82,7 @@ def copy_of(path: str | os.PathLike[str]) -> Iterator[Subject]:
     with TemporaryDirectory(prefix="variant-compat-") as folder:
         if has_delta_log(str(source)):
             shutil.copytree(source, f"{folder}/table")
-            yield _subject("delta", [f"{folder}/table"], read_delta(f"{folder}/table"))
+            yield _subject("delta", [f"{folder}/table"], read_delta(delta_snapshot(f"{folder}/table")))
         elif has_iceberg_metadata(str(source)):
             current = iceberg_snapshot(str(source))
             yield _subject("iceberg", [str(current.table.metadata_location)], read_iceberg(current))

@@ -130,16 +130,8 @@ class TableFiles:
         directory, name = posixpath.split(normal)
         return self._open(directory), name
 
-    def read(self, location: str) -> bytes:
-        """Return the bytes of a file. Raises `IcebergError`: reason ``"missing-file"`` or ``"outside-table"``."""
-        storage, path = self.find(location)
-        try:
-            return storage.read(path)
-        except FileNotFoundError:
-            raise missing_file(location) from None
-
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Return some bytes of a file; see `read`."""
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        """Return the bytes of a file, or of a range. Raises `IcebergError`: ``"missing-file"``, ``"outside-table"``."""
         storage, path = self.find(location)
         try:
             return storage.read(path, offset, length)

@@ -22,7 +22,7 @@ _OF_BRANCHES = (
     "changeable", "append", "overwrite", "commit_files", "plan", "optimize", "drop_shredding", "rewrite_manifests",
 )  # fmt: skip
 # Operations that take the path or name of the table.
-_OF_PATHS = ("drop", "erase", "history", "publish")
+_OF_PATHS = ("drop", "publish")
 
 
 class IcebergTable(Table):
@@ -79,10 +79,11 @@ class IcebergTable(Table):
         else:
             outside = options.allow_outside and operation == "changeable"
             loaded = load_table(source, options.catalog, options.storage_options, allow_outside=outside)
-        if operation not in _OF_BRANCHES:
+        if operation not in (*_OF_BRANCHES, "erase", "history"):
             return loaded
-        is_opened = isinstance(source, Snapshot) and options.branch is None
-        return source if is_opened else newest_snapshot(loaded, options.branch or MAIN)
+        branch = options.branch if operation in _OF_BRANCHES else None
+        is_opened = isinstance(source, Snapshot) and branch is None
+        return source if is_opened else newest_snapshot(loaded, branch or MAIN)
 
     def set_properties(self, properties: Mapping[str, str | bool | int | None], *, preview: bool = False) -> Any:
         """Set or remove table properties; see `Table.set_properties`."""

@@ -14,7 +14,6 @@ from parquet_variant.support.choices import Mode
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.delta.file_locations import paths_of_adds
 from parquet_variant.tables.delta.log.commit import CommitResult
-from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.writing.create import commit_new, existing_table, planned_table
 from parquet_variant.tables.delta.writing.write import append, overwrite, plan
 from parquet_variant.tables.row_input import first_rows
@@ -55,7 +54,9 @@ def write(
     if current is None:
         first, data = first_rows(data)
         planned = planned_table(storage, from_arrow_schema(first.schema), partition_by, properties, True, preview)
-        return _create_with_rows(planned, data, mode, options)
+        txn = options.pop("txn", None)
+        adds = plan(planned, **options).write_files(data)
+        return commit_new(planned, adds, mode, txn, written=paths_of_adds(planned.storage, adds))
     if replace_where is not None:
         if unsupported := sorted({"txn", "schema", "schema_mode", "file_bytes"} & set(options)):
             raise DeltaError(
@@ -68,9 +69,3 @@ def write(
         return CommitResult(result.version, committed=result.version > current.version)
     run = overwrite if mode == "overwrite" else append
     return run(current, data, **options)
-
-
-def _create_with_rows(planned: Snapshot, data: Any, mode: Mode, options: dict[str, Any]) -> CommitResult:
-    txn = options.pop("txn", None)
-    adds = plan(planned, **options).write_files(data)
-    return commit_new(planned, adds, mode, txn, written=paths_of_adds(planned.storage, adds))

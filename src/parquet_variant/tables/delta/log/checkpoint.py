@@ -57,8 +57,10 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
             files.append((file, int(match[1]), match[2]))
     expired = [version for version, time in commit_times(storage).items() if time <= cutoff]
     first = _first_needed(storage, files, max(expired, default=-1))
-    # Older versions have features that this library may not know: all of them may go at once, or none.
-    if first is None or first < _protected(configuration):
+    # Older versions have features that this library may not know: all of them may go at once, or none
+    # (feature ``checkpointProtection``).
+    protected = configuration.get(_PROTECTED_BEFORE, "0")
+    if first is None or first < (int(protected) if protected.isdecimal() else 0):
         return []
     removed = [
         file.path for file, version, kind in files
@@ -67,12 +69,6 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
     for path in removed:
         storage.delete(path)
     return removed + _clean_sidecars(storage, cutoff=now_millis() // _DAY * _DAY - _DAY)
-
-
-def _protected(configuration: Mapping[str, str]) -> int:
-    """Return the version before which the log may only be removed as a whole (feature ``checkpointProtection``)."""
-    text = configuration.get(_PROTECTED_BEFORE, "0")
-    return int(text) if text.isdecimal() else 0
 
 
 def _first_needed(storage: Storage, files: list[tuple[StorageFile, int, str]], last_expired: int) -> int | None:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -168,15 +168,6 @@ class Snapshot:
 
 # A table as operations take it: a path, a URL, or a snapshot of it.
 TableLike: TypeAlias = str | os.PathLike[str] | Snapshot
-
-
-class SnapshotKeywords(TypedDict, total=False):
-    """The keywords of `snapshot`."""
-
-    version: int | None
-    timestamp: int | str | datetime | None
-    storage_options: Mapping[str, str] | None
-    allow_outside: bool
 
 
 def snapshot(

@@ -75,7 +75,13 @@ class _ErasableTable(ErasableTable):
         log_files = _remove_log(newest)
         storage.remove_empty_directories()
         newest = load_snapshot(storage)
-        _check_storage(newest)
+        if unnamed := files_to_remove(newest, now_millis() + 1, tombstones=False):
+            raise DeltaError(
+                f"{unnamed[0]} is left in the table's directory, although no version names it: erase again when no "
+                "writer is active",
+                reason="not-erased",
+                file=unnamed[0],
+            )
         return DeltaTable(newest), len(removed), log_files
 
 
@@ -99,17 +105,3 @@ def _remove_log(newest: Snapshot) -> int:
     for path in sorted(removed):
         storage.delete(path)
     return len(removed)
-
-
-def _check_storage(newest: Snapshot) -> None:
-    """Check that storage has no data files that the table does not name.
-
-    Raises `DeltaError`: reason ``"not-erased"``.
-    """
-    if unnamed := files_to_remove(newest, now_millis() + 1, tombstones=False):
-        raise DeltaError(
-            f"{unnamed[0]} is left in the table's directory, although no version names it: erase again when no writer "
-            "is active",
-            reason="not-erased",
-            file=unnamed[0],
-        )

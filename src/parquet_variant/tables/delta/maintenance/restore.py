@@ -18,7 +18,7 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.delta.file_locations import relative_path
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.tables.delta.log.segment import commit_path, commit_times
-from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, snapshot, writable_snapshot
+from parquet_variant.tables.delta.log.snapshot import load_snapshot, snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.actions import DomainMetadata, parse_json
 from parquet_variant.tables.delta.protocol.column_metadata import with_last_id
 from parquet_variant.tables.delta.protocol.features import in_commit_since, with_protocol
@@ -40,7 +40,10 @@ def history(
     commits = commit_times(storage)
     if not commits:
         raise DeltaError(f"{storage.uri} is not a Delta table, or its log has no commits", reason="not-a-table")
-    since, entries = _in_commit_since(storage), []
+    since, entries = None, []
+    with suppress(TableError):  # The history can be read even if the table cannot.
+        newest = load_snapshot(storage, files=False)
+        since = in_commit_since(newest.protocol, newest.metadata)
     for version in sorted(commits, reverse=True)[:limit]:
         info = _commit_info(storage.read(commit_path(version)))
         info.pop("timestamp", None)  # The writer's clock, which is not used to find versions.
@@ -48,13 +51,6 @@ def history(
         time = _first_valid_time(recorded, commits[version])
         entries.append({"version": version, "timestamp": time, "operation": info.pop("operation", None)} | info)
     return entries
-
-
-def _in_commit_since(storage: Storage) -> int | None:
-    with suppress(TableError):  # The history can be read even if the table cannot.
-        newest = load_snapshot(storage, files=False)
-        return in_commit_since(newest.protocol, newest.metadata)
-    return None
 
 
 def _first_valid_time(*candidates: Any) -> datetime:
@@ -95,6 +91,9 @@ def restore(
     _check_existing(current.storage, added)
     metadata = with_last_marks(with_last_id(past.metadata, current.metadata), current.metadata)
     protocol = with_protocol(current.protocol, past.protocol)
+    clustering: list[DomainMetadata] = []
+    if current.domains.get(CLUSTERING) != past.domains.get(CLUSTERING):
+        clustering = [past.domains.get(CLUSTERING) or DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]
     transaction = Transaction(
         "RESTORE",
         {"version": past.version},
@@ -102,19 +101,11 @@ def restore(
         removes=current.to_removes(removed),
         metadata=metadata if metadata != current.metadata else None,
         protocol=protocol if protocol != current.protocol else None,
-        other_actions=_clustering(current, past),
+        other_actions=clustering,
         current=current,
         reads_table=True,
     )
     return commit(current.storage, transaction)
-
-
-def _clustering(current: Snapshot, past: Snapshot) -> list[DomainMetadata]:
-    """Return the actions that restore the clustering columns."""
-    current_domain, past_domain = current.domains.get(CLUSTERING), past.domains.get(CLUSTERING)
-    if current_domain == past_domain:
-        return []
-    return [past_domain or DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]
 
 
 def _file_keys(files: pa.Table) -> pa.Array:

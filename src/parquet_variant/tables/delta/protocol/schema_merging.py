@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from parquet_variant.errors import DeltaError
 from parquet_variant.tables.delta.protocol.actions import Metadata, Protocol
@@ -190,15 +190,10 @@ def check_type_changes(schema: StructType, features: Collection[str] | None, uri
     preview = _PREVIEW in (features or ())
     for f in all_fields(schema):
         for change in f.metadata.get(TYPE_CHANGES) or ():
-            if not _is_supported(change, preview):
+            types = change if isinstance(change, dict) else {}
+            if not is_widening(str(types.get("fromType")), str(types.get("toType")), preview=preview):
                 raise DeltaError(
                     f"column {f.name!r} of {uri} has a type change that is not supported: {change}",
                     reason="unsupported-feature",
                     file=uri,
                 )
-
-
-def _is_supported(change: Any, preview: bool) -> bool:
-    if not isinstance(change, dict):
-        return False
-    return is_widening(str(change.get("fromType")), str(change.get("toType")), preview=preview)

@@ -69,7 +69,8 @@ def resolve_properties(properties: Mapping[str, str | bool | int | None]) -> Res
             changes[name.lower()] = None if value is None else str(value)
             features += [] if value is None else ["checkConstraints"]
         elif name.lower().startswith("delta.") and name not in _PROPERTIES:
-            raise _unknown_property(name)
+            hint = choice_of(name, sorted(_PROPERTIES))
+            raise DeltaError(f"the table property {name} is not supported: {hint}", reason="unsupported-property")
         elif value is None:
             changes[name] = None
         elif name in _PROPERTIES:
@@ -107,11 +108,6 @@ def _feature(name: str, value: object) -> str:
     if str(value).lower() not in ("supported", "enabled"):
         raise DeltaError(f"delta.feature.{name} is {value!r}: set it to 'supported'", reason="bad-property")
     return f"{feature}-preview" if name.lower().endswith("-preview") else feature
-
-
-def _unknown_property(name: str) -> DeltaError:
-    hint = choice_of(name, sorted(_PROPERTIES))
-    return DeltaError(f"the table property {name} is not supported: {hint}", reason="unsupported-property")
 
 
 def _bad_property(name: str, value: object, expected: str) -> DeltaError:

@@ -51,7 +51,11 @@ def changes(
             )
     times = commit_times(newest.storage) if since <= newest.version else {}
     parts = [part for version in range(since, newest.version + 1) for part in _changes_of(newest, version, times)]
-    return pa.concat_tables(parts, promote_options="permissive") if parts else _no_changes(newest.schema)
+    if parts:
+        return pa.concat_tables(parts, promote_options="permissive")
+    types = (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))
+    columns = [pa.field(name, kind) for name, kind in zip(CHANGE_COLUMNS, types, strict=True)]
+    return empty_table(pa.schema([*arrow_schema(newest.schema), *columns]))
 
 
 def _changes_of(newest: Snapshot, version: int, times: Mapping[int, int]) -> Iterator[pa.Table]:
@@ -126,12 +130,6 @@ def _changed_marks(newest: Snapshot, old: Add, new: Add) -> Iterator[tuple[str, 
     rows = read_file(newest, newest.schema, replace(new, deletion_vector=None))
     for change_type, positions in (("delete", np.setdiff1d(after, before)), ("insert", np.setdiff1d(before, after))):
         yield change_type, rows.take(pa.array(positions))
-
-
-def _no_changes(schema: StructType) -> pa.Table:
-    types = (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))
-    columns = [pa.field(name, kind) for name, kind in zip(CHANGE_COLUMNS, types, strict=True)]
-    return empty_table(pa.schema([*arrow_schema(schema), *columns]))
 
 
 def added(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,6 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.keywords import with_keywords
 from parquet_variant.tables.columns import (
     align_column,
     align_table,
@@ -42,7 +41,7 @@ from parquet_variant.tables.columns import (
 )
 from parquet_variant.tables.delta.file_locations import deleted_rows, relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds
-from parquet_variant.tables.delta.log.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
+from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector
 from parquet_variant.tables.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.tables.partitions import partition_array
@@ -54,16 +53,8 @@ from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScan
 PLACES = ["path", "partitionValues", "deletionVector", "size"]
 
 
-@with_keywords(SnapshotKeywords, snapshot)
-def read_table(
-    table: TableLike,
-    columns: Sequence[str] | None = None,
-    *,
-    threads: int | None = None,
-    **at: Unpack[SnapshotKeywords],
-) -> pa.Table:
+def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
     """Return all rows of a table; see `Table.to_arrow`."""
-    current = snapshot(table, **at)
     schema = selected_schema(current, columns)
     parts = [part for _, part in iter_files(current, schema, threads=thread_count(threads))]
     if not parts:
@@ -71,16 +62,8 @@ def read_table(
     return pa.concat_tables(parts, promote_options="permissive")
 
 
-@with_keywords(SnapshotKeywords, snapshot)
-def read(
-    table: TableLike,
-    column: str | None = None,
-    *,
-    threads: int | None = None,
-    **at: Unpack[SnapshotKeywords],
-) -> VariantArray:
+def read(current: Snapshot, column: str | None = None, *, threads: int | None = None) -> VariantArray:
     """Return a Variant column of all rows; see `Table.read`."""
-    current = snapshot(table, **at)
     column = named_variant(current.schema, column, DeltaError)
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
 
@@ -422,9 +405,8 @@ class _FileColumns:
         return match(fields, f)
 
 
-@with_keywords(SnapshotKeywords, snapshot)
 def scan(
-    table: TableLike,
+    current: Snapshot,
     columns: Mapping[str, Any] | Sequence[str],
     where: Any = None,
     *,
@@ -432,11 +414,9 @@ def scan(
     skipping: bool = True,
     zone: str = "UTC",
     threads: int | None = None,
-    **at: Unpack[SnapshotKeywords],
 ) -> DeltaScan:
     """Plan a query by path over a table; files that cannot hold a match are not opened; see `Table.scan`."""
     thread_count(threads)
-    current = snapshot(table, **at)
     return DeltaScan.plan(
         current, current.schema, columns, where, column, skipping=skipping, zone=zone, threads=threads
     )

@@ -6,7 +6,7 @@ and `orphans`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -15,14 +15,13 @@ from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import ICEBERG_METADATA
 from parquet_variant.tables.changes.erasing import ErasableTable, EraseReport, run_erasure
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
 from parquet_variant.tables.iceberg.maintenance.expiration import check_deletable, files_of, orphan_files
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import TableChange, Update, assert_ref, change_of
 from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import change_metadata, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import FileKey, SnapshotChange, file_key
 from parquet_variant.tables.storage import TABLE_FILE_ENDINGS
@@ -32,21 +31,19 @@ _PARTITION_SUMMARY = "partitions."
 
 
 def erase(
-    table: TableLike,
+    table: Snapshot,
     where: str,
     *,
     dry_run: bool = False,
     force: bool = False,
-    catalog: CatalogOption = None,
     zone: str = "UTC",
-    storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
     engine: Engine | None = None,
     **options: Any,
 ) -> EraseReport:
     """Erase the rows for which a condition is true from a table, its history and its statistics; see `Table.erase`."""
-    erasable = _ErasableTable(snapshot(table, catalog=catalog, storage_options=storage_options))
+    erasable = _ErasableTable(table)
     workers = engine_or_threads(engine, threads, progress)
     return run_erasure(erasable, where, zone, workers, options, dry_run=dry_run, force=force)
 

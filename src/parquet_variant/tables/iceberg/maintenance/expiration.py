@@ -140,7 +140,10 @@ def _retained(
             least = fewest if reference.min_snapshots_to_keep is None else reference.min_snapshots_to_keep
             age = longest if reference.max_snapshot_age_ms is None else reference.max_snapshot_age_ms
             oldest = now - age if cutoff is None else cutoff
-            retained |= _retained_of_branch(metadata.ancestors(reference.snapshot_id), least, oldest)
+            for position, ancestor in enumerate(metadata.ancestors(reference.snapshot_id)):
+                if ancestor.timestamp_ms < oldest and position >= max(least, 1):
+                    break
+                retained.add(ancestor.id)
     # Snapshots that no reference reaches, such as those of a rollback, go by age alone.
     reached = {info.id for r in references.values() for info in metadata.ancestors(r.snapshot_id)}
     oldest = now - longest if cutoff is None else cutoff
@@ -148,15 +151,6 @@ def _retained(
         number for number, info in metadata.snapshots.items() if number not in reached and info.timestamp_ms >= oldest
     }
     return references, retained
-
-
-def _retained_of_branch(line: list[SnapshotInfo], least: int, oldest: int) -> set[int]:
-    retained: set[int] = set()
-    for position, info in enumerate(line):
-        if info.timestamp_ms < oldest and position >= max(least, 1):
-            break
-        retained.add(info.id)
-    return retained
 
 
 def files_of(table: LoadedTable, snapshots: Iterable[SnapshotInfo], metadata: TableMetadata) -> set[str]:

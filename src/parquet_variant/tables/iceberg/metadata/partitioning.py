@@ -15,7 +15,7 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.transforms import Transform
-from parquet_variant.tables.iceberg.metadata.types import IcebergType, PrimitiveType
+from parquet_variant.tables.iceberg.metadata.types import PrimitiveType
 
 FIRST_PARTITION_ID = 1000
 _CALL = re.compile(r"\s*(\w+)\s*\(\s*(?:(\d+)\s*,\s*)?([^,]+?)\s*(?:,\s*(\d+)\s*)?\)\s*")
@@ -172,22 +172,17 @@ def spec_of(
         if field_id is None:
             last_partition_id += 1
             field_id = last_partition_id
-        name = spec_field.name or _field_name(".".join(place), spec_field.transform)
+        transform = spec_field.transform.name
+        suffix = {"truncate": "_trunc", "void": "_null", "identity": ""}.get(transform, f"_{transform}")
+        name = spec_field.name or ".".join(place) + suffix
         if any(f.name == name or f.field_id == field_id for f in new_fields):
             raise IcebergError(f"two partition fields are {text!r}: name each once", reason="bad-partitioning")
-        if spec_field.transform.name != "identity" and schema.get(name) is not None:
+        if transform != "identity" and schema.get(name) is not None:
             raise IcebergError(
                 f"the partition field {name!r} has the name of a column: rename the column", reason="bad-partitioning"
             )
         new_fields.append(PartitionField(column.id, field_id, name, spec_field.transform))
     return PartitionSpec(spec_id, tuple(new_fields))
-
-
-def _field_name(column: str, transform: Transform) -> str:
-    if transform.name == "identity":
-        return column
-    suffix = {"truncate": "trunc", "void": "null"}.get(transform.name, transform.name)
-    return f"{column}_{suffix}"
 
 
 # ---- sort orders
@@ -255,14 +250,10 @@ def sort_order_of(fields: Sequence[str], schema: Schema, *, order_id: int = 1) -
         assert match is not None
         spec_field = SpecField.parse(match[1])
         _, column = schema.find(spec_field.column)
-        _check_sortable(column.type, spec_field)
+        if spec_field.transform.name == "void":
+            raise IcebergError(f"column {spec_field.column!r} cannot be sorted by void", reason="bad-partitioning")
+        spec_field.transform.check_source(column.type, spec_field.column)
         descending = (match[2] or "").lower() == "desc"
         nulls_last = descending if match[3] is None else match[3].lower() == "last"
         new_fields.append(SortField(column.id, spec_field.transform, descending, nulls_last))
     return SortOrder(order_id if new_fields else 0, tuple(new_fields))
-
-
-def _check_sortable(kind: IcebergType, spec_field: SpecField) -> None:
-    if spec_field.transform.name == "void":
-        raise IcebergError(f"column {spec_field.column!r} cannot be sorted by void", reason="bad-partitioning")
-    spec_field.transform.check_source(kind, spec_field.column)

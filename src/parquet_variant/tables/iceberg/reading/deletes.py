@@ -122,7 +122,7 @@ def deleted_positions(files: TableFiles, file: DataFile, deletes: FileDeletes) -
     if deletes.vector is not None:
         vector = deletes.vector.file
         assert vector.content_offset is not None and vector.content_size is not None
-        blob = files.read_range(vector.path, vector.content_offset, vector.content_size)
+        blob = files.read(vector.path, vector.content_offset, vector.content_size)
         return read_vector(blob, vector.record_count, file.record_count, vector.path)
     parts = [_positions(files, entry.file, file) for entry in deletes.positions]
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.uint64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -21,7 +21,6 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.support.keywords import with_keywords
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS, shared_field, shared_schema
 from parquet_variant.tables.iceberg.metadata.types import NestedField, StructType
@@ -42,20 +41,12 @@ from parquet_variant.tables.iceberg.reading.data_files import (
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, plan_files
 from parquet_variant.tables.iceberg.reading.pruning import QueryColumns
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport, named_variant
 
 
-@with_keywords(SnapshotKeywords, snapshot)
-def read_table(
-    table: TableLike,
-    columns: Sequence[str] | None = None,
-    *,
-    threads: int | None = None,
-    **at: Unpack[SnapshotKeywords],
-) -> pa.Table:
+def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
     """Read all rows of a table; see `Table.to_arrow`."""
-    current = snapshot(table, **at)
     fields = current.schema.struct if columns is None else current.schema.select(strings_of("columns", columns)).struct
     parts = list(rows_of_files(current, fields, plan_files(current).files, threads=thread_count(threads)))
     if not parts:
@@ -63,16 +54,8 @@ def read_table(
     return pa.concat_tables(parts, promote_options="permissive")
 
 
-@with_keywords(SnapshotKeywords, snapshot)
-def read(
-    table: TableLike,
-    column: str | None = None,
-    *,
-    threads: int | None = None,
-    **at: Unpack[SnapshotKeywords],
-) -> VariantArray:
+def read(current: Snapshot, column: str | None = None, *, threads: int | None = None) -> VariantArray:
     """Read a Variant column of all rows; see `Table.read`."""
-    current = snapshot(table, **at)
     column = named_variant(shared_schema(current.schema), column, IcebergError)
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
 
@@ -84,11 +67,7 @@ def rows_of_files(
 
     Memory holds the files that the threads read, and one more.
     """
-
-    def rows_of(file: TableFile) -> pa.Table:
-        return read_file(current, file, fields)
-
-    yield from in_order(rows_of, files, threads)
+    yield from in_order(lambda file: read_file(current, file, fields), files, threads)
 
 
 @dataclass(frozen=True)
@@ -203,9 +182,8 @@ class _FileColumns:
         return f
 
 
-@with_keywords(SnapshotKeywords, snapshot)
 def scan(
-    table: TableLike,
+    current: Snapshot,
     columns: Mapping[str, Any] | Sequence[str],
     where: Any = None,
     *,
@@ -213,11 +191,9 @@ def scan(
     skipping: bool = True,
     zone: str = "UTC",
     threads: int | None = None,
-    **at: Unpack[SnapshotKeywords],
 ) -> IcebergScan:
     """Plan a query by path over a table; files that cannot hold a match are not opened; see `Table.scan`."""
     thread_count(threads)
-    current = snapshot(table, **at)
     return IcebergScan.plan(
         current, scan_schema(current), columns, where, column, skipping=skipping, zone=zone, threads=threads
     )

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias
 
 from parquet_variant.errors import IcebergError, check_count
 from parquet_variant.support.fork_safety import cached_property
@@ -93,18 +93,6 @@ class Snapshot:
 
 # A table as operations take it: a path, a URL, a name in a catalog, or a snapshot of it.
 TableLike: TypeAlias = str | os.PathLike[str] | Snapshot
-
-
-class SnapshotKeywords(TypedDict, total=False):
-    """The keywords of `snapshot`."""
-
-    catalog: CatalogOption
-    snapshot_id: int | None
-    timestamp: int | str | datetime | None
-    branch: str | None
-    tag: str | None
-    storage_options: Mapping[str, str] | None
-    allow_outside: bool
 
 
 def snapshot(
@@ -200,15 +188,8 @@ def to_millis(timestamp: int | str | datetime) -> int:
         ) from None
 
 
-def history(
-    table: TableLike,
-    *,
-    catalog: CatalogOption = None,
-    limit: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> list[dict[str, Any]]:
+def history(current: Snapshot, *, limit: int | None = None) -> list[dict[str, Any]]:
     """Return the snapshots of a table, newest first; see `Table.history`."""
-    current = snapshot(table, catalog=catalog, storage_options=storage_options)
     if limit is not None:
         check_count("limit", limit)
     metadata = current.metadata

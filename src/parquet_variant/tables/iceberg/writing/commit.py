@@ -180,20 +180,17 @@ class _Attempts:
     def _table_change(self, table: LoadedTable, snapshot: dict[str, object]) -> TableChange:
         branch = self.base.branch
         former = table.metadata.references.get(branch)
-        reference = (
-            Reference(self.snapshot_id, "branch") if former is None else _move_reference(former, self.snapshot_id)
-        )
+        new = Reference(self.snapshot_id, "branch")
+        reference = new if former is None else replace(former, snapshot_id=self.snapshot_id)
+        added = [u["schema"]["schema-id"] for u in self.change.updates if u["action"] == "add-schema"]
+        schema_id = added[-1] if added else table.metadata.schema.id
         updates = (
             *self.change.updates,
             *batch_updates(self.base, self.change, self.snapshot_id),
-            {"action": "add-snapshot", "snapshot": self._with_schema(table, snapshot)},
+            {"action": "add-snapshot", "snapshot": {**snapshot, "schema-id": schema_id}},
             set_reference(branch, reference),
         )
         return TableChange(updates, (*self.change.requirements, *assert_ref(table.metadata, branch)))
-
-    def _with_schema(self, table: LoadedTable, snapshot: dict[str, object]) -> dict[str, object]:
-        added = [u["schema"]["schema-id"] for u in self.change.updates if u["action"] == "add-schema"]
-        return {**snapshot, "schema-id": added[-1] if added else table.metadata.schema.id}
 
     def _landed(self) -> LoadedTable | None:
         """Return the table if one of the attempts was committed although its answer got lost or a later step failed."""
@@ -207,16 +204,6 @@ class _Attempts:
         if self.snapshot_id not in newest.metadata.snapshots:
             return None
         return replace(newest, allow_outside=table.allow_outside)
-
-
-def _move_reference(reference: Reference, snapshot_id: int) -> Reference:
-    return Reference(
-        snapshot_id,
-        reference.type,
-        reference.min_snapshots_to_keep,
-        reference.max_snapshot_age_ms,
-        reference.max_ref_age_ms,
-    )
 
 
 _METADATA_RETRIES = 10

@@ -6,7 +6,6 @@ Collecting metrics is `tables.file_metrics`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +14,7 @@ import pyarrow as pa
 from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.format.statistics import footer_metadata
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.inference.statistics import ValueBounds, lower_text, upper_text
-from parquet_variant.path import VariantPath
+from parquet_variant.inference.statistics import lower_text, upper_text
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.types import (
@@ -75,7 +73,9 @@ def manifest_metrics(
         if mode == "counts":
             continue
         if f.type == VARIANT:
-            _set_variant_bounds(result, f.id, column.paths)
+            lower, upper = complete_bounds(column.paths)
+            if lower:
+                result.lower_bounds[f.id], result.upper_bounds[f.id] = bounds_to_bytes(lower), bounds_to_bytes(upper)
         elif isinstance(f.type, PrimitiveType) and column.lower is not None and column.upper is not None:
             _set_bounds(result, f, column.lower, column.upper, limit)
     sizes = _column_sizes(info)
@@ -97,12 +97,6 @@ def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, Ne
     return places
 
 
-def _set_variant_bounds(result: ManifestMetrics, number: int, paths: Mapping[VariantPath, ValueBounds]) -> None:
-    lower, upper = complete_bounds(paths)
-    if lower:
-        result.lower_bounds[number], result.upper_bounds[number] = bounds_to_bytes(lower), bounds_to_bytes(upper)
-
-
 def _set_bounds(result: ManifestMetrics, f: NestedField, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
     assert isinstance(f.type, PrimitiveType)
     if f.type.family in ("geometry", "geography"):
@@ -112,7 +106,11 @@ def _set_bounds(result: ManifestMetrics, f: NestedField, lower: pa.Scalar, upper
     except (pa.ArrowException, OverflowError, ValueError):
         return
     if limit is not None:
-        low, high = _truncate_lower_bound(low, limit), _truncate_upper_bound(high, limit)
+        if isinstance(low, str):
+            low = lower_text(low, limit)
+        elif isinstance(low, bytes):
+            low = low[:limit]
+        high = _truncate_upper_bound(high, limit)
     if low is not None:
         result.lower_bounds[f.id] = to_bytes(low, f.type)
     if high is not None:
@@ -125,12 +123,6 @@ def _raw_value(scalar: pa.Scalar, kind: PrimitiveType) -> Any:
         return scalar.value.as_py()
     array = pa.array([scalar.as_py()], scalar.type) if scalar.type == target else pa.array([scalar.as_py()], target)
     return raw_values(array, kind)[0]
-
-
-def _truncate_lower_bound(raw: Any, limit: int) -> Any:
-    if isinstance(raw, str):
-        return lower_text(raw, limit)
-    return raw[:limit] if isinstance(raw, bytes) else raw
 
 
 def _truncate_upper_bound(raw: Any, limit: int) -> Any:

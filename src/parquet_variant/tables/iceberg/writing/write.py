@@ -23,7 +23,6 @@ from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
 from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
 from parquet_variant.tables.iceberg.catalogs.sql import SqlCatalog
-from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec
 from parquet_variant.tables.iceberg.metadata.updates import assert_schema
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
@@ -250,20 +249,15 @@ def _committed(
     base: Snapshot, change: SnapshotChange, spec: PartitionSpec, written: Sequence[str] = ()
 ) -> CommitResult:
     """Commit a change, unless another writer commits the same batch meanwhile; `written`: see `commit_snapshot`."""
-    _warn_of_nulls(spec, change.added)
+    fields = enumerate(spec.fields)
+    values = {f.name: [file.partition[n] for file in change.added] for n, f in fields if f.transform.name != "void"}
+    warn_of_null_partitions(values, sum(file.record_count for file in change.added))
     try:
         return CommitResult(commit_snapshot(base, change, written).snapshot_id)
     except IcebergError as error:
         if error.reason != "batch-committed":
             raise
         return CommitResult(newest_snapshot(base.table.refreshed(), base.branch).snapshot_id, committed=False)
-
-
-def _warn_of_nulls(spec: PartitionSpec, files: Sequence[DataFile]) -> None:
-    """Warn of partition fields that are null in every row of the files."""
-    fields = enumerate(spec.fields)
-    values = {f.name: [file.partition[n] for file in files] for n, f in fields if f.transform.name != "void"}
-    warn_of_null_partitions(values, sum(file.record_count for file in files))
 
 
 class CreateKeywords(TypedDict, total=False):
