@@ -15,9 +15,8 @@ from pyspark.sql.types import StructType, VariantType
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.spark.datasource.batch_reader import BatchReader
-from parquet_variant.spark.datasource.batch_writer import BatchWriter, TaskFiles
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
+from parquet_variant.spark.datasource.parquet import BatchReader, BatchWriter, TaskFiles
 from parquet_variant.spark.frames import choose_column
 from parquet_variant.spark.task_errors import from_spark_errors
 

@@ -10,8 +10,7 @@ from pyspark.sql.types import StringType, StructType, VariantType
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, TableError, VariantError
-from parquet_variant.spark.datasource.delta_reader import DeltaReader
-from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter, DeltaStreamWriter
+from parquet_variant.spark.datasource.delta import DeltaBatchWriter, DeltaReader, DeltaStreamWriter
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 from parquet_variant.spark.datasource.source import VariantDataSource
 
@@ -231,7 +230,7 @@ def test_a_commit_of_which_nobody_knows_keeps_its_files(spark, tmp_path):
     import pyarrow as pa
     from pyspark.sql.types import StringType, StructType
 
-    from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter
+    from parquet_variant.spark.datasource.delta import DeltaBatchWriter
     from parquet_variant.spark.datasource.options import WriteOptions
 
     def files():

@@ -12,9 +12,9 @@ from pyspark.sql.types import LongType, StructField, StructType, VariantType
 
 import parquet_variant as pv
 from parquet_variant.spark.arrow_variant import to_spark
-from parquet_variant.spark.datasource.batch_writer import BatchWriter
-from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter, DeltaStreamWriter
+from parquet_variant.spark.datasource.delta import DeltaBatchWriter, DeltaStreamWriter
 from parquet_variant.spark.datasource.options import WriteOptions
+from parquet_variant.spark.datasource.parquet import BatchWriter
 
 _SCHEMA = StructType([StructField("id", LongType()), StructField("v", VariantType())])
 
@@ -103,7 +103,7 @@ def test_files_are_kept_if_it_is_unknown_whether_they_were_committed(
     def unknown(*_: object, **__: object) -> None:
         raise pv.TableError("the answer was lost", reason="unknown-outcome")
 
-    monkeypatch.setattr("parquet_variant.spark.datasource.delta_writer.commit_files", unknown)
+    monkeypatch.setattr("parquet_variant.spark.datasource.delta.commit_files", unknown)
     with pytest.raises(pv.TableError):
         writer.commit(messages)
     assert len(list(table.glob("*.parquet"))) == 1

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import StructType, VariantType
 
 import parquet_variant as pv
-from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
+from parquet_variant.spark.datasource.delta import DeltaStreamReader
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.read_schema import read_schema
 

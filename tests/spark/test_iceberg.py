@@ -12,9 +12,12 @@ from pyspark.sql.types import StringType, StructType, VariantType
 
 import parquet_variant as pv
 from parquet_variant.errors import IcebergError, JsonError, VariantError
-from parquet_variant.spark.datasource.iceberg_reader import IcebergReader
-from parquet_variant.spark.datasource.iceberg_stream import IcebergStreamReader
-from parquet_variant.spark.datasource.iceberg_writer import IcebergBatchWriter, IcebergStreamWriter
+from parquet_variant.spark.datasource.iceberg import (
+    IcebergBatchWriter,
+    IcebergReader,
+    IcebergStreamReader,
+    IcebergStreamWriter,
+)
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 from parquet_variant.spark.datasource.read_schema import read_schema
 from parquet_variant.spark.datasource.source import VariantDataSource

@@ -20,44 +20,22 @@ _MAX_PATHS = 12_000
 
 @dataclass(slots=True)
 class ExploreReport:
-    """Figures of a table, or of JSON before it is ingested.
+    """Figures of a table, or of JSON before it is ingested."""
 
-    Parameters
-    ----------
-    source
-        The path, as the user wrote it.
-    kind
-        ``"parquet"``, ``"delta"``, ``"iceberg"``, ``"vortex"`` or ``"json"``.
-    column
-        The Variant column; ``"v"`` for JSON.
-    rows, bytes
-        Rows and bytes of the whole table; an estimate for JSON.
-    footers
-        The figures of footers; None without Parquet files.
-    sample
-        The figures of the sample.
-    versions
-        The versions of a table, newest first: version, time, operation, figures.
-    table
-        The snapshot of an Iceberg table, over which SQL runs.
-    catalog
-        The name of the catalog of an Iceberg table, for commands; None without a catalog.
-    before
-        Another report to compare with.
-    """
-
-    source: str
-    kind: str
-    column: str
+    source: str  # The path, as the user wrote it.
+    kind: str  # ``"parquet"``, ``"delta"``, ``"iceberg"``, ``"vortex"`` or ``"json"``.
+    column: str  # The Variant column; ``"v"`` for JSON.
+    # Rows and bytes of the whole table; an estimate for JSON.
     rows: int
     bytes: int
-    footers: Footers | None
-    sample: Sample
+    footers: Footers | None  # The figures of footers; None without Parquet files.
+    sample: Sample  # The figures of the sample.
+    # The versions of a table, newest first: version, time, operation, figures.
     versions: list[dict[str, Any]] = field(default_factory=list)
     types: dict[VariantPath, str] = field(default_factory=dict)
-    before: ExploreReport | None = None
-    table: Any = None
-    catalog: str | None = None
+    before: ExploreReport | None = None  # Another report to compare with.
+    table: Any = None  # The snapshot of an Iceberg table, over which SQL runs.
+    catalog: str | None = None  # The name of the catalog of an Iceberg table, for commands; None without a catalog.
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document, with tables by column so that it compresses well."""

@@ -45,17 +45,10 @@ def is_connect(spark: SparkSession) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """An engine that runs every task as a Spark task.
+    """An engine that runs every task as a Spark task."""
 
-    Parameters
-    ----------
-    spark
-        The session.
-    progress
-        Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
-    """
-
-    spark: SparkSession
+    spark: SparkSession  # The session.
+    # Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
     progress: Progress | None
 
     @property

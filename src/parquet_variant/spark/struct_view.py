@@ -37,21 +37,12 @@ _TypedColumn = tuple[tuple[str, ...], pa.DataType] | None
 
 @dataclass
 class ReadPlan:
-    """The reader of each file.
+    """The reader of each file."""
 
-    Parameters
-    ----------
-    columns
-        Names and types of the output columns.
-    jvm
-        The files that the JVM reads without Python, grouped by the typed columns of the outputs.
-    python
-        The files that the data source reads, with the reason.
-    """
-
-    columns: dict[str, pa.DataType | None]
+    columns: dict[str, pa.DataType | None]  # Names and types of the output columns.
+    # The files that the JVM reads without Python, grouped by the typed columns of the outputs.
     jvm: dict[tuple[_TypedColumn, ...], list[str]] = field(default_factory=dict)
-    python: dict[str, str] = field(default_factory=dict)
+    python: dict[str, str] = field(default_factory=dict)  # The files that the data source reads, with the reason.
 
     @property
     def jvm_files(self) -> list[str]:

@@ -1,6 +1,6 @@
 """The options of the `variant` data source, which Spark passes as strings by name.
 
-This module parses and checks the options. The readers and writers apply them.
+This module parses and checks the options, also the limits of micro-batches. The readers and writers apply them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+from pyspark.sql.datasource import DataSourceStreamReader
 
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError, choice_of
@@ -21,6 +24,22 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import split_type
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadMaxBytes,
+        ReadMaxFiles,
+        SupportsTriggerAvailableNow,
+    )
+
+    SUPPORTS_LIMITS = True
+except ImportError:  # Spark 4.1
+    SupportsTriggerAvailableNow = object
+    SUPPORTS_LIMITS = False
+
 # Options that Spark adds, or that users set for Spark.
 _SPARK_OPTIONS = frozenset({"path", "paths", "checkpointlocation", "queryname", "truncate", "serialization.format"})
 _DEFAULT_PARTITION_BYTES = 64 << 20
@@ -28,46 +47,23 @@ _DEFAULT_PARTITION_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """The options of a write.
+    """The options of a write."""
 
-    Parameters
-    ----------
-    path
-        The directory or table.
-    column
-        The JSON or VARIANT column; by default the only one.
-    schema
-        The shredding schema; None to infer it from the first rows of each file.
-    write
-        Arguments of `VariantWriter`.
-    checkpoint
-        The checkpoint directory of a stream, as the user named it.
-    format
-        The format of the target: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
-    catalog
-        The catalog of an Iceberg table, as `pv.open` accepts it.
-    partition_by
-        Partition columns: names of columns, JSON paths such as ``day=$.ts:date``, or transforms of Iceberg.
-    application
-        The id under which a table records the batches of a stream (by default the id of the query), or a write
-        with `transaction_version`.
-    branch
-        The branch of an Iceberg table that gets the rows; by default ``main``.
-    transaction_version
-        The version of a batch write, which is committed once for the same application and version.
-    """
-
-    path: str
-    column: str | None
-    schema: ShreddingSchema | None
-    write: Mapping[str, Any] = field(default_factory=dict)
-    checkpoint: str | None = None
-    format: str = "parquet"
-    catalog: Any = field(default=None, repr=False)
+    path: str  # The directory or table.
+    column: str | None  # The JSON or VARIANT column; by default the only one.
+    schema: ShreddingSchema | None  # The shredding schema; None to infer it from the first rows of each file.
+    write: Mapping[str, Any] = field(default_factory=dict)  # Arguments of `VariantWriter`.
+    checkpoint: str | None = None  # The checkpoint directory of a stream, as the user named it.
+    format: str = "parquet"  # The format of the target: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
+    catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
+    # Partition columns: names of columns, JSON paths such as ``day=$.ts:date``, or transforms of Iceberg.
     partition_by: tuple[str, ...] = ()
+    # The id under which a table records the batches of a stream (by default the id of the query), or a write with
+    # `transaction_version`.
     application: str | None = None
+    # The version of a batch write, which is committed once for the same application and version.
     transaction_version: int | None = None
-    branch: str | None = None
+    branch: str | None = None  # The branch of an Iceberg table that gets the rows; by default ``main``.
 
     def stream_id(self) -> str:
         """Return a name for the stream, which is the same after a restart and different for another checkpoint.
@@ -139,60 +135,36 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The options of a read.
+    """The options of a read."""
 
-    Parameters
-    ----------
-    sources
-        Files, directories or globs.
-    column
-        The Variant column of `paths`; by default the only one.
-    paths
-        Output column -> path into the Variant and type; the type is None if the read schema determines it. The option
-        is ``columns`` or ``paths``. Spark refuses ``paths`` together with ``load(path)`` in sessions with
-        ``spark.sql.legacy.pathOptionBehavior.enabled`` false; registering the data source sets it to true.
-    partition_bytes
-        Compressed bytes of the required columns that one task reads.
-    format
-        The format of the source: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
-    catalog
-        The catalog of an Iceberg table, as `pv.open` accepts it.
-    version, timestamp, branch, tag
-        The version of the table (of an Iceberg table, the id of a snapshot); by default the newest.
-    zone
-        The time zone of casts between instants and local times. Spark does not tell a data source the time zone of the
-        session, so that `Scan.to_spark` sets this option.
-    starting_version
-        The first version that a stream reads; by default its first batch is the whole table.
-    skip_changes
-        A stream skips versions that remove rows, instead of raising an error.
-    where
-        A filter on the output columns. Rows that do not match are not returned, and files and row groups without
-        matching rows are skipped.
-    merge_schema
-        Read the columns of all files, with null if a file lacks a column, instead of those of the first file.
-    partitions
-        Directories such as ``day=2026-01-31/`` are columns; not with ``recursiveFileLookup``, as in Spark.
-    max_files, max_bytes
-        The maximum of files, and of their bytes, in a micro-batch of a stream; by default all new files.
-    """
-
-    sources: tuple[str, ...]
-    column: str | None
+    sources: tuple[str, ...]  # Files, directories or globs.
+    column: str | None  # The Variant column of `paths`; by default the only one.
+    # Output column -> path into the Variant and type; the type is None if the read schema determines it. The option is
+    # ``columns`` or ``paths``. Spark refuses ``paths`` together with ``load(path)`` in sessions with
+    # ``spark.sql.legacy.pathOptionBehavior.enabled`` false; registering the data source sets it to true.
     paths: Mapping[str, tuple[str, str | None]] | None
-    partition_bytes: int = _DEFAULT_PARTITION_BYTES
-    format: str = "parquet"
-    catalog: Any = field(default=None, repr=False)
+    partition_bytes: int = _DEFAULT_PARTITION_BYTES  # Compressed bytes of the required columns that one task reads.
+    format: str = "parquet"  # The format of the source: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
+    catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
+    # The version of the table (of an Iceberg table, the id of a snapshot); by default the newest.
     version: int | None = None
     timestamp: str | None = None
     branch: str | None = None
     tag: str | None = None
+    # The time zone of casts between instants and local times. Spark does not tell a data source the time zone of the
+    # session, so that `Scan.to_spark` sets this option.
     zone: str = "UTC"
+    # The first version that a stream reads; by default its first batch is the whole table.
     starting_version: int | None = None
-    skip_changes: bool = False
+    skip_changes: bool = False  # A stream skips versions that remove rows, instead of raising an error.
+    # A filter on the output columns. Rows that do not match are not returned, and files and row groups without matching
+    # rows are skipped.
     where: str | None = None
+    # Read the columns of all files, with null if a file lacks a column, instead of those of the first file.
     merge_schema: bool = False
+    # Directories such as ``day=2026-01-31/`` are columns; not with ``recursiveFileLookup``, as in Spark.
     partitions: bool = True
+    # The maximum of files, and of their bytes, in a micro-batch of a stream; by default all new files.
     max_files: int | None = None
     max_bytes: int | None = None
 
@@ -443,3 +415,53 @@ class _OptionTexts:
 
 def _bad_value(option: str, text: str, hint: str) -> VariantError:
     return VariantError(f"option {option} is {text!r}: {hint}", reason="bad-option")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimit:
+    """The maximum of files, and of their bytes, in one micro-batch; None for no maximum."""
+
+    max_files: int | None = None
+    max_bytes: int | None = None
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether a micro-batch takes all new files."""
+        return self.max_files is None and self.max_bytes is None
+
+    def admits(self, files: int, size: int) -> bool:
+        """Return whether a micro-batch may have that many files and bytes; one file is always admitted."""
+        is_over = (self.max_files is not None and files > self.max_files) or (
+            self.max_bytes is not None and size > self.max_bytes
+        )
+        return files == 1 or not is_over
+
+
+class LimitedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream reader whose options limit micro-batches."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+        names = {"maxFilesPerTrigger": options.max_files, "maxBytesPerTrigger": options.max_bytes}
+        option = next((name for name, value in names.items() if value is not None), None)
+        if option is not None and not SUPPORTS_LIMITS:
+            raise VariantError(
+                f"the option {option} requires Spark 4.2 or newer, because Spark {pyspark.__version__} does not limit "
+                "micro-batches of Python data sources: remove the option",
+                reason="bad-option",
+            )
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - the name in Spark's interface
+        """Return the limit from the options."""
+        if self.options.max_files is not None:
+            return ReadMaxFiles(self.options.max_files)
+        return ReadAllAvailable() if self.options.max_bytes is None else ReadMaxBytes(self.options.max_bytes)
+
+    def batch_limit(self, limit: ReadLimit | None) -> BatchLimit:
+        """Return the limit of a micro-batch. Spark passes one limit, but the options may set both."""
+        if limit is None or isinstance(limit, ReadAllAvailable):
+            return BatchLimit()
+        return BatchLimit(
+            limit.max_files if isinstance(limit, ReadMaxFiles) else self.options.max_files,
+            limit.max_bytes if isinstance(limit, ReadMaxBytes) else self.options.max_bytes,
+        )

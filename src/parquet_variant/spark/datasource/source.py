@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
@@ -78,6 +79,40 @@ def make_active(spark: SparkSession) -> None:
         spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
+class _Classes(NamedTuple):
+    """The readers and writers of a format."""
+
+    reader: Any
+    stream_reader: Any
+    writer: Any
+    stream_writer: Any
+
+
+def classes_of(format_name: str) -> _Classes:
+    """Return the readers and writers of a format, which are imported on first use."""
+    if format_name == "delta":
+        from parquet_variant.spark.datasource.delta import (
+            DeltaBatchWriter,
+            DeltaReader,
+            DeltaStreamReader,
+            DeltaStreamWriter,
+        )
+
+        return _Classes(DeltaReader, DeltaStreamReader, DeltaBatchWriter, DeltaStreamWriter)
+    if format_name == "iceberg":
+        from parquet_variant.spark.datasource.iceberg import (
+            IcebergBatchWriter,
+            IcebergReader,
+            IcebergStreamReader,
+            IcebergStreamWriter,
+        )
+
+        return _Classes(IcebergReader, IcebergStreamReader, IcebergBatchWriter, IcebergStreamWriter)
+    from parquet_variant.spark.datasource.parquet import BatchReader, BatchWriter, DirectoryStreamReader, StreamWriter
+
+    return _Classes(BatchReader, DirectoryStreamReader, BatchWriter, StreamWriter)
+
+
 class VariantDataSource(DataSource):
     """The data source ``variant`` for ``spark.read``, ``df.write``, ``spark.readStream`` and ``df.writeStream``.
 
@@ -143,72 +178,34 @@ class VariantDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch."""
         from parquet_variant.spark.datasource.options import ReadOptions
-        from parquet_variant.spark.datasource.source import read_options
+        from parquet_variant.spark.datasource.source import classes_of, read_options
 
         options = ReadOptions.of(read_options(schema, self.options), stream=False)
-        if options.format == "delta":
-            from parquet_variant.spark.datasource.delta_reader import DeltaReader
-
-            return DeltaReader(options, schema)
-        if options.format == "iceberg":
-            from parquet_variant.spark.datasource.iceberg_reader import IcebergReader
-
-            return IcebergReader(options, schema)
-        from parquet_variant.spark.datasource.batch_reader import BatchReader
-
-        return BatchReader(options, schema)
+        return classes_of(options.format).reader(options, schema)
 
     # Without `one_line`, with which PySpark would only report that the reader is missing.
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - the name in Spark's interface
         """Return the reader of a stream."""
         from parquet_variant.spark.datasource.options import ReadOptions
-        from parquet_variant.spark.datasource.source import read_options
+        from parquet_variant.spark.datasource.source import classes_of, read_options
 
         options = ReadOptions.of(read_options(schema, self.options), stream=True)
-        if options.format == "delta":
-            from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
-
-            return DeltaStreamReader(options, schema)
-        if options.format == "iceberg":
-            from parquet_variant.spark.datasource.iceberg_stream import IcebergStreamReader
-
-            return IcebergStreamReader(options, schema)
-        from parquet_variant.spark.datasource.directory_stream import DirectoryStreamReader
-
-        return DirectoryStreamReader(options, schema)
+        return classes_of(options.format).stream_reader(options, schema)
 
     @one_line()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch."""
         from parquet_variant.spark.datasource.options import WriteOptions
+        from parquet_variant.spark.datasource.source import classes_of
 
         options = WriteOptions.of(self.options)
-        if options.format == "delta":
-            from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter
-
-            return DeltaBatchWriter(options, schema, overwrite)
-        if options.format == "iceberg":
-            from parquet_variant.spark.datasource.iceberg_writer import IcebergBatchWriter
-
-            return IcebergBatchWriter(options, schema, overwrite)
-        from parquet_variant.spark.datasource.batch_writer import BatchWriter
-
-        return BatchWriter(options, schema, overwrite)
+        return classes_of(options.format).writer(options, schema, overwrite)
 
     @one_line()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - the name in Spark's interface
         """Return the writer of a stream."""
         from parquet_variant.spark.datasource.options import WriteOptions
+        from parquet_variant.spark.datasource.source import classes_of
 
         options = WriteOptions.of(self.options)
-        if options.format == "delta":
-            from parquet_variant.spark.datasource.delta_writer import DeltaStreamWriter
-
-            return DeltaStreamWriter(options, schema, overwrite)
-        if options.format == "iceberg":
-            from parquet_variant.spark.datasource.iceberg_writer import IcebergStreamWriter
-
-            return IcebergStreamWriter(options, schema, overwrite)
-        from parquet_variant.spark.datasource.batch_writer import StreamWriter
-
-        return StreamWriter(options, schema, overwrite)
+        return classes_of(options.format).stream_writer(options, schema, overwrite)
