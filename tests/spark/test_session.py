@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from parquet_variant.errors import VariantError
-from parquet_variant.spark import java
-from parquet_variant.spark.java import JavaRuntime, find_java
+from parquet_variant.spark import session as java
+from parquet_variant.spark.session import JavaRuntime, find_java
 
 _PROGRAM = """
 import sys
-import parquet_variant.spark.java as java
+import parquet_variant.spark.session as java
 java.COMMON_HOMES = ()
 from parquet_variant.spark.session import local_session
 spark = local_session(cores=1, memory="512m")

@@ -1,6 +1,6 @@
 """`pv.ingest`, `pv.profile`, `pv.infer` and `pv.read_json`: the public operations on JSON files in this process.
 
-`request` checks the options, `job` runs the steps and `io.engine` runs the tasks in threads. `spark.operations.ingest`
+`request` checks the options, `job` runs the steps and `io.engine` runs the tasks in threads. `spark.operations.write`
 is the same operation on Spark.
 """
 

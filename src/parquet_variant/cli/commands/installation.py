@@ -1,6 +1,6 @@
 """``variant doctor``: what is installed, and what commands need; ``variant warmup``: compiling kernels.
 
-Owns the reports. Leaves finding Java to `spark.java`, and kernels to `machine_code`.
+Owns the reports. Leaves finding Java to `spark.session`, and kernels to `machine_code`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _version(name: str) -> str | None:
 
 
 def _java() -> str | None:
-    from parquet_variant.spark.java import find_java
+    from parquet_variant.spark.session import find_java
 
     try:
         java = find_java()

@@ -438,7 +438,7 @@ def _explain_use(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dic
     lines += [f"columns     {', '.join(columns) or 'its rows'}", f"filters     {' and '.join(filters) or 'none'}"]
     details = report.to_dict() if report is not None and hasattr(report, "to_dict") else {}
     if on_spark:
-        from parquet_variant.spark.operations.sql import readers_of
+        from parquet_variant.spark.operations.read import readers_of
 
         readers = readers_of(use)
         lines.append(str(readers))
@@ -449,7 +449,7 @@ def _explain_use(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dic
 def spark_batches(query: SqlQuery) -> Iterator[pa.Table]:
     """Run the query in a local Spark session."""
     from parquet_variant.spark.arrow_variant import with_variants
-    from parquet_variant.spark.operations.sql import run_query
+    from parquet_variant.spark.operations.read import run_query
 
     with Progress() as progress, spark_session(progress) as session:
         progress("query", 0, 1)

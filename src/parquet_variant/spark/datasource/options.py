@@ -19,10 +19,11 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError, choice_of
 from parquet_variant.files.parquet.writing.conform import WriterOptions
-from parquet_variant.io.filesystems import absolute, filesystem_of, has_delta_log, has_iceberg_metadata
+from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import split_type
+from parquet_variant.tables.opening import format_of_table
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
@@ -246,7 +247,7 @@ def table_format(format_name: str | None, path: str, catalog: Any = None, paths:
         return format_name
     if paths > 1 or any(character in path for character in "*?["):
         return "parquet"
-    return "delta" if has_delta_log(path) else "iceberg" if has_iceberg_metadata(path) else "parquet"
+    return format_of_table(path) or "parquet"
 
 
 def _check_table_options(texts: _OptionTexts, format_name: str, source: str, stream: bool | None) -> None:

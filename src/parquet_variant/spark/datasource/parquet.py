@@ -57,8 +57,7 @@ from parquet_variant.spark.datasource.options import (
     WriteOptions,
     is_ordinary,
 )
-from parquet_variant.spark.datasource.partitioning import Partitioning, appended_partitions
-from parquet_variant.spark.frames import Frame
+from parquet_variant.spark.frames import Frame, Partitioning, appended_partitions
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
 from parquet_variant.tables.partitions import warn_of_null_partitions

@@ -30,8 +30,7 @@ from parquet_variant.io.staging import Staging, sweep
 from parquet_variant.spark.arrow_variant import to_arrow_schema
 from parquet_variant.spark.datasource.options import LimitedStreamReader, ReadOptions, WriteOptions
 from parquet_variant.spark.datasource.parquet import BatchReader, spark_batches
-from parquet_variant.spark.datasource.partitioning import Partitioning
-from parquet_variant.spark.frames import Frame
+from parquet_variant.spark.frames import Frame, Partitioning
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
 from parquet_variant.tables.commits import is_uncommitted

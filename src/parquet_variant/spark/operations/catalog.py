@@ -10,11 +10,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from parquet_variant.errors import VariantError
-from parquet_variant.io.filesystems import absolute, has_delta_log, has_iceberg_metadata
+from parquet_variant.io.filesystems import absolute
 from parquet_variant.path import backquoted
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.read_schema import read_schema
 from parquet_variant.spark.engine import is_connect
+from parquet_variant.tables.opening import format_of_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,12 +56,11 @@ def register_table(spark: SparkSession, name: str, path: str | os.PathLike[str],
     """
     source = absolute(path)
     parts = _name_parts(name)
-    if has_delta_log(source):
-        statement = _delta_statement(spark, parts, source)
-    elif has_iceberg_metadata(source) or source.endswith(".metadata.json"):
-        statement = _iceberg_statement(spark, parts, source)
-    else:
+    kind = format_of_table(source)
+    if kind is None:
         statement = _parquet_statement(parts, source)
+    else:
+        statement = (_delta_statement if kind == "delta" else _iceberg_statement)(spark, parts, source)
     _make_room(spark, parts, replace)
     try:
         spark.sql(statement)

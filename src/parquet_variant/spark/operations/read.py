@@ -1,27 +1,37 @@
-"""`Scan.to_spark`: typed paths as a DataFrame, with the fastest reader for each file.
+"""`Scan.to_spark`: typed paths as a DataFrame, with the fastest reader for each file; and `pv.sql` on Spark.
 
-The result is the union of the rows of the data source and of `struct_view`.
+The result of a scan is the union of the rows of the data source and of `struct_view`. `sql_query` parses and rewrites a
+query, which Spark executes over the required columns.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
+
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.query.predicate_text import parse_predicate
+from parquet_variant.path import WILDCARD, VariantPath, backquoted
+from parquet_variant.query.predicate_text import parse_predicate, predicate_text
+from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.spark.datasource.options import ReadOptions
-from parquet_variant.spark.struct_view import plan_read, struct_view
+from parquet_variant.spark.struct_view import ReadPlan, plan_read, struct_view
 from parquet_variant.spark.task_errors import from_spark_errors
+from parquet_variant.sql_query.rewriting.scopes import TableUse
+from parquet_variant.sql_query.sql import SqlQuery, plan_sql
+from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties
+from parquet_variant.tables.opening import is_delta, is_iceberg
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def read(
@@ -81,3 +91,128 @@ def read(
         if plan is not None and plan.python:
             frames.append(reader.load(list(plan.python)))
         return reduce(lambda union, frame: union.unionAll(frame), frames)
+
+
+def sql(
+    spark: SparkSession, query: str, /, *, params: Sequence[Any] | Mapping[str, Any] | None = None, **tables: Any
+) -> DataFrame:
+    """Execute a query, reading only the required paths of each table, as typed columns; see `pv.sql`."""
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    planned = plan_sql(query, tables, params=params, engine="spark", zone=zone)
+    return run_query(spark, planned)
+
+
+def run_query(spark: SparkSession, planned: SqlQuery) -> DataFrame:
+    """Return the DataFrame of a planned query."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    for use in planned.rewritten.uses:
+        _frame(spark, planned, use).createOrReplaceTempView(use.relation)
+    try:
+        return spark.sql(planned.rewritten.text)
+    except (AnalysisException, ParseException) as error:
+        raise planned.sql_error(error) from None
+
+
+def readers_of(use: TableUse) -> ReadPlan:
+    """Return which reader reads each file of a table in a query: the JVM or the data source."""
+    columns, column = _data_source_columns(use)
+    path, version = _source(use.table)
+    if is_delta(path):
+        from parquet_variant.tables.delta.log.snapshot import snapshot
+
+        files = snapshot(path, **version).files["path"]
+        return ReadPlan({}, python=dict.fromkeys(files.to_pylist(), "a Delta table"))
+    if _is_iceberg(use.table):
+        from parquet_variant.tables.iceberg.reading.planning import plan_files
+        from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
+
+        number = version.pop("version", None)
+        current = iceberg_snapshot(path, **({"snapshot_id": number} if number is not None else {}), **version)
+        paths = [file.path for file in plan_files(current).files]
+        return ReadPlan({}, python=dict.fromkeys(paths, "an Iceberg table"))
+    return plan_read(path, columns, column=column)
+
+
+def _source(table: BoundTable) -> tuple[Any, dict[str, Any]]:
+    """Return the path or name of a table, and the arguments of `read` for its catalog and version."""
+    from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+
+    if isinstance(table.path, Snapshot):
+        loaded = table.path.table
+        return loaded.name, {"catalog": loaded.catalog, "snapshot_id": table.path.snapshot_id}
+    return table.path, {"version": table.version, "timestamp": table.timestamp}
+
+
+def _is_iceberg(table: BoundTable) -> bool:
+    path, version = _source(table)
+    return "catalog" in version or is_iceberg(path)
+
+
+def _frame(spark: SparkSession, planned: SqlQuery, use: TableUse) -> DataFrame:
+    columns, column = _data_source_columns(use)
+    table, predicate = use.table, planned.rewritten.predicate(use)
+    path, version = _source(table)
+    if len(_variants(use)) > 1:
+        # The scan of a table returns one Variant and ordinary columns, whole rows contain all Variants.
+        row_columns = None if _is_iceberg(table) or is_delta(path) else columns
+        rows = read(spark, path, row_columns, **version)
+        return rows.select(*(_path_expression(needed).alias(name) for name, needed in use.needed.items()))
+    # Spark filters all rows again, so that a filter of the data source helps only if it reads files.
+    where = None if predicate is None or not readers_of(use).python else predicate_text(predicate)
+    return read(spark, path, columns, where, column=column, **version)
+
+
+def _data_source_columns(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]:
+    """Return the columns of a table for the option ``columns``, and the Variant column of the paths."""
+    table, variants = use.table, _variants(use)
+    if table.path is None:
+        raise VariantError(
+            f"{table.name} is not a path, and Spark reads files and tables by their paths: write the table to files, "
+            "or use the engine duckdb",
+            reason="bad-option",
+        )
+    needed_columns = use.needed.values()
+    if path_like := [column.column for column in needed_columns if not column.path and column.column.startswith("$")]:
+        raise VariantError(
+            f"the name of the column {path_like[0]} of {table.name} looks like a path: use the engine duckdb",
+            reason="bad-option",
+        )
+    if len(variants) > 1:
+        # The data source extracts paths of one Variant column only, so that the columns are read as a whole.
+        names = dict.fromkeys(column.column.partition(".")[0] for column in needed_columns)
+        return {name: name for name in names}, None
+    # A query that needs no column, such as count(*), reads a path that does not exist.
+    needed = use.needed or {"_": NeededColumn(table.columns.variants[0], VariantPath(("_",)), pa.bool_())}
+    if not use.needed:
+        variants = {table.columns.variants[0]}
+    columns: dict[str, tuple[str, str] | str] = {
+        name: column.column
+        if column.path is None
+        else (str(column.path), "variant" if column.type is None else sql_type_name(column.type))
+        for name, column in needed.items()
+    }
+    return columns, next(iter(variants), None)
+
+
+def _variants(use: TableUse) -> set[str]:
+    """Return the Variant columns from which paths are extracted."""
+    return {column.column for column in use.needed.values() if column.path is not None}
+
+
+def _path_expression(needed: NeededColumn) -> Column:
+    """Return an expression by which Spark extracts a path from the whole Variant."""
+    from pyspark.sql.functions import col, try_variant_get
+
+    column = col(".".join(map(backquoted, needed.column.split("."))))
+    if needed.path is None:
+        return column
+    if any(step is WILDCARD or (isinstance(step, str) and set(step) & set("'\"")) for step in needed.path.segments):
+        raise VariantError(
+            f"Spark does not support the path {needed.path}, which it must extract in a query with several Variant "
+            "columns: query one Variant column at a time, or use the engine duckdb",
+            reason="several-variant-columns",
+        )
+    steps = [f"[{step}]" if isinstance(step, int) else f"['{step}']" for step in needed.path.segments]
+    type_name = "variant" if needed.type is None else sql_type_name(needed.type)
+    return try_variant_get(column, "$" + "".join(steps), type_name)
