@@ -49,3 +49,16 @@ def test_a_bad_row_and_a_missing_column_are_errors(spark):
         pv.open(frame).profile()
     with pytest.raises(VariantError, match="absent"):
         pv.open(frame, column="absent").profile()
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg"])
+def test_a_day_without_rows_is_written_to_what_exists(spark, tmp_path, format):
+    rows = spark.createDataFrame([('{"a": 1}',)], "v string").selectExpr("parse_json(v) AS v")
+    target = str(tmp_path / "t")
+    with pytest.raises(VariantError, match="has no rows"):
+        pv.write(target, rows.where("false"), format=format)
+    pv.write(target, rows, format=format)
+    pv.write(target, rows.where("false"), format=format, mode="append")
+    assert pv.open(target).read().to_pylist() == [{"a": 1}]
+    pv.write(target, rows.where("false"), format=format, mode="overwrite")
+    assert len(pv.open(target)) == 0

@@ -27,6 +27,14 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, default=str))
 
 
+def print_report(report: Any, *, as_json: bool) -> None:
+    """Print a report as text, or as JSON."""
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print(report)
+
+
 def print_json_rows(table: pa.Table) -> None:
     """Print the rows of a table as compact JSON objects, one per line, with all digits of numbers."""
     from parquet_variant.interop.display import json_rows

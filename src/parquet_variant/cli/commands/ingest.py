@@ -19,7 +19,6 @@ from parquet_variant.cli.options.common import (
     Catalog,
     Column,
     ContractOption,
-    Engine,
     EngineOption,
     JsonOptions,
     PolicyOptions,
@@ -34,16 +33,13 @@ from parquet_variant.cli.options.sources import data_files, read_catalog, spark_
 from parquet_variant.cli.output import Progress, human_bytes, print_json
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
+from parquet_variant.support.lazy_names import registered_method
 
 if TYPE_CHECKING:
     from parquet_variant.inference.policies.decision import InferenceResult
-    from parquet_variant.ingestion.job import IngestJob
     from parquet_variant.ingestion.result import IngestResult
 
 
-Top: TypeAlias = Annotated[
-    int | None, typer.Option(help="With --explain: list this number of paths.", min=1, show_default=False)
-]
 Sort: TypeAlias = Annotated[
     SortBy | None, typer.Option(help="With --explain: list the paths in this order, largest first.", show_default=False)
 ]
@@ -63,7 +59,9 @@ def infer(
     explain: Annotated[
         bool, typer.Option("--explain", help="Explain for each path why it is shredded or not.")
     ] = False,
-    top: Top = None,
+    top: Annotated[
+        int | None, typer.Option(help="With --explain: list this number of paths.", min=1, show_default=False)
+    ] = None,
     sort: Sort = None,
     also: AlsoTypes = None,
     diff: Annotated[
@@ -124,19 +122,6 @@ def _explained(result: InferenceResult, sort: SortBy | None, top: int | None, *,
 # Columns that the report of an ingest names.
 _SHOWN_COLUMNS = 8
 
-ColumnName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="Name of the Variant column (default: v, or that of --json-column).", show_default=False),
-]
-PartitionBy: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=PATH:TYPE",
-        help="Partition the rows by a column made of a path, such as day=$.ts:date; repeatable.",
-        show_default=False,
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VortexOptions:
@@ -181,8 +166,18 @@ def ingest(
         bool, typer.Option("--preview", help="New Delta tables: use the feature name variantShredding-preview.")
     ] = False,
     catalog: Catalog = None,
-    column: ColumnName = None,
-    partition_by: PartitionBy = None,
+    column: Annotated[
+        str | None,
+        typer.Option(help="Name of the Variant column (default: v, or that of --json-column).", show_default=False),
+    ] = None,
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PATH:TYPE",
+            help="Partition the rows by a column made of a path, such as day=$.ts:date; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     files: VortexOptions,
     writer: WriterOptions,
     json: JsonOptions,
@@ -193,6 +188,7 @@ def ingest(
     """Read JSON and write it shredded: all rows, or nothing."""
     from parquet_variant.ingestion.job import IngestJob
     from parquet_variant.ingestion.request import IngestRequest
+    from parquet_variant.io.engine import engine_or_threads
     from parquet_variant.io.filesystems import absolute
 
     if preview and into != "delta":
@@ -220,7 +216,10 @@ def ingest(
             **options,
         )
         # Checks run before the JVM starts.
-        result = _run(IngestJob(request), engine, threads, progress)
+        job = IngestJob(request)
+        with spark_session(progress, engine) as session:
+            tasks = None if session is None else registered_method("SparkSession.engine")(session, progress)
+            result = job.run(engine_or_threads(tasks, threads, progress), report_warning)
     if as_json or not quiet:
         _report(result, into, as_json)
     return 0
@@ -231,17 +230,6 @@ def _variant_column(json_column: str | None) -> str:
     from parquet_variant.ingestion.request import is_json_path
 
     return "v" if json_column is None or is_json_path(json_column) else json_column
-
-
-def _run(job: IngestJob, engine: Engine, threads: int | None, progress: Progress) -> IngestResult:
-    if engine == "spark":
-        from parquet_variant.spark.engine import SparkEngine
-
-        with spark_session(progress) as session:
-            return job.run(SparkEngine(session, progress), report_warning)
-    from parquet_variant.io.engine import ThreadEngine
-
-    return job.run(ThreadEngine(threads, progress), report_warning)
 
 
 def _is_one_file(dest: str, into: OutputFormat, mode: Mode) -> bool:

@@ -25,7 +25,7 @@ from parquet_variant.cli.options.common import (
     read_types,
 )
 from parquet_variant.cli.options.sources import data_files, open_table, with_stdin
-from parquet_variant.cli.output import Progress, human_bytes, print_grid, print_json
+from parquet_variant.cli.output import Progress, human_bytes, print_grid, print_json, print_report
 from parquet_variant.files.parquet.report_text import counted
 
 if TYPE_CHECKING:
@@ -195,10 +195,7 @@ def validate(
         progress("validate", 0, 1)
         files = [file for path in paths for file in data_files(path, catalog, allow_outside=allow_outside)]
         report = validate(files, column=column, limit=limit, threads=threads)
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print(report)
+    print_report(report, as_json=as_json)
     return 0 if report.ok else DATA_PROBLEM
 
 

@@ -17,7 +17,7 @@ import typer
 from parquet_variant.cli.failure import DATA_PROBLEM, USAGE_PROBLEM, report_failure
 from parquet_variant.cli.options.common import AsJson, Catalog, Column, JsonOptions, Threads
 from parquet_variant.cli.options.sources import open_table, with_stdin
-from parquet_variant.cli.output import Progress, print_json
+from parquet_variant.cli.output import Progress, print_report
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.support.choices import ContractFormat, ContractLevel, ReportFormat
 
@@ -109,10 +109,7 @@ def diff(
             save_diff(result, html)
     except VariantError as error:
         return report_failure(error, USAGE_PROBLEM, as_json=as_json)
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        print(result)
+    print_report(result, as_json=as_json)
     return 0 if result.is_equal else DATA_PROBLEM
 
 
@@ -178,10 +175,7 @@ def compat(
 
     with Progress() as progress:
         report = compat(path, engines=engine, timeout=timeout, pythons=python or (), progress=progress)
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print(report)
+    print_report(report, as_json=as_json)
     return DATA_PROBLEM if any(result.verdict == "differs" for result in report.engines) else 0
 
 

@@ -16,7 +16,7 @@ import typer
 from parquet_variant.cli.failure import report_warning
 from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Version
 from parquet_variant.cli.options.sources import open_table
-from parquet_variant.cli.output import human_bytes, print_grid, print_json
+from parquet_variant.cli.output import human_bytes, print_grid, print_json, print_report
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.report_text import counted
 
@@ -193,10 +193,7 @@ def erase(
         print(opened.erase(where, dry_run=True))
         typer.confirm("Erase these rows and all older versions? This cannot be undone.", abort=True)
     report = opened.erase(where, dry_run=dry_run, force=force)
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print(report)
+    print_report(report, as_json=as_json)
     return 0
 
 

@@ -59,75 +59,19 @@ At: TypeAlias = Annotated[
 Policy: TypeAlias = Annotated[
     str, typer.Option(help="Policy that chooses what to shred: auto, spark, tiles, hints, workload, explicit.")
 ]
-Queries: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="File of SQL queries whose paths --policy workload shreds first.", show_default=False
-    ),
-]
-Settings: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help="Set a constant of the policy, such as min_row_share=0.05; repeatable."
-    ),
-]
 _SAMPLE = typer.Option(help="Share of the lines from which the schema is inferred.", min=0.0, max=1.0)
 Sample: TypeAlias = Annotated[float, _SAMPLE]
 SampleOrDefault: TypeAlias = Annotated[float | None, _SAMPLE]
-OnErrorOption: TypeAlias = Annotated[
-    OnError, typer.Option(help="For an invalid line: fail, quarantine it in a separate file, or write SQL NULL.")
-]
-Exclude: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(metavar="PATTERN", help="Leave out files and directories such as '*.md'; repeat.", show_default=False),
-]
-OnInexactOption: TypeAlias = Annotated[
-    OnInexact, typer.Option(help="For numbers that no type keeps exactly: report their count, or fail.")
-]
 ContractOption: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Contract of the values: YAML, JSON Schema or ODCS.", show_default=False),
 ]
 EngineOption: TypeAlias = Annotated[Engine, typer.Option(help="Run in this process, or in a local Spark session.")]
-SortKeys: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(metavar="PATH", help="Sort each file by this path, such as '$.ts' or '$.ts:timestamp'; repeatable."),
-]
-BloomFilters: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--bloom-filter", metavar="PATH", help="Write a bloom filter for this shredded path; repeatable."),
-]
 Threads: TypeAlias = Annotated[
     int | None, typer.Option(help="Number of worker threads (default: one per CPU).", min=1, show_default=False)
 ]
-PageWriter: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--writer", help="Writer of the pages: native (default) or pyarrow.", show_default=False),
-]
-RowGroupBytes: TypeAlias = Annotated[
-    int | None, typer.Option(help="Arrow bytes per row group (default: 128 MiB).", min=1, show_default=False)
-]
-FormatOption: TypeAlias = Annotated[
-    InputFormat,
-    typer.Option(
-        help="Layout of the input: one value per line, one array per file, documents over many lines, or CSV rows."
-    ),
-]
 
 
-Root: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="PATH", help="Path of the rows inside documents, such as '$.items[*]'.", show_default=False),
-]
-JsonColumn: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|PATH",
-        help="Read SRC as tables (Parquet, Vortex, Arrow, CSV, Delta) with JSON in this column (s.x: in a field of a "
-        "struct), and keep other columns; or $.path: parse the strings with JSON at this path of the JSON.",
-        show_default=False,
-    ),
-]
 Types: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -135,24 +79,6 @@ Types: TypeAlias = Annotated[
         metavar="PATH:TYPE",
         help="Type strings at PATH: date, timestamp, timestamp_ntz, uuid or binary if the text can be written back; "
         "timestamp!, timestamp_ntz!, uuid! or number! in any form; auto! types what all values allow. Repeatable.",
-    ),
-]
-DetectTimestamps: TypeAlias = Annotated[
-    bool | None,
-    typer.Option(
-        "--detect-timestamps/--no-detect-timestamps",
-        help="Type strings that are dates or timestamps and are reproduced exactly (default: only CSV).",
-        show_default=False,
-    ),
-]
-InferTypes: TypeAlias = Annotated[
-    bool, typer.Option("--infer-types", help="With --json-column of CSV: type the other columns by their values.")
-]
-Parse: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=VALUE",
-        help="Parser option, such as floats=double; CSV: delimiter, quote_char, header, null_values; repeatable.",
     ),
 ]
 
@@ -198,8 +124,18 @@ class PolicyOptions:
     """Options of the shredding policy."""
 
     policy: Policy = "auto"
-    settings: Settings = None
-    queries: Queries = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set a constant of the policy, such as min_row_share=0.05; repeatable."
+        ),
+    ] = None
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="File of SQL queries whose paths --policy workload shreds first.", show_default=False
+        ),
+    ] = None
 
     def read(self) -> ShreddingPolicy:
         """Return the policy."""
@@ -212,16 +148,58 @@ class PolicyOptions:
 class JsonOptions:
     """Options for reading JSON."""
 
-    on_error: OnErrorOption = "fail"
-    on_inexact: OnInexactOption = "report"
-    exclude: Exclude = None
-    input_format: FormatOption = "auto"
-    root: Root = None
-    json_column: JsonColumn = None
-    infer_types: InferTypes = False
-    parse: Parse = None
+    on_error: Annotated[
+        OnError, typer.Option(help="For an invalid line: fail, quarantine it in a separate file, or write SQL NULL.")
+    ] = "fail"
+    on_inexact: Annotated[
+        OnInexact, typer.Option(help="For numbers that no type keeps exactly: report their count, or fail.")
+    ] = "report"
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN", help="Leave out files and directories such as '*.md'; repeat.", show_default=False
+        ),
+    ] = None
+    input_format: Annotated[
+        InputFormat,
+        typer.Option(
+            help="Layout of the input: one value per line, one array per file, documents over many lines, or CSV rows."
+        ),
+    ] = "auto"
+    root: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="Path of the rows inside documents, such as '$.items[*]'.", show_default=False
+        ),
+    ] = None
+    json_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|PATH",
+            help="Read SRC as tables (Parquet, Vortex, Arrow, CSV, Delta) with JSON in this column (s.x: in a field of "
+            "a struct), and keep other columns; or $.path: parse the strings with JSON at this path of the JSON.",
+            show_default=False,
+        ),
+    ] = None
+    infer_types: Annotated[
+        bool, typer.Option("--infer-types", help="With --json-column of CSV: type the other columns by their values.")
+    ] = False
+    parse: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Parser option, such as floats=double; CSV: delimiter, quote_char, header, null_values; repeatable.",
+        ),
+    ] = None
     types: Types = None
-    detect_timestamps: DetectTimestamps = None
+    detect_timestamps: Annotated[
+        bool | None,
+        typer.Option(
+            "--detect-timestamps/--no-detect-timestamps",
+            help="Type strings that are dates or timestamps and are reproduced exactly (default: only CSV).",
+            show_default=False,
+        ),
+    ] = None
 
     def read(self) -> dict[str, Any]:
         """Return the keywords of `ingest` and `profile`."""
@@ -242,10 +220,23 @@ class WriterOptions:
             show_default=False,
         ),
     ] = None
-    sort_by: SortKeys = None
-    bloom_filters: BloomFilters = None
-    row_group_bytes: RowGroupBytes = None
-    writer: PageWriter = None
+    sort_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH", help="Sort each file by this path, such as '$.ts' or '$.ts:timestamp'; repeatable."
+        ),
+    ] = None
+    bloom_filters: Annotated[
+        list[str] | None,
+        typer.Option("--bloom-filter", metavar="PATH", help="Write a bloom filter for this shredded path; repeatable."),
+    ] = None
+    row_group_bytes: Annotated[
+        int | None, typer.Option(help="Arrow bytes per row group (default: 128 MiB).", min=1, show_default=False)
+    ] = None
+    writer: Annotated[
+        str | None,
+        typer.Option("--writer", help="Writer of the pages: native (default) or pyarrow.", show_default=False),
+    ] = None
 
     def read(self) -> dict[str, Any]:
         """Return the keywords of the writer that were given."""

@@ -27,6 +27,7 @@ from parquet_variant.errors import SchemaError, VariantError, check_choice
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.destinations.iceberg import table_location
 from parquet_variant.ingestion.job import IngestJob
+from parquet_variant.ingestion.partition_by import existing_partitions
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.io.engine import Progress
@@ -152,10 +153,20 @@ def write(
         raise VariantError(f"catalog= is not supported for format {format!r}: use iceberg", reason="bad-option")
     properties = catalog_properties(catalog)
     target = os.fspath(dest) if properties else absolute(dest)
-    if _is_ignored(target, mode, format, properties):
+    is_ignored, is_table = _destination(target, mode, format, properties)
+    if is_ignored:
         return
     column, _ = choose_column(df.schema, column)
-    schema = infer_schema(df, column, policy) if schema is None else ShreddingSchema.of(schema)
+    try:
+        schema = infer_schema(df, column, policy) if schema is None else ShreddingSchema.of(schema)
+    except VariantError as error:
+        if error.reason != "no-rows" or not (
+            is_table or (format == "parquet" and existing_partitions(target) is not None)
+        ):
+            raise
+        if format == "parquet" and mode == "append":
+            return
+        schema = ShreddingSchema.variant()  # of an existing destination that gets no rows
     df.sparkSession.dataSource.register(VariantDataSource)
     make_active(df.sparkSession)
     if batch is not None:
@@ -194,17 +205,19 @@ def _overwrites_partitions(spark: SparkSession) -> bool:
     return str(spark.conf.get(_PARTITION_MODE, "static")).lower() == "dynamic"
 
 
-def _is_ignored(dest: str, mode: Mode, format: str, catalog: Mapping[str, str]) -> bool:
-    """Check the destination, and return whether it holds data and the mode is ``"ignore"``."""
+def _destination(dest: str, mode: Mode, format: str, catalog: Mapping[str, str]) -> tuple[bool, bool]:
+    """Check the destination; return whether it has data and the mode is ``"ignore"``, and whether it is a table."""
     if format == "parquet":
-        return open_staging(dest, mode) is None
+        return open_staging(dest, mode) is None, False
     if format == "iceberg":
         from parquet_variant.ingestion.destinations.iceberg import open_table as open_iceberg_table
 
-        return not open_iceberg_table(dest, mode, catalog or None)[0]
+        is_written, table = open_iceberg_table(dest, mode, catalog or None)
+        return not is_written, table is not None
     from parquet_variant.ingestion.destinations.delta import open_table
 
-    return not open_table(dest, mode)[0]
+    is_written, current = open_table(dest, mode)
+    return not is_written, current is not None
 
 
 def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -> ShreddingSchema:
