@@ -160,9 +160,8 @@ def write(
     try:
         schema = infer_schema(df, column, policy) if schema is None else ShreddingSchema.of(schema)
     except VariantError as error:
-        if error.reason != "no-rows" or not (
-            is_table or (format == "parquet" and existing_partitions(target) is not None)
-        ):
+        exists = existing_partitions(target) is not None if format == "parquet" else is_table
+        if error.reason != "no-rows" or not exists:
             raise
         if format == "parquet" and mode == "append":
             return
