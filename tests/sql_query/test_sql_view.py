@@ -101,6 +101,17 @@ def test_what_makes_no_view(files: Path, make: Callable[[Path], str], wrong: str
         make(files)
 
 
+@pytest.mark.parametrize("name", ["iceberg", "events.vortex", "events.ndjson", "events.csv"])
+def test_other_formats_make_no_view(tmp_path: Path, name: str) -> None:
+    path = str(tmp_path / name)
+    if name.endswith(("csv", "ndjson")):
+        Path(path).write_text('{"a": 1}\n' if name.endswith("json") else "a\n1\n")
+    else:
+        pv.write(path, pv.parse_json(['{"a": 1}']), format="iceberg" if name == "iceberg" else "vortex")
+    with pytest.raises(VariantError, match="a view needs Parquet files or a Delta table"):
+        pv.sql_view(path)
+
+
 def test_an_empty_key_has_a_name_that_engines_accept(tmp_path: Path) -> None:
     values = pv.parse_json([json.dumps({"": 1, "a": {"": 2}, "_": 3})] * 3)
     pv.write(tmp_path / "shredded.parquet", {"v": values}, schema="infer")

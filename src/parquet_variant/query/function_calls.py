@@ -15,7 +15,7 @@ from sqlglot import exp
 from parquet_variant.query.kinds import is_variant
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_pushdown import literal_value
-from parquet_variant.query.variant_functions import EDITS, PARSERS, TRIES
+from parquet_variant.query.variant_functions import BUILDERS, EDITS, PARSERS, TRIES
 from parquet_variant.support.choices import SqlEngine
 
 _USAGE = {
@@ -136,5 +136,4 @@ def path_argument(node: exp.Expr) -> exp.Expr | None:
 
 def returns_variant(name: str) -> bool:
     """Return whether a function returns a Variant."""
-    builders = ("to_variant_object", "variant_from_arrays", "variant_from_entries")
-    return name in PARSERS or name in EDITS or name in builders or name.removeprefix("try_") in TRIES
+    return name in PARSERS or name in EDITS or name in BUILDERS or name.removeprefix("try_") in TRIES

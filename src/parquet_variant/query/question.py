@@ -43,7 +43,10 @@ class Question:
         selection = read_selection(columns)
         if not selection:
             raise VariantFileError("no columns are selected: name at least one", reason="no-columns")
-        predicate = read_predicate(where)
+        if where is None or isinstance(where, str):
+            predicate = None if where is None else parse_predicate(where)
+        else:
+            predicate = all_of(where if isinstance(where, list) else [where])
         outputs = {column.name for column in selection}
         hidden = sorted(columns_of(predicate) - outputs) if predicate is not None else []
         return cls(selection, read_selection({name: name for name in hidden}), predicate)
@@ -63,18 +66,6 @@ class Question:
             predicate = bind(predicate, {column.name: column.output for column in columns}, zone)
         count = len(self.selection)
         return Question(tuple(columns[:count]), tuple(columns[count:]), predicate)
-
-
-def read_predicate(where: object) -> Predicate | None:
-    """Read a filter given as text, as conditions, or as a predicate; None means no filter.
-
-    Raises `PredicateError` if it cannot be read.
-    """
-    if where is None:
-        return None
-    if isinstance(where, str):
-        return parse_predicate(where)
-    return all_of(where if isinstance(where, list) else [where])
 
 
 def short_description(selection: Sequence[Selected], predicate: Predicate | None) -> str:

@@ -33,6 +33,11 @@ _SAME = {
     "least", "left", "length", "lower", "ltrim", "md5", "minute", "month", "nullif", "quarter", "right", "round",
     "rtrim", "second", "trim", "try_variant_get", "upper", "variant_get", "weekofyear", "year",
 }  # fmt: skip
+# Functions with another name in DuckDB, by name and number of arguments.
+_RENAMED = {
+    ("nvl", 2): "coalesce", ("ifnull", 2): "coalesce", ("char_length", 1): "length", ("startswith", 2): "starts_with",
+    ("endswith", 2): "ends_with", ("size", 1): "len", ("current_timestamp", 0): "now", ("now", 0): "now",
+}  # fmt: skip
 # Functions, before and after translation, whose results are whole numbers, strings and dates.
 _SPELLED = _SAME - {"abs", "coalesce", "greatest", "least", "nullif", "round", "variant_get", "try_variant_get"} | {
     "dayofweek", "len", "strftime"
@@ -112,6 +117,8 @@ class _Meaning:
             return node
         if name in _TYPES and len(arguments) == 1:
             return self.cast(exp.cast(arguments[0], _TYPES[name]))
+        if (renamed := _RENAMED.get((name, len(arguments)))) is not None:
+            return exp.Anonymous(this=renamed, expressions=list(arguments))
         build = self.builders().get((name, len(arguments))) or self.builders().get((name, -1))
         if build is None:
             raise _unknown_expression(node)
@@ -121,8 +128,6 @@ class _Meaning:
         """Return the translations by name and number of arguments; -1 stands for any number."""
         return {
             ("concat", -1): self.concat,
-            ("nvl", 2): lambda a: exp.Anonymous(this="coalesce", expressions=list(a)),
-            ("ifnull", 2): lambda a: exp.Anonymous(this="coalesce", expressions=list(a)),
             ("isnull", 1): lambda a: exp.paren(exp.Is(this=a[0], expression=exp.Null())),
             ("isnotnull", 1): lambda a: exp.paren(exp.not_(exp.Is(this=a[0], expression=exp.Null()))),
             ("mod", 2): lambda a: exp.paren(exp.Mod(this=exp.paren(a[0]), expression=exp.paren(a[1]))),
@@ -133,14 +138,8 @@ class _Meaning:
             ("date_add", 2): lambda a: exp.paren(exp.cast(a[0], "DATE") + exp.cast(a[1], "INT")),
             ("date_sub", 2): lambda a: exp.paren(exp.cast(a[0], "DATE") - exp.cast(a[1], "INT")),
             ("datediff", 2): lambda a: exp.paren(exp.cast(a[0], "DATE") - exp.cast(a[1], "DATE")),
-            ("char_length", 1): lambda a: exp.Anonymous(this="length", expressions=list(a)),
-            ("startswith", 2): lambda a: exp.Anonymous(this="starts_with", expressions=list(a)),
-            ("endswith", 2): lambda a: exp.Anonymous(this="ends_with", expressions=list(a)),
             ("regexp_like", 2): lambda a: exp.RegexpLike(this=a[0], expression=a[1]),
-            ("size", 1): lambda a: exp.Anonymous(this="len", expressions=list(a)),
             ("array", -1): lambda a: exp.Array(expressions=list(a)),
-            ("current_timestamp", 0): lambda _: exp.Anonymous(this="now"),
-            ("now", 0): lambda _: exp.Anonymous(this="now"),
             ("uuid", 0): lambda _: exp.cast(exp.Anonymous(this="uuid"), "TEXT"),
         }
 

@@ -184,8 +184,11 @@ def _compares_alike(kind: pa.DataType, literal: Any, node: exp.Expr) -> bool:
         return pa.types.is_boolean(kind)
     if isinstance(literal, str):
         return pa.types.is_string(kind)
+    if isinstance(literal, dt.datetime):
+        zoned = isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.TIMESTAMPTZ
+        return pa.types.is_timestamp(kind) and kind.unit == "us" and (kind.tz is not None) == zoned
     if isinstance(literal, dt.date):
-        return _moments_alike(kind, literal, node)
+        return pa.types.is_date(kind)
     if isinstance(literal, float):
         if pa.types.is_integer(kind):
             return abs(literal) < 2**53
@@ -203,10 +206,3 @@ def _compares_alike(kind: pa.DataType, literal: Any, node: exp.Expr) -> bool:
         integer_digits = max(kind.precision - kind.scale, _MAX_DIGITS + exponent)
         return integer_digits + max(kind.scale, -exponent) <= 38
     return pa.types.is_integer(kind) or pa.types.is_float64(kind)
-
-
-def _moments_alike(kind: pa.DataType, literal: dt.date, node: exp.Expr) -> bool:
-    if not isinstance(literal, dt.datetime):
-        return pa.types.is_date(kind)
-    zoned = isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.TIMESTAMPTZ
-    return pa.types.is_timestamp(kind) and kind.unit == "us" and (kind.tz is not None) == zoned

@@ -72,10 +72,6 @@ def column_of(argument: Any) -> VariantArray:
     return VariantArray(column)
 
 
-def _as_plain_string(texts: pa.Array) -> pa.Array:
-    return texts.cast(pa.string()) if pa.types.is_large_string(texts.type) else texts
-
-
 def _parse_strings(texts: Any, parse: Callable[..., Any]) -> pa.Array:
     return plain_variants(parse(one_chunk(texts).cast(pa.binary())))
 
@@ -187,7 +183,7 @@ def sizes_of(values: VariantArray, *kinds: BasicType, otherwise: int | None = No
 
 
 def _strings(work: Callable[[VariantArray], Any]) -> VariantFunction:
-    return VariantFunction(lambda v: _as_plain_string(work(column_of(v))), (VARIANT,), "VARCHAR")
+    return VariantFunction(lambda v: work(column_of(v)).cast(pa.string()), (VARIANT,), "VARCHAR")
 
 
 def _of_variant(work: Callable[..., Any], result: str, *further: str) -> VariantFunction:
@@ -236,7 +232,7 @@ def _value_at(values: VariantArray, path: str, type_name: str | None, tries: boo
 FUNCTIONS: dict[str, VariantFunction] = {
     "to_json": _strings(to_json),
     "schema_of_variant": _strings(schema_of_variant),
-    "variant_type": _strings(lambda v: variant_type(v).cast(pa.string())),
+    "variant_type": _strings(variant_type),
     "is_variant_null": _of_variant(is_variant_null, "BOOLEAN"),
     "is_valid_variant": _of_variant(_is_valid, "BOOLEAN"),
     "variant_keys": _of_variant(partial(keys_of_objects, otherwise_empty=True), "VARCHAR[]"),
@@ -277,7 +273,7 @@ EDITS = {
     "variant_set": "pxc", "variant_insert": "px", "variant_array_append": "px", "variant_delete": "p*",
     "variant_strip_nulls": "c",
 }  # fmt: skip
-_BUILDERS = ("to_variant_object", "variant_from_arrays", "variant_from_entries")
+BUILDERS = ("to_variant_object", "variant_from_arrays", "variant_from_entries")
 _GETTERS = ("variant_get", "try_variant_get", "variant_extract", "variant_extract_string", "variant_exists")
 TRIES = frozenset(["variant_set", "variant_insert", "variant_array_append", "variant_delete"])
 # The names that users write -> the function; each takes a Variant, and a path into it as an optional second argument.
@@ -315,20 +311,10 @@ def unknown_function(name: str) -> str | None:
     from difflib import get_close_matches
 
     tries = (f"try_{function}" for function in TRIES)
-    own = {*OF_ONE_VARIANT, *PARSERS, *AGGREGATES, *EXPLODES, *EDITS, *tries, *_BUILDERS, *_GETTERS}
+    own = {*OF_ONE_VARIANT, *PARSERS, *AGGREGATES, *EXPLODES, *EDITS, *tries, *BUILDERS, *_GETTERS}
     own |= {"to_json", "variant_contains", "get_path", "typeof"}
-    own |= {
-        "coalesce",
-        "nullif",
-        "ifnull",
-        "nvl",
-        "if",
-        "iff",
-        "try",
-        "unnest",
-        "grouping",
-        "exists",
-    }  # DuckDB's syntax
+    # DuckDB's syntax.
+    own |= {"coalesce", "nullif", "ifnull", "nvl", "if", "iff", "try", "unnest", "grouping", "exists"}
     if (known := function_types()).keys() | own >= {name.lower()}:
         return None
     similar = get_close_matches(name.lower(), own, 1, 0.7) or get_close_matches(name.lower(), known, 1, 0.6)
@@ -402,11 +388,12 @@ def register_calls(connection: Any, text: str, failures: list[Exception]) -> str
         if name == "variant_get" and constants[1] is not None:
             result = Selected("", VariantPath.parse(constants[0]), arrow_type(constants[1])).output
         fresh = f"_variant_call_{next(_NUMBERS)}"  # the queries of a process share DuckDB's functions
-        work = partial(_call_with, function.work, constants)
+        work = partial(call_with, function.work, constants)
         register_function(connection, fresh, work, function.arguments, result, failures)
         text = re.sub(re.escape(match[0]), fresh, text, flags=re.IGNORECASE)
     return text
 
 
-def _call_with(work: Callable[..., Any], constants: Sequence[Any], *columns: Any) -> Any:
+def call_with(work: Callable[..., Any], constants: Sequence[Any], *columns: Any) -> Any:
+    """Call a function with columns, and constants after them."""
     return work(*columns, *constants)

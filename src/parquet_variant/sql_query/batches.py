@@ -72,11 +72,12 @@ class ArrowScan:
     def batches(self) -> Iterator[pa.Table]:
         """Yield the rows in batches."""
         for batch in self.table.to_batches(max_chunksize=1 << 16):
-            columns = [self._column(batch.column(needed.column), needed) for needed in self.needed.values()]
+            pairs = [(batch.column(needed.column), needed) for needed in self.needed.values()]
+            columns = [
+                column if needed.path is None else values_at(column, needed.path, needed, self.options)
+                for column, needed in pairs
+            ]
             yield pa.table(columns or [pa.nulls(len(batch))], schema=self.schema)
-
-    def _column(self, column: pa.Array, needed: NeededColumn) -> pa.Array:
-        return column if needed.path is None else values_at(column, needed.path, needed, self.options)
 
 
 def values_at(

@@ -224,7 +224,8 @@ class SqlQuery:
 
     def _presented(self, part: pa.Table, as_text: bool) -> pa.Table:
         if self.rewritten.describes:
-            return self._described(part)
+            kinds = [kind.replace(_STORAGE, "VARIANT") for kind in part["column_type"].to_pylist()]
+            return part.set_column(1, "column_type", pa.array(kinds, pa.string()))
         return with_json(part) if as_text else with_variants(part)
 
     def _states(self) -> dict[str, Any]:
@@ -266,10 +267,6 @@ class SqlQuery:
         """Return the columns whose name in the engine's text is not the one that the user wrote."""
         columns = {name: column for use in self.rewritten.uses for name, column in use.needed.items()}
         return {name: column for name, column in columns.items() if column.path is not None and name != column.column}
-
-    def _described(self, answer: pa.Table) -> pa.Table:
-        kinds = [kind.replace(_STORAGE, "VARIANT") for kind in answer["column_type"].to_pylist()]
-        return answer.set_column(1, "column_type", pa.array(kinds, pa.string()))
 
 
 def _has_values(column: pa.ChunkedArray) -> bool:

@@ -24,7 +24,7 @@ from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.typed_view import typed_paths
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.tables.expressions import quoted
-from parquet_variant.tables.opening import is_delta, is_json, is_vortex
+from parquet_variant.tables.opening import open as open_source
 
 
 def sql_view(
@@ -43,21 +43,22 @@ def sql_view(
     path = path_text(path)
     if not isinstance(name, str):
         raise VariantError(f"name is {name!r}: give the name of the view", reason="bad-option")
-    if is_vortex(path):
+    opened = open_source(path)
+    if opened.format not in ("parquet", "delta"):
+        kind = {"memory": "CSV", "json": "JSON"}.get(opened.format, opened.format.capitalize())
         raise VariantError(
-            f"{path} is a Vortex file: a view needs Parquet files or a Delta table", reason="not-parquet"
-        )
-    if is_json(path):
-        raise VariantError(
-            f"{path} is JSON: convert it to Parquet with `variant ingest`, and create the view over that",
+            f"{path} is {kind}: a view needs Parquet files or a Delta table; convert it with `variant ingest`",
             reason="not-parquet",
         )
-    table = bind_table(path, os.fspath(path))
+    table = bind_table(opened, path)
     variants = [name for name in table.columns.variants if column in (None, name)]
     if len(variants) != 1:
         names = ", ".join(table.columns.variants) or "none"
         raise VariantError(f"{path}: choose one Variant column from {names}", reason="no-such-column")
-    shredding = _shredding(os.fspath(path), variants[0])
+    file = next(iter(table.parquet_files()), None)
+    shredding = None
+    if file is not None:
+        shredding = ShreddingSchema.from_parquet(file.path, variants[0], filesystem=file.filesystem)
     if engine == "duckdb" and shredding is not None and (twins := _twins(shredding)) is not None:
         raise VariantError(
             f"{path} shreds {' and '.join(twins)}, which differ in letter case, and DuckDB cannot read these files: "
@@ -70,7 +71,7 @@ def sql_view(
             "or `variant query`",
             reason="bad-option",
         )
-    selected = read_selection(columns) if columns is not None else _all_columns(table, variants[0], os.fspath(path))
+    selected = read_selection(columns) if columns is not None else _all_columns(table, variants[0], path)
     check_names(selected)
     _check_columns(selected, table, path)
     hidden = [] if columns is not None or shredding is None else _case_twins(table, variants[0], shredding)
@@ -79,8 +80,9 @@ def sql_view(
         for hidden_path, shown, count in hidden
     ]
     lines = [f"  {_value(column, variants[0], engine)} AS {_name(column.name, engine)}" for column in selected]
+    source = _source(path, opened.format, engine)
     create = "CREATE OR REPLACE VIEW" if engine == "duckdb" else "CREATE OR REPLACE TEMPORARY VIEW"
-    statement = f"{create} {_name(name, engine)} AS SELECT\n" + ",\n".join(lines) + f"\nFROM {_source(path, engine)}"
+    statement = f"{create} {_name(name, engine)} AS SELECT\n" + ",\n".join(lines) + f"\nFROM {source}"
     return "".join(comments) + statement
 
 
@@ -102,7 +104,7 @@ def check_names(selected: Sequence[Selected]) -> None:
         seen.add(column.name.lower())
 
 
-def _check_columns(selected: Sequence[Selected], table: BoundTable, path: str | os.PathLike[str]) -> None:
+def _check_columns(selected: Sequence[Selected], table: BoundTable, path: str) -> None:
     """Raise `VariantError` if an ordinary column does not exist."""
     names = [*table.columns.top, *table.columns.nested]
     for column in selected:
@@ -142,18 +144,6 @@ def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> 
 
 def _subscripts(path: VariantPath) -> str:
     return "".join("['" + str(key).replace("'", "''") + "']" for key in path.segments)
-
-
-def _shredding(path: str, variant: str) -> ShreddingSchema | None:
-    """Return the shredding schema of the first file; None if a table has no files."""
-    if is_delta(path):
-        from parquet_variant.tables.delta.reading.read import data_files
-
-        files = data_files(path)
-        return ShreddingSchema.from_parquet(files[0], variant) if files else None
-    from parquet_variant.files.parquet.format.files import locate
-
-    return ShreddingSchema.from_parquet(locate(path)[0].path, variant)
 
 
 def _twins(schema: ShreddingSchema) -> tuple[str, str] | None:
@@ -219,12 +209,10 @@ def _name(name: str, engine: str) -> str:
     return name if is_word else quoted(name)
 
 
-def _source(path: str | os.PathLike[str], engine: str) -> str:
-    source = os.fspath(path)
-    delta = is_delta(source)
+def _source(source: str, file_format: str, engine: str) -> str:
     if engine == "spark":
-        return f"{'delta' if delta else 'parquet'}.`{source.replace('`', '``')}`"
-    if delta:
+        return f"{file_format}.`{source.replace('`', '``')}`"
+    if file_format == "delta":
         return f"delta_scan({_text(source, engine)})"
     if not any(sign in source for sign in "*?[") and os.path.isdir(source):  # noqa: PTH112 - perhaps a URI
         source = source.rstrip("/") + "/**/*.parquet"

@@ -19,7 +19,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes
 from parquet_variant.query.sql_terms import VariantTerm
-from parquet_variant.query.variant_functions import FUNCTIONS, VARIANT, column_of, register_function
+from parquet_variant.query.variant_functions import FUNCTIONS, VARIANT, call_with, column_of, register_function
 from parquet_variant.sql_query.batches import Batches, ScanOptions, values_at
 from parquet_variant.sql_query.rewriting.rewriters import Getter
 from parquet_variant.support import arrow_compute as pc
@@ -74,17 +74,13 @@ def register_getters(
             arguments: tuple[str, ...] = function.arguments
             result: Any = function.result
             if getter.constants:
-                work = partial(_with_constants, work, getter.constants)
+                work = partial(call_with, work, getter.constants)
             if getter.text:
                 work = partial(_compared_keys, getter, classes.setdefault(getter.name, Counter()))
         else:
             work, arguments = partial(_value_at, getter.term, options), (VARIANT,)
             result = VARIANT if getter.term.output is None else getter.term.output
         register_function(connection, getter.name, work, arguments, result, failures)
-
-
-def _with_constants(work: Callable[..., pa.Array], constants: tuple[Any, ...], *columns: Any) -> pa.Array:
-    return work(*columns, *constants)
 
 
 def _compared_keys(getter: Getter, counts: Counter[str], argument: Any) -> pa.Array:

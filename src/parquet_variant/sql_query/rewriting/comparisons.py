@@ -80,7 +80,10 @@ def compared(values: ValueRewriter, node: exp.Expr) -> exp.Expr | None:
     if variants and _engine_compares_alike(sides):
         replacement = {id(side.node): side.typed for side in sides}
     elif (time_class := _class_of_times(sides)) is not None:
-        replacement = {id(side.node): side.as_time(time_class) for side in sides}
+        replacement = {
+            id(side.node): exp.cast(side.value, _SQL_TIMES[time_class]) if isinstance(side.literal, str) else side.typed
+            for side in sides
+        }
     else:
         replacement = {id(side.node): side.key(_classes_of_others(sides, side)) for side in sides}
         if all(side.kind is not None and side.typed is None for side in sides) and isinstance(node, _BY_CLASS):
@@ -166,11 +169,6 @@ class _Side:
         if self.kind is not None and self.typed is None:
             return None
         return class_of_type(self.values.static_type(self.node if self.kind is None else self.typed))
-
-    def as_time(self, time_class: str) -> exp.Expr:
-        """Return the operand as the engine compares it with a point in time."""
-        assert self.typed is not None
-        return exp.cast(self.value, _SQL_TIMES[time_class]) if isinstance(self.literal, str) else self.typed
 
     def key(self, classes: tuple[str, ...]) -> exp.Expr:
         """Return the sort key of the operand; NULL for a Variant of a class that is not one of `classes`."""
@@ -343,18 +341,8 @@ def as_variant(values: ValueRewriter, value: exp.Expr) -> exp.Expr:
 def _has_type(values: ValueRewriter, part: exp.Expr, kind: pa.DataType | None) -> bool:
     """Return whether a literal, or an expression of a known type, has a type exactly, or is a whole number for one."""
     literal = literal_value(part.unnest())
-    if literal is NO_LITERAL:
+    if literal is NO_LITERAL or kind is None:
         return kind is not None and values.static_type(part) == kind
-    return kind is not None and class_of_type(kind) == _class_of_literal(literal) and not _has_fraction(literal, kind)
-
-
-def _class_of_literal(literal: Any) -> str | None:
-    if isinstance(literal, bool):
-        return "boolean"
-    if isinstance(literal, (int, float, Decimal)):
-        return "number"
-    return "string" if isinstance(literal, str) else None
-
-
-def _has_fraction(literal: Any, kind: pa.DataType) -> bool:
-    return not isinstance(literal, (bool, str)) and literal != int(literal) and not pa.types.is_floating(kind)
+    if not isinstance(literal, (bool, int, float, Decimal, str)) or class_of_type(kind) != class_of_value(literal):
+        return False
+    return isinstance(literal, (bool, str)) or pa.types.is_floating(kind) or literal == int(literal)

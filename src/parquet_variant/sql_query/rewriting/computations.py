@@ -183,7 +183,8 @@ _LISTS = frozenset(["list", "array_agg"])
 
 def rewrite_aggregate(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
     """Rewrite an aggregate over Variants; None for any other expression."""
-    if name in _OF_KEYS or (isinstance(node, exp.Distinct) and _is_counted(node)):
+    counts = isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() in ("count", "approx_count_distinct")
+    if name in _OF_KEYS or (isinstance(node, exp.Distinct) and counts):
         for part in node.expressions:
             if isinstance(part, exp.Tuple):
                 values.children(part, convert=values.by_key)
@@ -197,10 +198,6 @@ def rewrite_aggregate(values: ValueRewriter, node: exp.Expr, name: str) -> tuple
     if name == "mode" or (name in _LISTS and node.expressions and isinstance(node.expressions[0], exp.Distinct)):
         return _rewrite_by_equality(values, node, name)
     return None
-
-
-def _is_counted(node: exp.Distinct) -> bool:
-    return isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() in ("count", "approx_count_distinct")
 
 
 def _rewrite_extreme(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:

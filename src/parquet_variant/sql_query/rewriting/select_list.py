@@ -234,7 +234,7 @@ class SelectList(ExpressionRewriter):
             key = next((key for variant, key in self.grouped if variant == part), None)
             if part is tree or key is None or id(part) in outputs_by_name or part.parent is None:
                 continue
-            if part.parent not in keys and not has_aggregate_above(part, tree):
+            if part.parent not in keys and not any(map(_is_aggregate, _outer_parts(part, tree))):
                 part.replace(self._of_group(part, key))
 
     def _of_group(self, variant: exp.Expr, key: exp.Expr) -> exp.Expr:
@@ -397,25 +397,17 @@ def numbered_variant(number: int, outputs: Sequence[OutputColumn]) -> exp.Column
 
 def has_aggregate(tree: exp.Expr) -> bool:
     """Return whether an expression has an aggregate outside of subqueries."""
-    return any(_is_aggregate(part) and not _is_below(part, tree, exp.Query) for part in tree.walk())
+    return any(
+        _is_aggregate(part) and not any(isinstance(outer, exp.Query) for outer in _outer_parts(part, tree))
+        for part in tree.walk()
+    )
 
 
-def _is_below(part: exp.Expr, tree: exp.Expr, kind: type[exp.Expr]) -> bool:
-    """Return whether a part of a tree is inside an expression of a kind."""
+def _outer_parts(part: exp.Expr, tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the expressions around a part of a tree, up to the tree."""
     while part is not tree and part.parent is not None:
         part = part.parent
-        if isinstance(part, kind):
-            return True
-    return False
-
-
-def has_aggregate_above(part: exp.Expr, tree: exp.Expr) -> bool:
-    """Return whether a part of a tree is an argument of an aggregate."""
-    while part is not tree and part.parent is not None:
-        part = part.parent
-        if _is_aggregate(part):
-            return True
-    return False
+        yield part
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

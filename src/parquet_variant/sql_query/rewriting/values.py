@@ -394,13 +394,12 @@ class ExpressionRewriter(ValueRewriter):
                 )
             if hit is not None and hit.relation.use is not None and not hit.fields:
                 return self.table_column(hit, hit.relation.use, term)
-        inner = self._term_base(term.column)
+            inner = self._column(term.column).copy()
+        elif isinstance(term.column, (exp.Bracket, exp.Dot)):
+            inner = self._handing_on(term.column)[0]
+        else:
+            inner = self.expression(term.column)[0]
         return inner if not term.path.segments and not term.cast else self.get(inner, term)
-
-    def _term_base(self, node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column):
-            return self._column(node).copy()
-        return self._handing_on(node)[0] if isinstance(node, (exp.Bracket, exp.Dot)) else self.expression(node)[0]
 
     def table_column(self, hit: ResolvedColumn, use: TableUse, term: VariantTerm) -> exp.Expr:
         """See `ValueRewriter.table_column`."""
