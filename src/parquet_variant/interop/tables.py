@@ -71,7 +71,10 @@ def is_rows(data: Any) -> bool:
 
 
 def _is_list_of_objects(data: Any) -> bool:
-    return isinstance(data, list) and bool(data) and all(isinstance(row, Mapping) for row in data)
+    """Return whether data is a list of rows, not of batches: no value of an object is an Arrow array."""
+    if not (isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data)):
+        return False
+    return not any(hasattr(value, "__arrow_c_array__") or hasattr(value, "to_arrow") for value in data[0].values())
 
 
 def _is_lazy(data: Any) -> bool:
