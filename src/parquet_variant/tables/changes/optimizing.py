@@ -89,11 +89,6 @@ class ShreddedContent:
         return reports
 
 
-def largest_drift(reports: Mapping[str, tuple[DriftReport, ShreddingSchema]]) -> DriftReport | None:
-    """Return the report of the column where a change saves most; None without columns."""
-    return max((report for report, _ in reports.values()), key=lambda report: report.saved_share, default=None)
-
-
 @dataclass(frozen=True, repr=False)
 class OptimizeResult:
     """The result of a rewrite.
@@ -161,7 +156,7 @@ def _optimize(request: OptimizeRequest, engine: Engine, table: ChangeableTable[A
             request.policy, request.min_saving
         )
         schemas = {name: report.to_shred(old, reshred=request.reshred) for name, (report, old) in reports.items()}
-        drift = largest_drift(reports)
+        drift = max((report for report, _ in reports.values()), key=lambda report: report.saved_share, default=None)
         rewrites_all = rewrites_all or any(report.pays for report, _ in reports.values())
     packs = [] if request.dry_run else file_packs(layouts, write.file_bytes, rewrites_all=rewrites_all)
     if not packs:

@@ -274,7 +274,8 @@ def _add_columns(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> dic
     if stats_parsed:
         columns["stats_parsed"] = parsed_stats(files, current.schema)
         if current.partition_columns:
-            columns["partitionValues_parsed"] = _parsed_partitions(current)
+            parsed = {f.physical_name: partition_column(files, f) for f in current.partition_fields}
+            columns["partitionValues_parsed"] = pa.StructArray.from_arrays(list(parsed.values()), list(parsed))
     return columns
 
 
@@ -317,8 +318,3 @@ def _variant_bounds(stats: StatsTable, place: Place) -> pa.Array:
         bounds = pc.if_else(bounds.is_null(), parsed_bounds(other), bounds)
     pieces = [pc.fill_null(pc.struct_field(bounds, [name]).cast(pa.binary()), b"") for name in ("metadata", "value")]
     return pa.StructArray.from_arrays(pieces, fields=list(VARIANT_STORAGE), mask=bounds.is_null())
-
-
-def _parsed_partitions(current: Snapshot) -> pa.Array:
-    columns = {f.physical_name: partition_column(current.files, f) for f in current.partition_fields}
-    return pa.StructArray.from_arrays(list(columns.values()), list(columns))

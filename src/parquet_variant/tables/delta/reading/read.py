@@ -143,7 +143,11 @@ def read_file(
         # Filter before converting, because a change may need few rows of a file.
         data = data.filter(pa.array(mask))
     rows = align_table(data, stored, match, unchanged if shredded else unshredded)
-    return _with_partitions(rows, schema, partitions, file.partition_values, len(data))
+    for at, f in enumerate(schema.fields):
+        if f.name.lower() in partitions:
+            column = partition_array(file.partition_values.get(f.physical_name), f.type, len(data))
+            rows = rows.add_column(at, pa.field(f.name, column.type, f.nullable), column)
+    return rows
 
 
 def _read_masked_rows(
@@ -211,18 +215,6 @@ def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Ma
     mask = np.ones(rows, dtype=bool)
     mask[deleted.astype(np.int64)] = False
     return mask
-
-
-def _with_partitions(
-    rows: pa.Table, schema: StructType, partitions: set[str], values: Mapping[str, str | None], count: int
-) -> pa.Table:
-    if not any(f.name.lower() in partitions for f in schema.fields):
-        return rows
-    for at, f in enumerate(schema.fields):
-        if f.name.lower() in partitions:
-            column = partition_array(values.get(f.physical_name), f.type, count)
-            rows = rows.add_column(at, pa.field(f.name, column.type, f.nullable), column)
-    return rows
 
 
 def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema]:

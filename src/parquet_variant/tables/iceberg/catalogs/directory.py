@@ -66,7 +66,9 @@ class DirectoryCatalog(Catalog):
         number = 1
         if table.metadata_location is not None:
             check_requirements(table.metadata, change.requirements)
-            number = _version_of(table.metadata_location) + 1
+            match = _VERSION.search(table.metadata_location)
+            assert match is not None
+            number = int(match[1]) + 1
         elif _newest_version(storage, location) is not None:
             raise IcebergError(f"the table {location} already exists", reason="table-exists", file=location)
         metadata = changed_metadata(table, change)
@@ -133,12 +135,6 @@ def _read_only(location: str) -> IcebergError:
         reason="read-only",
         file=location,
     )
-
-
-def _version_of(location: str) -> int:
-    match = _VERSION.search(location)
-    assert match is not None
-    return int(match[1])
 
 
 def _newest_version(storage: Storage, location: str) -> tuple[int, str] | None:

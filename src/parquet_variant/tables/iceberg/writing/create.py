@@ -98,15 +98,12 @@ def _merged_type(old: NestedField, new: NestedField, ids: Iterator[int], place: 
         return with_new_ids(after, ids)
     if can_promote(before, after):
         return after
-    if before == after or _is_narrower(after, before) or after == UNKNOWN:
+    is_narrower = can_promote(after, before)
+    if isinstance(before, PrimitiveType) and isinstance(after, PrimitiveType):
+        is_narrower = is_narrower or before.family == after.family
+    if before == after or is_narrower or after == UNKNOWN:
         return before
     raise IcebergError(f"column {place!r} is {before}, but the data has {after}: cast the data", reason="type-mismatch")
-
-
-def _is_narrower(new: IcebergType, old: IcebergType) -> bool:
-    return can_promote(new, old) or (
-        isinstance(new, PrimitiveType) and isinstance(old, PrimitiveType) and new.family == old.family
-    )
 
 
 Names = Sequence[str] | str
