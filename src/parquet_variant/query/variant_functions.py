@@ -1,6 +1,6 @@
 """Functions over Variants in local SQL: what the engine calls, and under which names users know them.
 
-Owns the implementations and their argument types. Leaves paths, which are functions of the engine too, to `streams`.
+Owns the implementations and their argument types. Leaves paths, which are functions of the engine too, to `sql`.
 """
 
 from __future__ import annotations
