@@ -31,7 +31,7 @@ def first_rows(data: Any) -> tuple[pa.Table, Any]:
 
     Raises `TableError`: reason ``"bad-data"`` if there is no batch.
     """
-    if is_rows(data):
+    if is_rows(data) and not _are_batches(data):
         table = table_of(data)
         return table, table
     batches = iter(batches_of(data))
@@ -43,11 +43,20 @@ def first_rows(data: Any) -> tuple[pa.Table, Any]:
 
 def batches_of(data: Any) -> Iterable[Any]:
     """Return data as batches in any form. Raises `TableError`, ``"bad-data"``, for anything else."""
-    if is_rows(data):
+    if is_rows(data) and not _are_batches(data):
         return [data]
     if not isinstance(data, Iterable):
         raise TableError(f"the data is {data!r}: give a table, columns by name or batches", reason="bad-data")
     return data
+
+
+def _are_batches(data: Any) -> bool:
+    """Return whether a list of mappings has batches, whose values are columns, and not rows."""
+    return isinstance(data, list) and all(
+        hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
+        for row in data
+        for value in row.values()
+    )
 
 
 def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, ShreddingSchema]:

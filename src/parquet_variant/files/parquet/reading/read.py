@@ -290,6 +290,8 @@ def variant_storage(table: pa.Table, column: VariantColumn) -> pa.StructArray:
     Raises `MalformedVariantError` (``bad-version``) for metadata of an unknown version, even next to a scalar.
     """
     storage = nested_array(table, column.path)
+    if isinstance(storage, pa.ExtensionArray):  # a type of that name that the process has registered
+        storage = storage.storage
     if storage.type.get_field_index("metadata") >= 0:
         _check_versions(storage)
     return _agreeing(storage, nullable=True, may_be_lost=False)[0]
