@@ -152,4 +152,4 @@ def test_tables_are_explored(tmp_path: Path) -> None:
     pv.open(table).delete()
     with pytest.raises(VariantError) as caught:
         pv.explore(table)
-    assert caught.value.reason == "no-files"
+    assert caught.value.reason == "no-rows"

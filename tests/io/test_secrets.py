@@ -85,7 +85,7 @@ def test_reports(tmp_path: Path) -> None:
     result = IngestResult(f"s3://k:{SECRET}@b/x", (), 1, 1, f"s3://k:{SECRET}@b/x/_bad_records", 1, 1, None)
     assert SECRET not in repr(result) + str(result.to_dict())
     (tmp_path / "x.json").write_text('{"a":1}\n')
-    report = report_of(tmp_path / "x.json")
+    report = report_of(pv.open(tmp_path / "x.json"))
     report.source = f"s3://k:{SECRET}@b/x.json?X-Amz-Signature={SECRET}"
     found = Exploration(report)
     assert SECRET not in repr(found) + found.to_html()

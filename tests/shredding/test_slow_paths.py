@@ -1,4 +1,4 @@
-"""The paths that DuckDB reads slowly are those that docs/interop.md measures, each with its reason."""
+"""The paths that DuckDB reads slowly are those that docs/internals/duckdb-reads.md measures, each with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The differences from `vortex.expr.variant_get`, as docs/interop.md lists them.
+"""The differences from `vortex.expr.variant_get`, as docs/vortex.md lists them.
 
 `python -m tests.vortex.test_differences` prints the table for the page.
 """
@@ -22,7 +22,7 @@ _VALUES = {
     "null": [None],
 }
 _TYPES = ("boolean", "bigint", "double", "string")
-_PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
+_PAGE = Path(__file__).parents[2] / "docs" / "vortex.md"
 
 
 def differences() -> list[str]:

@@ -113,14 +113,15 @@ def _only_variant(table: Table) -> str | None:
     from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
     from parquet_variant.files.parquet.format.files import locate, open_file
     from parquet_variant.interop.display import is_variant
+    from parquet_variant.types.forms import is_json_type
 
     schema = table.schema
     if table.format == "parquet":
         with open_file(locate(table.source)[0]) as file:
             if not find_variants(file.schema):
                 raise no_variant_column(schema.names, file.name)
-    is_only = len(schema) == 1 and (table.format == "vortex" or is_variant(schema.field(0)))
-    return schema.field(0).name if is_only else None
+    only = schema.field(0) if len(schema) == 1 else None
+    return only.name if only is not None and (is_variant(only) or is_json_type(only.type)) else None
 
 
 _NOT_STRICT = {"delta": "Delta tables", "iceberg": "Iceberg tables", "vortex": "Vortex files"}

@@ -125,16 +125,16 @@ def _tagged(table: pa.Table, file: OpenVortexFile) -> pa.Table:
     tagged = variant_table(columns)
     fields = []
     for field in tagged.schema:
-        kind = field.type if field.name in file.layouts else with_fields(field.type, _tagged_inside)
+        kind = field.type if field.name in file.layouts else with_fields(field.type, tagged_inside)
         fields.append(field.with_type(kind).with_nullable(file.schema.field(field.name).nullable))
     return pa.table(tagged.columns, schema=pa.schema(fields))
 
 
-def _tagged_inside(field: pa.Field) -> pa.Field:
+def tagged_inside(field: pa.Field) -> pa.Field:
     """Return a field whose nested Variants, which may be structs in the file, have the extension name."""
     if is_storage(field.type):
         return field.with_metadata(EXTENSION_METADATA)
-    return field.with_type(with_fields(field.type, _tagged_inside))
+    return field.with_type(with_fields(field.type, tagged_inside))
 
 
 def choose_path_column(file: OpenVortexFile, column: str | None) -> str:

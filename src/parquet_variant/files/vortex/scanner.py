@@ -22,7 +22,7 @@ from parquet_variant.files.vortex.json_columns import json_errors
 from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex
 from parquet_variant.files.vortex.parts import JsonPart, NestedPart, Part, TypedPart, part_of, pushed_filter
 from parquet_variant.files.vortex.range_statistics import RangeStatistics
-from parquet_variant.files.vortex.reader import choose_path_column
+from parquet_variant.files.vortex.reader import choose_path_column, tagged_inside
 from parquet_variant.files.vortex.storing import unstored_rows
 from parquet_variant.files.vortex.trailer import ColumnNote
 from parquet_variant.io.parallel import in_order, thread_count
@@ -34,7 +34,7 @@ from parquet_variant.query.question import PlannedQuery, Question
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.types.forms import in_form
+from parquet_variant.types.forms import in_form, with_fields
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Types of columns inside Vortex's own type that its `variant_get` returns without a cast.
@@ -393,7 +393,8 @@ def _with_types(file: OpenVortexFile, selection: tuple[Selected, ...]) -> tuple[
                     file=file.path,
                     reason="no-such-column",
                 )
-            kind = None if selected.column in file.layouts else file.schema.field(selected.column).type
+            stored = file.schema.field(selected.column).type
+            kind = None if selected.column in file.layouts else with_fields(stored, tagged_inside)
             selected = Selected(selected.name, None, kind, selected.column)
         typed.append(selected)
     return tuple(typed)

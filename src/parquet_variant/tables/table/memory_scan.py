@@ -138,7 +138,10 @@ def _with_type(schema: pa.Schema, selected: Selected, variants: list[str]) -> Se
         return selected
     name = selected.stored_name
     if name not in schema.names:
-        raise VariantFileError(f"unknown column {name}: choose from {', '.join(schema.names)}", reason="no-such-column")
+        as_path = f", and a path is written $.{name}" if variants else ""
+        raise VariantFileError(
+            f"unknown column {name}: choose from {', '.join(schema.names)}{as_path}", reason="no-such-column"
+        )
     if name in variants:
         return Selected(selected.name, VariantPath(), None, name)
     return replace(selected, type=schema.field(name).type)
