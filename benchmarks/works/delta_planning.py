@@ -21,9 +21,9 @@ import pyarrow as pa
 
 import parquet_variant as pv
 from benchmarks.data import scratch
-from parquet_variant.path import VariantPath
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.statistics.file_stats import encode_bounds
+from parquet_variant.types.path import VariantPath
 
 _ROWS = 100
 _COMMITS = 10

@@ -25,7 +25,7 @@ from benchmarks.harness import OURS
 from benchmarks.heterogeneous import HETEROGENEOUS
 from benchmarks.peers import duckdb, spark
 from parquet_variant.inference.profile import Profile
-from parquet_variant.path import VariantPath
+from parquet_variant.types.path import VariantPath
 
 _TOP = 10
 _DUCKDB_MEMORY, _DUCKDB_SECONDS = "3GB", 180

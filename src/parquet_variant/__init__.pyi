@@ -3,8 +3,6 @@ from parquet_variant import spark as spark
 from parquet_variant import testing as testing
 from parquet_variant._version import __version__ as __version__
 from parquet_variant.arrays.variant_array import VariantArray as VariantArray
-from parquet_variant.contracts.contract import Contract as Contract
-from parquet_variant.contracts.path_rules import PathRules as PathRules
 from parquet_variant.encoding.variant import Variant as Variant
 from parquet_variant.errors import CastError as CastError
 from parquet_variant.errors import ConflictError as ConflictError
@@ -19,9 +17,10 @@ from parquet_variant.errors import SchemaError as SchemaError
 from parquet_variant.errors import TableError as TableError
 from parquet_variant.errors import VariantError as VariantError
 from parquet_variant.errors import VariantFileError as VariantFileError
-from parquet_variant.explorer.explore import explore as explore
 from parquet_variant.files import vortex as vortex
 from parquet_variant.files.parquet.writing.writer import VariantWriter as VariantWriter
+from parquet_variant.inference.contracts.contract import Contract as Contract
+from parquet_variant.inference.contracts.path_rules import PathRules as PathRules
 from parquet_variant.inference.policies.auto import AutoPolicy as AutoPolicy
 from parquet_variant.inference.policies.explicit import ExplicitPolicy as ExplicitPolicy
 from parquet_variant.inference.policies.hints import HintsPolicy as HintsPolicy
@@ -61,12 +60,12 @@ from parquet_variant.ops.variant_get import VariantScalar as VariantScalar
 from parquet_variant.ops.variant_get import get_variant_element as get_variant_element
 from parquet_variant.ops.variant_get import get_variant_scalar as get_variant_scalar
 from parquet_variant.ops.variant_get import variant_get as variant_get
-from parquet_variant.path import VariantPath as VariantPath
 from parquet_variant.quality.check import check as check
 from parquet_variant.quality.compatibility.run import compat as compat
 from parquet_variant.quality.contract import contract as contract
 from parquet_variant.quality.diff import DataDiff as DataDiff
 from parquet_variant.quality.diff import diff as diff
+from parquet_variant.quality.explorer.explore import explore as explore
 from parquet_variant.sql_query.sql import sql as sql
 from parquet_variant.sql_query.sql_view import sql_view as sql_view
 from parquet_variant.sql_query.typed_view import TypedView as TypedView
@@ -87,6 +86,7 @@ from parquet_variant.tables.table.memory import SparkTable as SparkTable
 from parquet_variant.tables.table.scan import Scan as Scan
 from parquet_variant.tables.table.table import Table as Table
 from parquet_variant.types import VariantType as VariantType
+from parquet_variant.types.path import VariantPath as VariantPath
 
 __all__ = [
     "AutoPolicy",

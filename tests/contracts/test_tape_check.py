@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.arrays.tapes import array_tapes
-from parquet_variant.contracts.contract_check import check_tape
-from parquet_variant.contracts.report import ContractCounts
-from parquet_variant.contracts.rule_tables import RuleTables
+from parquet_variant.inference.contracts.contract_check import check_tape
+from parquet_variant.inference.contracts.report import ContractCounts
+from parquet_variant.inference.contracts.rule_tables import RuleTables
 
 _SCALARS = (
     st.none() | st.booleans() | st.integers(-3, 300)

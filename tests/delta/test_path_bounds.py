@@ -19,7 +19,7 @@ from parquet_variant.inference.statistics import (
     uniform_schema,
     upper_text,
 )
-from parquet_variant.path import VariantPath
+from parquet_variant.types.path import VariantPath
 
 LOW, HIGH = Decimal("-2.25"), Decimal("1.50")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\ud7ff\U0010ffff"), max_size=8)

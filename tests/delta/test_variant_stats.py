@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError
-from parquet_variant.path import VariantPath
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.log.snapshot import snapshot
 from parquet_variant.tables.delta.statistics.file_stats import decode_bounds, decode_bounds_array, encode_bounds
 from parquet_variant.types import VariantType
+from parquet_variant.types.path import VariantPath
 
 RFC_MIN = "0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu"
 RFC_MAX = "0S&u500&]LC42A9vqZe}wb#-i1}-a+cT!xdbWhT9cTx}7v<+K"

@@ -12,7 +12,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import main
-from parquet_variant.explorer import page
+from parquet_variant.quality.explorer import page
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed: apt-get install nodejs")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.explorer.explore import save_diff
+from parquet_variant.quality.explorer.explore import save_diff
 
 KEYS = {"down": "\ue015", "left": "\ue012", "right": "\ue014", "home": "\ue011", "end": "\ue010", "space": " "}
 

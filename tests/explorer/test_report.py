@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.explorer.footers import read_footers
 from parquet_variant.files.parquet.format.files import locate
+from parquet_variant.quality.explorer.footers import read_footers
 
 
 def _paths(document: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.explorer.serve import ExploreServer
+from parquet_variant.quality.explorer.serve import ExploreServer
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_refused_requests_are_answered_with_json(server: ExploreServer) -> None:
 
 
 def test_a_query_has_a_time_limit(server: ExploreServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parquet_variant.explorer.serve.QUERY_SECONDS", 0.5)
+    monkeypatch.setattr("parquet_variant.quality.explorer.serve.QUERY_SECONDS", 0.5)
     status, answer = _sql(server, "SELECT count(*) FROM range(10000000) a, range(10000000) b")
     assert status == 200
     assert "stopped after 0.5 seconds" in answer["error"]
@@ -193,7 +193,7 @@ def test_sql_reads_only_the_table_of_the_page(server: ExploreServer, tmp_path: P
 def test_one_long_call_of_a_function_has_the_limits_of_a_query(
     server: ExploreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parquet_variant.explorer.serve.QUERY_SECONDS", 1.0)
+    monkeypatch.setattr("parquet_variant.quality.explorer.serve.QUERY_SECONDS", 1.0)
     status, answer = _sql(server, "SELECT length(repeat('x', 2000000000)) AS n")
     assert status == 200
     assert "error" in answer

@@ -10,7 +10,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.interop.tables import table_of
+from parquet_variant.ops.interop.tables import table_of
 
 VALUES = [{"a": 1}, None, [2]]
 KIND = pa.struct(

@@ -12,8 +12,8 @@ import parquet_variant as pv
 from parquet_variant.cli.app import main
 from parquet_variant.cli.failure import one_line
 from parquet_variant.errors import without_secrets
-from parquet_variant.explorer.explore import Exploration, report_of
 from parquet_variant.ingestion.result import IngestResult
+from parquet_variant.quality.explorer.explore import Exploration, report_of
 
 SECRET = "hunter2"
 URLS = [

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     ("module", "line", "contract"),
     [
-        ("path.py", "from parquet_variant.files.parquet import sources", "Layers point one way"),
+        ("types/path.py", "from parquet_variant.files.parquet import sources", "Layers point one way"),
         ("layouts/spellings.py", "import pyspark", "Only the Spark layer and the layers above it know PySpark"),
     ],
 )

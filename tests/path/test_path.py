@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parquet_variant import VariantPath
 from parquet_variant.errors import PathError
-from parquet_variant.path import WILDCARD
+from parquet_variant.types.path import WILDCARD
 
 _SEGMENTS = st.lists(st.text(max_size=6) | st.integers(0, 2**53 - 1) | st.just(WILDCARD), max_size=5)
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath
 from parquet_variant.quality.sources import open_data
 from parquet_variant.quality.summaries import PathSummary, Summary, summarize
+from parquet_variant.types.path import VariantPath
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-5, 300), st.sampled_from(["", "x", "long text", "2026-01-31"])

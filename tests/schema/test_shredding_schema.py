@@ -17,8 +17,8 @@ from parquet_variant.layouts.primitive_types import DDL_NAMES
 from parquet_variant.layouts.reference.trees import slot_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import common_numeric
-from parquet_variant.path import VariantPath
 from parquet_variant.types import TYPES
+from parquet_variant.types.path import VariantPath
 
 DDL = ShreddingSchema.from_ddl
 schemas = testing.variants(max_leaves=12).flatmap(lambda value: testing.shredding_schemas([value]))

@@ -14,7 +14,7 @@ from parquet_variant.inference.explain import explain, explain_table
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.profile import Profile
-from parquet_variant.path import VariantPath
+from parquet_variant.types.path import VariantPath
 
 ROWS = pv.parse_json(
     [json.dumps({"id": n, "a": n if n % 4 else None, "b": "x" * 40 if n % 3 else [n]}) for n in range(100)]

@@ -22,7 +22,7 @@ from parquet_variant.inference.policies.spark import SparkPolicy
 from parquet_variant.inference.policies.tiles import TilesPolicy
 from parquet_variant.inference.policies.workload import WorkloadPolicy
 from parquet_variant.inference.profile import Profile
-from parquet_variant.path import VariantPath
+from parquet_variant.types.path import VariantPath
 
 
 def rows(*values: object) -> pv.VariantArray:

@@ -17,11 +17,11 @@ import parquet_variant as pv
 from parquet_variant.errors import TableError
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.io.temporaries import JobOwner, temporary_beside
-from parquet_variant.path import VariantPath
 from parquet_variant.tables.delta.log import commit as commit_module
 from parquet_variant.tables.delta.log.checkpoint import clean_log
 from parquet_variant.tables.delta.log.segment import commit_path
 from parquet_variant.tables.path_bounds import complete_bounds
+from parquet_variant.types.path import VariantPath
 
 FORMATS = pytest.mark.parametrize("table_format", ["delta", "iceberg"])
 

@@ -11,7 +11,7 @@ import parquet_variant as pv
 from parquet_variant.cli.app import main
 from parquet_variant.files.vortex.library import open_file
 from parquet_variant.files.vortex.paths import vortex_files
-from parquet_variant.interop.display import json_rows
+from parquet_variant.ops.interop.display import json_rows
 
 pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
 

@@ -20,9 +20,9 @@ from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.values.name_tables import mark_lacking, name_table
 from parquet_variant.layouts.storage_shape import is_list
-from parquet_variant.path import WILDCARD, Wildcard
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.forms import list_elements
+from parquet_variant.types.path import WILDCARD, Wildcard
 
 
 def with_field_names(storage: pa.StructArray) -> pa.StructArray:

@@ -260,7 +260,7 @@ class VariantArray:
         return self._storage
 
     def to_pandas(self, name: str | None = None) -> Any:
-        """Return a pandas series of dtype ``variant``, with a ``.variant`` accessor; see `interop.pandas`."""
+        """Return a pandas series of dtype ``variant``, with a ``.variant`` accessor; see `ops.interop.pandas`."""
         return registered_method("VariantArray.to_pandas")(self, name)
 
     @classmethod

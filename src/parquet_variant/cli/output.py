@@ -37,7 +37,7 @@ def print_report(report: Any, *, as_json: bool) -> None:
 
 def print_json_rows(table: pa.Table) -> None:
     """Print the rows of a table as compact JSON objects, one per line, with all digits of numbers."""
-    from parquet_variant.interop.display import json_rows
+    from parquet_variant.ops.interop.display import json_rows
 
     for text in json_rows(table):
         sys.stdout.write(f"{text}\n")
@@ -45,7 +45,7 @@ def print_json_rows(table: pa.Table) -> None:
 
 def print_json_values(column: pa.Array, field: pa.Field) -> None:
     """Print the values of a column as JSON, one per line."""
-    from parquet_variant.interop.display import field_json
+    from parquet_variant.ops.interop.display import field_json
 
     sys.stdout.writelines(f"{text}\n" for text in field_json(column, field))
 

@@ -13,8 +13,8 @@ from typing import Any
 from parquet_variant.encoding.builder import Node, encode_value, node_of_value
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import PathError, VariantError, check_count
-from parquet_variant.path import VariantPath, Wildcard
 from parquet_variant.types import PrimitiveId
+from parquet_variant.types.path import VariantPath, Wildcard
 
 MAX_SIZE = 128 << 20
 _NULL = bytes([PrimitiveId.NULL << 2])

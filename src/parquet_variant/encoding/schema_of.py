@@ -16,8 +16,8 @@ from parquet_variant.encoding.scalars import MAX_DIGITS
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import END, KEY
 from parquet_variant.errors import VariantError
-from parquet_variant.path import quote_name
 from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
+from parquet_variant.types.path import quote_name
 
 # Types are nested like their values, but compared and written recursively.
 MAX_DEPTH = 200

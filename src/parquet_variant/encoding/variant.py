@@ -19,8 +19,8 @@ from parquet_variant.encoding.python_values import MAX_DEPTH, build_python, even
 from parquet_variant.encoding.scalars import value_type
 from parquet_variant.encoding.walk import END, KEY, Event, duplicate_key, field_names, walk
 from parquet_variant.errors import MalformedVariantError, PathError, check_count
-from parquet_variant.path import VariantPath
 from parquet_variant.types import EXACT_NUMERIC, BasicType, VariantType
+from parquet_variant.types.path import VariantPath
 
 # Up to this many fields, a scan is faster than a binary search.
 _SCAN_FIELDS = 16

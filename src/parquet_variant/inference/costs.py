@@ -18,8 +18,8 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 

@@ -18,7 +18,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import node_name
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 Change = Literal["hot", "shifted", "dead"]
 

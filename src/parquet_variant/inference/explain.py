@@ -12,8 +12,8 @@ from dataclasses import asdict
 from parquet_variant.inference.costs import PathCost, PathEstimate
 from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE
 from parquet_variant.inference.policies.decision import Decision, InferenceResult
-from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.support.choices import SortBy
+from parquet_variant.types.path import Segment, VariantPath, Wildcard
 
 _SHOWN_KEYS = 3
 _REMEDY = "; use readers=duckdb"

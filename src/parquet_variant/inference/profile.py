@@ -42,10 +42,10 @@ from parquet_variant.inference.profile_path import (
 )
 from parquet_variant.inference.row_sample import ProfiledData, RowSample, with_frequent_paths
 from parquet_variant.kernels.arrow_buffers import Int64s, from_bytes, to_numpy
-from parquet_variant.path import WILDCARD, Segment, VariantPath, Wildcard
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types import PrimitiveId
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath, Wildcard
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.variant_array import VariantArray

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from parquet_variant.inference import profile_merge as columns
 from parquet_variant.kernels.arrow_buffers import Int64s
-from parquet_variant.path import WILDCARD, VariantPath, Wildcard
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
+from parquet_variant.types.path import WILDCARD, VariantPath, Wildcard
 
 _ARRAY, _OBJECT = 21, 22
 # Types of `string_form` -> columns of the counts table.

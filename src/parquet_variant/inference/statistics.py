@@ -25,7 +25,6 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, UNSHREDDED_DEPTH
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath, is_within
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import (
     DECIMAL_TYPES,
@@ -36,6 +35,7 @@ from parquet_variant.types import (
     VariantType,
     decimal_type_for_precision,
 )
+from parquet_variant.types.path import VariantPath, is_within
 
 if TYPE_CHECKING:
     from parquet_variant.inference.profile_path import PathProfile

@@ -25,8 +25,8 @@ from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
-from parquet_variant.path import VariantPath, Wildcard, parse_pattern
 from parquet_variant.types import PrimitiveId
+from parquet_variant.types.path import VariantPath, Wildcard, parse_pattern
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -20,8 +20,8 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import binary_parts
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
-from parquet_variant.contracts.report import ContractCounts
 from parquet_variant.errors import ContractError, JsonError, VariantError
+from parquet_variant.inference.contracts.report import ContractCounts
 from parquet_variant.inference.profile import StringCounts
 from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.formats.json_splitters import WHITESPACE

@@ -20,8 +20,8 @@ from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import first_rows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath
 from parquet_variant.types import VariantType
+from parquet_variant.types.path import VariantPath
 
 # The rows of a document are in an array if it has at least this many elements per document.
 _MIN_ELEMENTS = 2

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.errors import check_choice, check_names
 from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.files.parquet.reading.read import profile_column
+from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.infer import infer as infer_from_profile
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile

@@ -20,11 +20,11 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.contracts.report import ContractReport
 from parquet_variant.errors import VariantError, VariantFileError, without_secrets
 from parquet_variant.files.parquet.writing.conform import WriterOptions, conform_table
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, known_encodings
 from parquet_variant.files.parquet.writing.write import compared_with_unshredded
+from parquet_variant.inference.contracts.report import ContractReport
 from parquet_variant.inference.infer import costs_of, infer
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult

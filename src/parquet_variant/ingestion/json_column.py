@@ -23,16 +23,16 @@ from parquet_variant.ingestion.csv_tables import TypesOfStrings, csv_tables, wit
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, TablePart
-from parquet_variant.interop.tables import table_of
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import DROPPED, Tape, path_ids
-from parquet_variant.path import VariantPath
+from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.forms import is_json_type
+from parquet_variant.types.path import VariantPath
 
 _BATCH_ROWS = 1 << 16
 _PARQUET, _ARROW_FILE, _ARROW_STREAM, _VORTEX = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"VTXF"

@@ -23,7 +23,7 @@ from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.compact import project
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath
+from parquet_variant.types.path import VariantPath
 
 Result = TypeVar("Result")
 Used = TypeVar("Used")

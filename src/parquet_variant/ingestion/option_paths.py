@@ -14,8 +14,8 @@ from parquet_variant.errors import PathError, VariantError
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.layouts.similar_paths import similar_path
-from parquet_variant.path import WILDCARD, Segment, VariantPath, parse_pattern
 from parquet_variant.query.selection import read_selection
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath, parse_pattern
 
 # The largest number of paths that are searched for similar ones.
 _MAX_PATHS = 20_000

@@ -16,10 +16,10 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError, bad_option, strings_of
 from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.io.hive import partition_texts, types_to_declare
-from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support.choices import Errors
 from parquet_variant.tables.partitions import split_by_partition
+from parquet_variant.types.path import VariantPath
 
 PartitionColumns: TypeAlias = "Mapping[str, Any] | Sequence[str] | str"
 # A name that no partition column can have, because names of directories contain no slash.

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias, Unpack, get_args
 
 import pyarrow as pa
 
-from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.errors import (
     VariantError,
@@ -29,6 +28,7 @@ from parquet_variant.errors import (
 )
 from parquet_variant.files.parquet.format.bloom import check_bloom_paths
 from parquet_variant.files.parquet.writing.conform import Writer, WriterOptions
+from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.infer import policy_named
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.column_types import is_unreadable_by_spark
@@ -38,11 +38,10 @@ from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
 from parquet_variant.ingestion.sources.splits import CHUNK_BYTES
-from parquet_variant.interop.tables import is_rows, table_of
 from parquet_variant.io.filesystems import path_text, path_texts
 from parquet_variant.io.staging import check_mode
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath
+from parquet_variant.ops.interop.tables import is_rows, table_of
 from parquet_variant.support.choices import (
     Effort,
     InputFormat,
@@ -55,6 +54,7 @@ from parquet_variant.support.choices import (
     VortexLayout,
 )
 from parquet_variant.tables.table.base import TextKeywords
+from parquet_variant.types.path import VariantPath
 
 # Paths, or rows in memory together with `json_column`.
 Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any"

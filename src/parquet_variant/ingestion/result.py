@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from parquet_variant.contracts.report import ContractReport
 from parquet_variant.errors import VariantError, without_secrets
 from parquet_variant.files.parquet.report_text import counted
+from parquet_variant.inference.contracts.report import ContractReport
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

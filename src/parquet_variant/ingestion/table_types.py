@@ -21,8 +21,8 @@ from parquet_variant.inference.typed_strings import pattern_of
 from parquet_variant.kernels.tapes.tape import DROPPED, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import TypeTree, common_numeric, tree_of_node
-from parquet_variant.path import VariantPath
 from parquet_variant.types import DECIMAL_IDS, EXACT_NUMERIC, INTEGER_IDS, TYPE_OF_ARROW, TYPE_OF_ID, PrimitiveId
+from parquet_variant.types.path import VariantPath
 
 # The types of a table are those of at most this many files, spread over its files.
 _FILES = 16

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
-from parquet_variant.contracts.report import ContractCounts
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
+from parquet_variant.inference.contracts.report import ContractCounts
 from parquet_variant.inference.profile import Profile, StringCounts
 from parquet_variant.inference.typed_strings import StringTypes
 from parquet_variant.ingestion.batches import Pass, steps
@@ -34,8 +34,8 @@ from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types.path import VariantPath
 
 # Variants as the shredding kernel returns them, or combined into an array.
 Shredded: TypeAlias = ShreddedRows | VariantArray

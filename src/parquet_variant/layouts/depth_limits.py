@@ -14,7 +14,7 @@ group, ``typed_value`` and ``list``). Readers limit how many levels they accept:
 from __future__ import annotations
 
 from parquet_variant.errors import SchemaError
-from parquet_variant.path import VariantPath
+from parquet_variant.types.path import VariantPath
 
 # Levels of a Variant column, from its own group to its deepest leaf: 24 nested objects, or 16 nested arrays.
 MAX_PHYSICAL_DEPTH = 50

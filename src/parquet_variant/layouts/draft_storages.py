@@ -28,7 +28,7 @@ from parquet_variant.layouts.storage_shape import (
     tree_from_arrow,
     value_fields,
 )
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 ROOT = VariantPath()
 

@@ -27,8 +27,8 @@ from parquet_variant.layouts.draft_storages import tree_of_object, tree_of_paths
 from parquet_variant.layouts.parquet_reader import MAX_SCHEMA_DEPTH, open_parquet, too_deep
 from parquet_variant.layouts.path_steps import ArrowGroup
 from parquet_variant.layouts.storage_shape import TypeTree, check_known, fields_of, refuse, tree_of_final
-from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.support.choices import Layout
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 ROOT = VariantPath()
 _VALUE_FIELDS = {"value", "typed_value"}

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, Self, TypeVar
 import pyarrow as pa
 
 from parquet_variant.layouts.storage_shape import is_binary, is_list
-from parquet_variant.path import Segment, VariantPath
+from parquet_variant.types.path import Segment, VariantPath
 
 
 class Step(Enum):

@@ -29,7 +29,7 @@ from parquet_variant.layouts.storage_shape import (
     tree_of_node,
 )
 from parquet_variant.layouts.type_grammar import parse_ddl, render_ddl, render_tree, schema_to_json, tree_from_json
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 # The number of characters of a schema that fit on a screen.
 _REPR_WIDTH = 1000

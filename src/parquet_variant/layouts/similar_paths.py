@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from operator import attrgetter
 
-from parquet_variant.path import WILDCARD, Segment, VariantPath
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 
 def similar_key(key: str, keys: Iterable[str]) -> str | None:

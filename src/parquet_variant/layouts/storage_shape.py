@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
 from parquet_variant.layouts.primitive_types import MAX_PRECISION, lenient_primitive, stored_primitive
-from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.types.forms import nesting_depth
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 # None: an untyped variant. An Arrow type: a typed column. A list of one node: an array. A dict: an object's fields.
 TypeTree: TypeAlias = "pa.DataType | list[TypeTree] | dict[str, TypeTree] | None"

@@ -22,7 +22,7 @@ import pyarrow as pa
 from parquet_variant.errors import SchemaError, VariantError, choice_of
 from parquet_variant.layouts.primitive_types import DDL_NAMES, ddl_name, decimal
 from parquet_variant.layouts.storage_shape import MAX_DEPTH, SchemaNode, TypeTree
-from parquet_variant.path import WILDCARD, Segment, VariantPath, quote_name
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath, quote_name
 
 T = TypeVar("T")
 

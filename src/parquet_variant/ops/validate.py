@@ -24,7 +24,7 @@ from parquet_variant.kernels.values.reading import EncodedValues
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.arguments import as_variant_array
 from parquet_variant.ops.columns.column_slots import faulty_slots
-from parquet_variant.path import VariantPath
+from parquet_variant.types.path import VariantPath
 
 REPORT = pa.schema(
     [

@@ -55,9 +55,9 @@ from parquet_variant.ops.columns.null_on_error import (
 )
 from parquet_variant.ops.columns.shredded_walk import Group, follow
 from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
-from parquet_variant.path import AnyPath, Segment, VariantPath, quote_name
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId, VariantType
+from parquet_variant.types.path import AnyPath, Segment, VariantPath, quote_name
 
 _NAMES = [member.value for member in VariantType]
 _NUMBER_OF_KIND = np.full(256, -1, np.int32)

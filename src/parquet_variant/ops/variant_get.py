@@ -24,10 +24,10 @@ from parquet_variant.ops.columns.extract_path import array_group, extract_from, 
 from parquet_variant.ops.columns.null_on_error import check_errors
 from parquet_variant.ops.columns.target_type import as_target, value_target
 from parquet_variant.ops.conversions import to_json
-from parquet_variant.path import AnyPath, Segment, VariantPath, Wildcard
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import BasicType, VariantType
 from parquet_variant.types.forms import in_target_form, is_json_type
+from parquet_variant.types.path import AnyPath, Segment, VariantPath, Wildcard
 
 
 def variant_get(

@@ -17,22 +17,22 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import nested_array, one_chunk
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.contracts.contract import Contract
-from parquet_variant.contracts.contract_check import ContractCheck
-from parquet_variant.contracts.report import ContractCounts, ContractReport, Example, RuleCount
-from parquet_variant.contracts.rule_tables import RuleTables
 from parquet_variant.errors import check_count
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.format.footer_cache import with_wide_decimals, without_views
+from parquet_variant.inference.contracts.contract import Contract
+from parquet_variant.inference.contracts.contract_check import ContractCheck
+from parquet_variant.inference.contracts.report import ContractCounts, ContractReport, Example, RuleCount
+from parquet_variant.inference.contracts.rule_tables import RuleTables
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.conversions import cast_to_variant
-from parquet_variant.path import VariantPath
 from parquet_variant.quality.footer_proof import FooterProof
 from parquet_variant.quality.footers import FileFacts, file_facts, read_footer, read_leaves
 from parquet_variant.quality.sources import DataSet, RowBatch, has_column, open_data, parquet_batches
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.path import VariantPath
 
 # Ways to decide a rule, the cheapest first.
 _FOOTERS, _COLUMNS, _VALUES = "footers", "columns", "values"

@@ -14,9 +14,9 @@ from math import sqrt
 from typing import Any
 
 from parquet_variant.errors import bad_option, check_number
-from parquet_variant.path import WILDCARD, VariantPath, depth_first, is_within, outer_paths
 from parquet_variant.quality.findings import CHANGES, Change, Finding, bound_text, percent, type_shares
 from parquet_variant.quality.summaries import Evidence, PathSummary, Summary
+from parquet_variant.types.path import WILDCARD, VariantPath, depth_first, is_within, outer_paths
 
 # Standard errors by which shares must differ; fewer if a value was always (or never) there before or after.
 _ERRORS, _ERRORS_OF_NEWS = 4.0, 2.5

@@ -14,12 +14,11 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
-from parquet_variant.contracts.contract import Contract
-from parquet_variant.contracts.path_rules import FORMATS, PathRules
 from parquet_variant.errors import check_choice
+from parquet_variant.inference.contracts.contract import Contract
+from parquet_variant.inference.contracts.path_rules import FORMATS, PathRules
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.quality.check import check
 from parquet_variant.quality.sources import open_data
 from parquet_variant.quality.summaries import PathSummary, Summary, summarize
@@ -27,6 +26,7 @@ from parquet_variant.quality.value_figures import type_name
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import ContractLevel
 from parquet_variant.types import VariantType
+from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
 # Objects with more fields than this, which most of them do not have, are maps: their fields have no rules.
 _MAP_FIELDS, _MAP_SHARE = 50, 0.1

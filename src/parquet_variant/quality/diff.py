@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from parquet_variant.errors import VariantError
-from parquet_variant.path import VariantPath
 from parquet_variant.quality.compare import Thresholds, compare
 from parquet_variant.quality.findings import Example, Finding, with_examples, without_values
 from parquet_variant.quality.sources import DataSet, open_data
 from parquet_variant.quality.summaries import Summary, summarize
 from parquet_variant.tables.table.base import TextKeywords
+from parquet_variant.types.path import VariantPath
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -23,10 +23,10 @@ from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.path import WILDCARD, Segment, VariantPath, is_within
 from parquet_variant.quality.summaries import Evidence, PathSummary, Summary
 from parquet_variant.quality.value_figures import type_name
 from parquet_variant.types import VariantType
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath, is_within
 
 Change: TypeAlias = Literal[
     "vanished", "array-to-object", "object-to-array", "type", "nulls", "presence", "appeared", "range", "cardinality",

@@ -24,7 +24,6 @@ from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.layouts.parquet_reader import open_parquet
-from parquet_variant.path import VariantPath, outer_paths
 from parquet_variant.quality.footers import (
     CountedHandle,
     FileFacts,
@@ -42,6 +41,7 @@ from parquet_variant.quality.footers import (
 from parquet_variant.quality.sources import DataSet, RowBatch, has_column
 from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures, add_all, type_name
 from parquet_variant.types import TYPE_OF_ARROW, VariantType
+from parquet_variant.types.path import VariantPath, outer_paths
 
 Item = TypeVar("Item")
 # Rows that are sampled at most, and the row groups that they come from.

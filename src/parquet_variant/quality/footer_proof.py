@@ -2,7 +2,7 @@
 
 Owns the conclusions. They rely on the shredding specification as scans do: a shredded field of an object, and a
 shredded array, is never in a ``value`` column. Leaves the facts to `footers`, and evaluation over values to
-`contracts.contract_check`.
+`inference.contracts.contract_check`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.contracts.contract import Contract
-from parquet_variant.contracts.path_rules import TYPES, PathRules, order_of, scalar_key
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, leaf_type
-from parquet_variant.path import VariantPath, is_within
+from parquet_variant.inference.contracts.contract import Contract
+from parquet_variant.inference.contracts.path_rules import TYPES, PathRules, order_of, scalar_key
 from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual
 from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ARROW, VariantType, of_arrow
+from parquet_variant.types.path import VariantPath, is_within
 
 # The largest number of integers between bounds that are compared with the allowed values.
 _MAX_INTEGERS = 1000

@@ -44,8 +44,8 @@ from parquet_variant.files.parquet.format.thrift import (
 from parquet_variant.files.parquet.scanning.path_facts import ShreddedGroup, shredded_groups
 from parquet_variant.files.parquet.scanning.projection import only_nulls
 from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
-from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 # Fields of ColumnMetaData and SizeStatistics.
 _SIZE_STATISTICS = 16

@@ -31,9 +31,9 @@ from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import read_arrays
-from parquet_variant.interop.tables import is_rows, table_of
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.hive import Partition
+from parquet_variant.ops.interop.tables import is_rows, table_of
 from parquet_variant.quality.footers import read_footer
 from parquet_variant.tables.opening import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
 from parquet_variant.tables.table.base import TextKeywords

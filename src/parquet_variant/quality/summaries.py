@@ -16,10 +16,10 @@ from parquet_variant.errors import VariantFileError, check_count
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
-from parquet_variant.path import WILDCARD, VariantPath, depth_first
 from parquet_variant.quality.footer_figures import FooterFigures, RowSample, first_batches, footer_figures, sampled_rows
 from parquet_variant.quality.sources import DataSet, RowBatch
 from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures
+from parquet_variant.types.path import WILDCARD, VariantPath, depth_first
 
 # How a figure is known. ``values``: every value was read. ``footers``: footers (and residual columns) prove it.
 # ``sample``: it is the figure of a sample of the rows.

@@ -13,9 +13,9 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.ingest import profile as profile_files
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema
-from parquet_variant.path import VariantPath
 from parquet_variant.quality.sources import open_data
 from parquet_variant.tables.table.table import Table
+from parquet_variant.types.path import VariantPath
 
 _INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are inferred.
 

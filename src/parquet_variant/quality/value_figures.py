@@ -21,8 +21,8 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
-from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.types import DECIMAL_IDS, DECIMAL_TYPES, INTEGERS, PrimitiveId, VariantType
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 # The smallest and the largest value.
 Range: TypeAlias = "tuple[Any, Any]"

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from sqlglot import TokenType, exp, parser
 
 from parquet_variant.errors import PathError
-from parquet_variant.path import WILDCARD, Segment, VariantPath
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 _WORD = re.compile(r"[^\W\d]\w*")
 # Before these, a colon belongs to a slice.

@@ -12,10 +12,10 @@ from functools import partial
 from sqlglot import exp
 
 from parquet_variant.layouts.similar_paths import missing_path_hint
-from parquet_variant.path import VariantPath
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression
+from parquet_variant.types.path import VariantPath
 
 KeysOf = Callable[[str], "frozenset[str] | None"]
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import VariantFileError
-from parquet_variant.interop.tables import ArrowResult
+from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import Selected, read_selection

@@ -15,7 +15,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import VariantError, check_column_name, strings_of
 from parquet_variant.ops.columns.target_type import as_target, result_type, value_target
-from parquet_variant.path import AnyPath, VariantPath
+from parquet_variant.types.path import AnyPath, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.path import VariantPath
 from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.function_calls import returns_variant, rewrite_call
 from parquet_variant.query.local_times import with_earlier_instants
@@ -26,6 +25,7 @@ from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.query.variant_functions import OF_ONE_VARIANT, call_name, register_calls, unknown_function
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 

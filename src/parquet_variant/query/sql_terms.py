@@ -13,12 +13,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.ops.columns.target_type import wildcard_count
-from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.query.path_dialect import key_in_brackets, steps_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError, to_sql, written
 from parquet_variant.query.sql_types import sql_type, sql_type_named
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 _GETTERS = {"variant_get": False, "try_variant_get": True}
 

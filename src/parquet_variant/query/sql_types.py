@@ -12,9 +12,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.layouts.primitive_types import ddl_name
-from parquet_variant.path import quote_name
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.types.path import quote_name
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _T = exp.DataType.Type

@@ -38,12 +38,12 @@ from parquet_variant.ops.value_edits import (
 from parquet_variant.ops.value_types import is_variant_null, schema_of_variant, schema_of_variant_agg, variant_type
 from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.path import VariantPath
 from parquet_variant.query.containment import contains_each
 from parquet_variant.query.duckdb_engine import function_types
 from parquet_variant.query.selection import Selected, arrow_type
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import BasicType
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 VARIANT = "STRUCT(metadata BLOB, value BLOB)"  # DuckDB's type for Variants on their way through it

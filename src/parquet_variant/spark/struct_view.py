@@ -22,8 +22,8 @@ from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.statistics import leaf_statistics, leaf_type
 from parquet_variant.files.parquet.scanning.projection import columns_of_path
 from parquet_variant.inference.statistics import LeafStatistics
-from parquet_variant.path import backquoted
 from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.types.path import backquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

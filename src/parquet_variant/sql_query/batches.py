@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.query.variant_functions import plain_variants
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.interop.tables import table_of
-from parquet_variant.path import VariantPath
+from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.query.predicate import And, Not, Or, Predicate, bind, joined
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
@@ -28,6 +27,7 @@ from parquet_variant.sql_query.values_in_memory import ValuesInMemory
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
+from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource

@@ -19,8 +19,8 @@ import pyarrow.csv as pa_csv
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError
-from parquet_variant.interop.display import display_texts, holds_variants, is_variant, json_rows, nested_texts
 from parquet_variant.io.temporaries import atomic_file
+from parquet_variant.ops.interop.display import display_texts, holds_variants, is_variant, json_rows, nested_texts
 
 FORMATS = {
     ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson",

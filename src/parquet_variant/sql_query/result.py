@@ -15,9 +15,9 @@ from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.interop.display import display_texts
-from parquet_variant.interop.tables import ArrowResult
 from parquet_variant.ops.conversions import to_json
+from parquet_variant.ops.interop.display import display_texts
+from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.kinds import holds_variants, is_variant
 from parquet_variant.types.forms import in_form, with_fields
 

@@ -421,7 +421,7 @@ def path_text(need: NeededColumn) -> str:
     """Return a column as a query writes it.
 
     >>> import pyarrow as pa
-    >>> from parquet_variant.path import VariantPath
+    >>> from parquet_variant.types.path import VariantPath
     >>> path_text(NeededColumn("v", VariantPath.parse("$.a['b c'][0][*]"), pa.int64()))
     "v:a['b c'][0][*]::array<bigint>"
     """

@@ -15,7 +15,6 @@ from sqlglot import exp
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath, quote_name
 from parquet_variant.query.duckdb_engine import reserved_words
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
@@ -25,6 +24,7 @@ from parquet_variant.sql_query.typed_view import typed_paths
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.tables.expressions import quoted
 from parquet_variant.tables.opening import open as open_source
+from parquet_variant.types.path import VariantPath, quote_name
 
 
 def sql_view(

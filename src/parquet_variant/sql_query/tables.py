@@ -17,7 +17,6 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.variant_explode import variant_explode
-from parquet_variant.path import VariantPath
 from parquet_variant.query.kinds import Kind, is_variant, only_variants
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import read_selection
@@ -25,6 +24,7 @@ from parquet_variant.query.sql_expression import NeededColumn, TableColumns
 from parquet_variant.query.variant_functions import field_names
 from parquet_variant.sql_query.batches import Batches, ScanOptions
 from parquet_variant.sql_query.values_in_memory import ValuesInMemory
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:

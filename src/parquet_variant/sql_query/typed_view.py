@@ -16,14 +16,14 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, check_choice
-from parquet_variant.interop.tables import ArrowResult
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath
+from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.variant_functions import plain_variants
 from parquet_variant.sql_query.batches import ScanOptions
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.tables import BoundTable
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 Names = Literal["short", "path"]

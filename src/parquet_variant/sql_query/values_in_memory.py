@@ -23,13 +23,13 @@ from parquet_variant.kernels.records import KIND
 from parquet_variant.ops.columns.extract_path import extract_variant
 from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.ops.value_types import variant_type
-from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.sql_query.batches import ArrowScan, ScanOptions
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ID, TYPES, PrimitiveId, VariantType
+from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.ingestion.json_files import JsonFiles

@@ -25,7 +25,6 @@ from parquet_variant.inference.statistics import (
 )
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
-from parquet_variant.path import VariantPath
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.schema import (
     VARIANT,
@@ -38,6 +37,7 @@ from parquet_variant.tables.schema import (
     leaves,
     reachable_variants,
 )
+from parquet_variant.types.path import VariantPath
 
 # ValueBounds of every path would make the log larger than small files.
 _MAX_PATHS = 100

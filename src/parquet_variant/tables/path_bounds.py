@@ -24,9 +24,9 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
-from parquet_variant.path import VariantPath
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import VariantType
+from parquet_variant.types.path import VariantPath
 
 _VERSION_MASK = 0x0F
 _VERSION = 1

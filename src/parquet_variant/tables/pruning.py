@@ -19,12 +19,12 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.prune import Side, Truth, cast_keeps_order, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ID, BasicType, VariantType
+from parquet_variant.types.path import VariantPath
 
 # Number of files whose statistics are in memory as columns at a time.
 FILES_AT_ONCE = 1 << 15

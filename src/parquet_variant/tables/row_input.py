@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.errors import TableError, check_mapping
-from parquet_variant.interop.tables import is_rows, table_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.interop.tables import is_rows, table_of
 from parquet_variant.tables.schema import StructType, variant_paths
 
 # A schema for the only Variant column, or schemas by dotted column name; text is DDL or JSON.

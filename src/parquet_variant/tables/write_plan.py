@@ -19,8 +19,8 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, TableError, bad_option
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.interop.tables import table_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property

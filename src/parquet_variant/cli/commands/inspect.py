@@ -136,7 +136,7 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tup
 
 
 def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
-    from parquet_variant.path import VariantPath
+    from parquet_variant.types.path import VariantPath
 
     layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in column.layouts.items())
     print(f"{column.name}: {layouts}; VARIANT annotation in {counted(column.annotated, 'file')}")
@@ -227,7 +227,7 @@ def explore(
         size = report.save(html).stat().st_size
         print(f"{html}: {human_bytes(size)}; open it in a browser, or use --serve for rows and SQL")
         return 0
-    from parquet_variant.explorer.serve import ExploreServer
+    from parquet_variant.quality.explorer.serve import ExploreServer
 
     server = ExploreServer(report, port)
     print(f"{server.url}\nread-only, for this machine only; Ctrl-C stops it", flush=True)

@@ -104,7 +104,7 @@ def diff(
                 threads=threads,
             )
         if html is not None:
-            from parquet_variant.explorer.explore import save_diff
+            from parquet_variant.quality.explorer.explore import save_diff
 
             save_diff(result, html)
     except VariantError as error:

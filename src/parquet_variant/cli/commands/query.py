@@ -112,7 +112,7 @@ def _only_variant(table: Table) -> str | None:
     """Return the name of the only column if it is a Variant, also one that is stored as JSON text."""
     from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
     from parquet_variant.files.parquet.format.files import locate, open_file
-    from parquet_variant.interop.display import is_variant
+    from parquet_variant.ops.interop.display import is_variant
     from parquet_variant.types.forms import is_json_type
 
     schema = table.schema
@@ -380,7 +380,7 @@ def _show(schema: pa.Schema, parts: Iterable[pa.Table], shown: Mapping[str, Any]
 def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
     import pyarrow as pa
 
-    from parquet_variant.interop.display import display_texts, nested_texts
+    from parquet_variant.ops.interop.display import display_texts, nested_texts
 
     if as_json:
         for part in parts:

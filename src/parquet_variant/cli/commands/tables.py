@@ -235,7 +235,7 @@ def merge(
     as_json: AsJson = False,
 ) -> int:
     """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
-    from parquet_variant.interop.tables import table_of
+    from parquet_variant.ops.interop.tables import table_of
     from parquet_variant.sql_query.binding import bind_table
 
     if matched not in (None, "update", "delete"):

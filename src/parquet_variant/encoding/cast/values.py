@@ -50,9 +50,9 @@ from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import Event
 from parquet_variant.errors import CastError
-from parquet_variant.path import VariantPath
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
 from parquet_variant.types.forms import fixed_size_lists, plain_form
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
 
 _V = VariantType

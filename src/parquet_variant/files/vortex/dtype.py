@@ -25,7 +25,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arguments import as_variant_array
 from parquet_variant.ops.shred_variant import shred_variant
-from parquet_variant.path import VariantPath
+from parquet_variant.types.path import VariantPath
 
 StoredLayout = Literal["variant", "struct"]
 LAYOUTS: tuple[StoredLayout, ...] = get_args(StoredLayout)

@@ -19,9 +19,9 @@ from parquet_variant.files.vortex.json_columns import compress_json
 from parquet_variant.files.vortex.library import vortex
 from parquet_variant.layouts.path_steps import ArrowGroup, Step, next_group, walk_path
 from parquet_variant.ops.columns.extract_path import columns_of_path
-from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, In, Or, Predicate, joined
 from parquet_variant.query.selection import Selected
+from parquet_variant.types.path import VariantPath
 
 
 def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> Part:

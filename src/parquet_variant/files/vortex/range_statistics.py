@@ -27,11 +27,11 @@ from parquet_variant.inference.statistics import TEXT_LENGTH, LeafStatistics, lo
 from parquet_variant.kernels.records import KIND
 from parquet_variant.ops.columns.target_type import as_target
 from parquet_variant.ops.variant_get import get_variant_element
-from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Compare, Operator, Predicate, bind, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import TYPE_OF_ID, BasicType, PrimitiveId
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import target_of
 
 Bools = npt.NDArray[np.bool_]

@@ -27,7 +27,6 @@ from parquet_variant.files.vortex.storing import unstored_rows
 from parquet_variant.files.vortex.trailer import ColumnNote
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.columns.extract_path import extract_path
-from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.question import PlannedQuery, Question
@@ -35,6 +34,7 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types.forms import in_form, with_fields
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Types of columns inside Vortex's own type that its `variant_get` returns without a cast.

@@ -34,8 +34,8 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.footer_cache import Fingerprint, state_of
 from parquet_variant.files.vortex.range_statistics import RangeStatistics
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types.path import VariantPath
 
 BLOCK_BYTES = 1 << 16
 _END = struct.Struct("<HH4s")

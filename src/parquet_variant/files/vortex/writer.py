@@ -30,11 +30,11 @@ from parquet_variant.files.vortex.storing import first_difference, stored_column
 from parquet_variant.files.vortex.trailer import ColumnNote, append_trailer, text_column, write_notes
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
-from parquet_variant.interop.tables import table_of
 from parquet_variant.io.filesystems import cannot_write, write_errors
 from parquet_variant.io.staging import replaces, staging_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.arguments import as_arrow
+from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.support.choices import FileMode, VortexLayout
 from parquet_variant.types.forms import in_form, is_json_type, plain_form, with_fields

@@ -36,8 +36,8 @@ from parquet_variant.inference.profile_merge import ROWS
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import node_name
-from parquet_variant.path import WILDCARD, Segment, VariantPath, is_within, outer_paths
 from parquet_variant.types import PrimitiveId
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath, is_within, outer_paths
 
 _READERS = ("duckdb", "spark")
 # Number of fields of an object for which columns are considered, per column of the budget, and at least.

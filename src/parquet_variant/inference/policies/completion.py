@@ -27,8 +27,8 @@ from parquet_variant.inference.policies.decision import check_constants
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import WILDCARD, VariantPath, is_within, outer_paths
 from parquet_variant.types import EXACT_NUMERIC, PrimitiveId, VariantType
+from parquet_variant.types.path import WILDCARD, VariantPath, is_within, outer_paths
 
 # Number of keys that are compared: those with most values.
 _COMPARED_KEYS = 64

@@ -18,7 +18,7 @@ from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import node_name
-from parquet_variant.path import WILDCARD, Segment, VariantPath
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.variant_array import VariantArray

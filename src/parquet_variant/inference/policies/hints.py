@@ -31,7 +31,7 @@ from parquet_variant.inference.typed_strings import pattern_of
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
-from parquet_variant.path import VariantPath, is_within
+from parquet_variant.types.path import VariantPath, is_within
 
 
 @dataclass(frozen=True, slots=True)

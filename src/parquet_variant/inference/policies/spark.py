@@ -24,7 +24,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.primitive_types import MAX_PRECISION, ddl_name, decimal
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.variant_array import VariantArray

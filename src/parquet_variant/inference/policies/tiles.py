@@ -32,7 +32,7 @@ from parquet_variant.inference.profile_merge import path_hashes
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.kernels.tapes.tape import Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath
+from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.variant_array import VariantArray

@@ -28,7 +28,7 @@ from parquet_variant.inference.policies.decision import (
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import WILDCARD, VariantPath, is_within
+from parquet_variant.types.path import WILDCARD, VariantPath, is_within
 
 # A path as queries write it: in quotes, from the root.
 _QUOTED_PATH = re.compile(r"""'(\$(?:[^']|'')*)'|"(\$[^"]*)\"""")

@@ -19,8 +19,8 @@ from parquet_variant.ingestion.formats.json_splitters import (
     ArraySplitter,
     DocumentSplitter,
 )
-from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.support.choices import InputFormat
+from parquet_variant.types.path import Segment, VariantPath, Wildcard
 
 _SPARK_NAMES = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_values"}
 

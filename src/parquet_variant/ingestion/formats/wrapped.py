@@ -29,7 +29,7 @@ from parquet_variant.ingestion.formats.json_splitters import (
     WHITESPACE,
     Splitter,
 )
-from parquet_variant.path import VariantPath, Wildcard
+from parquet_variant.types.path import VariantPath, Wildcard
 
 _KEYS_SHOWN = 8
 _SHOWN_BYTES = 40

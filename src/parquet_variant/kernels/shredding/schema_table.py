@@ -18,9 +18,9 @@ from parquet_variant.kernels.compiling import numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import WILDCARD
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types import TYPE_OF_ARROW, TYPES, PrimitiveId, decimal_type_for_precision
+from parquet_variant.types.path import WILDCARD
 
 VARIANT_NODE, PRIMITIVE_NODE, ARRAY_NODE, OBJECT_NODE = range(4)
 _KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_NODE, "object": OBJECT_NODE}

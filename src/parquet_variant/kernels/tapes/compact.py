@@ -20,7 +20,7 @@ from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.interning import HashedTable, Interned, export_hashed, hashed_table, successor
 from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, PATH, SHAPE, Tape, kind_of, path_of
-from parquet_variant.path import VariantPath
+from parquet_variant.types.path import VariantPath
 
 
 @helper

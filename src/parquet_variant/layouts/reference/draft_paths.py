@@ -30,9 +30,9 @@ from parquet_variant.layouts.reference.trees import (
     variant_of,
 )
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import OnConflict
 from parquet_variant.types import VariantType
+from parquet_variant.types.path import VariantPath
 
 
 def _plan(schema: ShreddingSchema | pa.StructType) -> PathsNode | None:

@@ -36,9 +36,9 @@ from parquet_variant.encoding.metadata import EMPTY_METADATA, dictionary_of
 from parquet_variant.encoding.scalars import encode_scalar, read_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError, MalformedVariantError, check_choice
-from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import OnConflict
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType, decimal_type_for_precision
+from parquet_variant.types.path import VariantPath
 
 _CONTAINERS = (VariantType.ARRAY, VariantType.OBJECT, VariantType.NULL)
 

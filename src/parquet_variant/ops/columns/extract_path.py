@@ -24,10 +24,10 @@ from parquet_variant.ops.columns.shredded_walk import Group, follow, follow_posi
 from parquet_variant.ops.columns.slot_casts import CastOptions, Lossless, array_of_slots, list_array
 from parquet_variant.ops.columns.target_type import result_type
 from parquet_variant.ops.columns.value_positions import ValuePositions
-from parquet_variant.path import AnyPath, VariantPath
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.forms import in_target_form, plain_form
+from parquet_variant.types.path import AnyPath, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
 
 # A column with more metadata than this is not remembered, nor the id of each key in them.

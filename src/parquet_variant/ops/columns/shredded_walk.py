@@ -21,10 +21,10 @@ from parquet_variant.layouts.path_steps import ArrowGroup, Step, next_group
 from parquet_variant.ops.columns.column_slots import refuse_faulty_slots
 from parquet_variant.ops.columns.slot_casts import list_array
 from parquet_variant.ops.columns.value_positions import MetadataDictionaries, ValuePositions
-from parquet_variant.path import Segment
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types.forms import in_form, list_elements, plain_form
+from parquet_variant.types.path import Segment
 
 
 class Finish(Protocol):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from parquet_variant.errors import CastError, SchemaError
 from parquet_variant.layouts.storage_shape import is_list, refuse_deep
 from parquet_variant.layouts.type_grammar import ParsedColumn, TypeParser
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.types.path import WILDCARD, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 

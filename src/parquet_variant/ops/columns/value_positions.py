@@ -32,9 +32,9 @@ from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_nu
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.values.slot_columns import decimal_slots, measure_slots, write_slots
-from parquet_variant.path import Segment
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types import BasicType, PrimitiveId
+from parquet_variant.types.path import Segment
 
 # The bytes of a Variant null, for rows that are present without bytes.
 _NULL_VALUE = np.zeros(1, np.uint8)

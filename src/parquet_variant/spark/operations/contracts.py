@@ -16,15 +16,14 @@ import pyarrow as pa
 
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.contracts.contract import Contract
-from parquet_variant.contracts.contract_check import ContractCheck, contract_error
-from parquet_variant.contracts.path_rules import PathRules
-from parquet_variant.contracts.report import ContractCounts, ContractReport
 from parquet_variant.errors import bad_option
+from parquet_variant.inference.contracts.contract import Contract
+from parquet_variant.inference.contracts.contract_check import ContractCheck, contract_error
+from parquet_variant.inference.contracts.path_rules import PathRules
+from parquet_variant.inference.contracts.report import ContractCounts, ContractReport
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.ops.parse_json import parse_json
-from parquet_variant.path import WILDCARD, VariantPath, is_within, outer_paths
 from parquet_variant.quality.contract import type_rules
 from parquet_variant.spark.arrow_variant import from_spark
 from parquet_variant.spark.datasource.source import VariantDataSource, make_active
@@ -33,6 +32,7 @@ from parquet_variant.spark.frames import choose_column
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 from parquet_variant.spark.worker_end import QuietEnd
 from parquet_variant.support.choices import OnViolation
+from parquet_variant.types.path import WILDCARD, VariantPath, is_within, outer_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

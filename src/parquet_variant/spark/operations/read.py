@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.path import WILDCARD, VariantPath, backquoted
 from parquet_variant.query.predicate_text import parse_predicate, predicate_text
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_types import sql_type_name
@@ -29,6 +28,7 @@ from parquet_variant.sql_query.sql import SqlQuery, plan_sql
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties
 from parquet_variant.tables.opening import is_delta, is_iceberg
+from parquet_variant.types.path import WILDCARD, VariantPath, backquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

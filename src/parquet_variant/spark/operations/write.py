@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import pyarrow as pa
 
-from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.errors import SchemaError, VariantError, check_choice
+from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.destinations.iceberg import table_location
 from parquet_variant.ingestion.job import IngestJob

@@ -13,7 +13,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.errors import VariantError
-from parquet_variant.path import Segment, VariantPath
 from parquet_variant.query.function_calls import path_argument, rewrite_call
 from parquet_variant.query.kinds import Kind, is_variant
 from parquet_variant.query.path_dialect import steps_of, with_steps
@@ -22,6 +21,7 @@ from parquet_variant.query.variant_functions import AGGREGATES, FUNCTIONS, OF_ON
 from parquet_variant.sql_query.rewriting.comparisons import COMPARISONS, as_variant, class_of_type, compared
 from parquet_variant.sql_query.rewriting.rewriters import ValueRewriter
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
+from parquet_variant.types.path import Segment, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _EXTRACTS = frozenset(["variant_extract", "variant_extract_string", "get_path", "get"])

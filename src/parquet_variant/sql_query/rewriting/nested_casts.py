@@ -13,12 +13,12 @@ from itertools import count
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.path import VariantPath
 from parquet_variant.query.kinds import Kind, holds_variants, is_variant
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.query.sql_types import sql_type
 from parquet_variant.sql_query.rewriting.rewriters import Convert, ValueRewriter
+from parquet_variant.types.path import VariantPath
 
 # Functions that take JSON, and those that take text: a Variant is given to them as its cast to that.
 _JSON_FUNCTIONS = frozenset(

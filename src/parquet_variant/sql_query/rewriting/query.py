@@ -15,7 +15,6 @@ from typing import Any
 
 from sqlglot import exp
 
-from parquet_variant.path import VariantPath
 from parquet_variant.query.kinds import is_variant
 from parquet_variant.query.local_times import with_earlier_instants
 from parquet_variant.query.predicate import And, Predicate, columns_of, joined
@@ -55,6 +54,7 @@ from parquet_variant.sql_query.rewriting.values import USE, ExpressionRewriter
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.typed_view import typed_table
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _NUMBERS = count(1)

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.path import VariantPath
 from parquet_variant.query.kinds import Kind
 from parquet_variant.query.path_hints import missing_path_hints
 from parquet_variant.query.sql_dialect import SqlError
@@ -24,6 +23,7 @@ from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type
 from parquet_variant.sql_query.rewriting.scopes import OutputColumn, ResolvedColumn, Scope, StoredPath, TableUse
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.types.path import VariantPath
 
 # Functions that return a value of their first argument.
 FIRST_ONLY = {"any_value", "arbitrary", "first", "last", "first_value", "last_value", "nth_value", "lag", "lead"}

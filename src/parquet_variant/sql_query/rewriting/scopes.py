@@ -12,13 +12,13 @@ from functools import reduce
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.path import VariantPath
 from parquet_variant.query.kinds import Kind, field_of, is_variant
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.types.path import VariantPath
 
 
 @dataclass(frozen=True, slots=True)

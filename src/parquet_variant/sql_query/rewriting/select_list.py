@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-from parquet_variant.path import VariantPath
 from parquet_variant.query.duckdb_engine import function_types
 from parquet_variant.query.kinds import Kind, is_variant
 from parquet_variant.query.path_dialect import steps_of
@@ -28,6 +27,7 @@ from parquet_variant.sql_query.rewriting.scopes import (
     unique_names,
 )
 from parquet_variant.sql_query.rewriting.values import ExpressionRewriter
+from parquet_variant.types.path import VariantPath
 
 _GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.rewriting.scopes import OutputColumn, unique_names
 from parquet_variant.sql_query.rewriting.select_list import numbered_variant
+from parquet_variant.types.path import VariantPath
 
 Outputs = Sequence[OutputColumn] | None
 _VARIANT = exp.DataType.build("STRUCT(metadata BLOB, value BLOB)", dialect="duckdb")

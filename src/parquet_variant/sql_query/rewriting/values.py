@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.path import VariantPath
 from parquet_variant.query.kinds import Kind, field_of, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_expression import check_fields, column_name
@@ -50,6 +49,7 @@ from parquet_variant.sql_query.rewriting.scopes import (
     unknown_name,
 )
 from parquet_variant.sql_query.rewriting.syntax import chain_below, select_rows_alone
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 USE = "table_use"

@@ -19,7 +19,6 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, check_mapping
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.ops.value_edits import variant_set
-from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns, read_expression
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.columns import align_column, by_given_name, by_logical_name, check_known, unchanged
@@ -32,6 +31,7 @@ from parquet_variant.tables.expressions import (
     read_target,
 )
 from parquet_variant.tables.schema import VARIANT, Field, StructType, arrow_type
+from parquet_variant.types.path import VariantPath
 
 
 def read_assignments(

@@ -21,7 +21,6 @@ from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.value_edits import variant_normalize
-from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.tables.columns import align_table, by_logical_name
 from parquet_variant.tables.file_metrics import FileMetrics
@@ -29,6 +28,7 @@ from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.write_plan import File, TableWritePlan
+from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:  # SQL is an optional part.
     from parquet_variant.query.sql_expression import NeededColumn

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import TableError
-from parquet_variant.interop.tables import table_of
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression, run_sql
 from parquet_variant.tables.changes.assignments import assigned, read_assignments
 from parquet_variant.tables.changes.change_plan import (

@@ -21,7 +21,6 @@ from parquet_variant.files.parquet.writing.patch import FilePatch, plan_patch, p
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.tables.changes.assignments import needed_columns, path_values
 from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange
@@ -32,6 +31,7 @@ from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.schema import VARIANT, Field, StructType
 from parquet_variant.tables.storage import LocalStorage
 from parquet_variant.tables.write_plan import File, TableWritePlan
+from parquet_variant.types.path import VariantPath
 
 
 @dataclass(frozen=True)

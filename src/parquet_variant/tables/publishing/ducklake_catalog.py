@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, VariantError
-from parquet_variant.path import VariantPath
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema
@@ -35,6 +34,7 @@ from parquet_variant.tables.iceberg.metadata.values import arrow_array
 from parquet_variant.tables.publishing.source import SourceColumns, cannot_publish, published_bounds, raw_bounds
 from parquet_variant.tables.storage import open_storage
 from parquet_variant.types import INTEGERS, TYPE_OF_ARROW, VariantType
+from parquet_variant.types.path import VariantPath
 
 _NAMES = {row.iceberg: row.ducklake for row in TYPE_OF_ARROW.values() if row.iceberg and row.ducklake}
 _NAMES["variant"] = "variant"

@@ -32,7 +32,6 @@ from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.io.filesystems import is_inside, table_directories
 from parquet_variant.io.hive import Partition, declared_types, partition_texts, typed_partitions
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import footer_leaf, footer_metrics, leaf_columns
 from parquet_variant.tables.iceberg.locations import absolute_location
@@ -61,6 +60,7 @@ from parquet_variant.tables.publishing.source import (
     is_promotion,
 )
 from parquet_variant.tables.storage import Storage, StorageFile, open_storage
+from parquet_variant.types.path import VariantPath
 
 _MAX_PATHS = 100
 _METADATA = "metadata/"

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError
-from parquet_variant.path import VariantPath
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionField, PartitionSpec
@@ -27,6 +26,7 @@ from parquet_variant.tables.iceberg.metadata.types import IcebergType, NestedFie
 from parquet_variant.tables.iceberg.metadata.values import from_bytes
 from parquet_variant.tables.iceberg.writing.create import can_promote
 from parquet_variant.tables.path_bounds import bounds_from_bytes
+from parquet_variant.types.path import VariantPath
 
 Rows = npt.NDArray[np.uint64]
 Entry = TypeVar("Entry")

@@ -17,9 +17,9 @@ from pyarrow import fs
 from parquet_variant.errors import VariantError, bad_option, without_secrets
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, path_text
-from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import InputFormat, OnError, OnInexact
 from parquet_variant.support.lazy_names import has_method, registered_method
+from parquet_variant.types.path import VariantPath
 
 # The format of an open table. Rows in memory and Spark DataFrames have no files.
 TableFormat: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex", "json", "memory", "spark"]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from parquet_variant.interop.tables import table_of
+from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.tables.table.base import OpenOptions, TableFormat
 from parquet_variant.tables.table.table import Table
 

@@ -16,7 +16,7 @@ from parquet_variant.support.choices import AnyLayout, ContractLevel, FileMode, 
 from parquet_variant.support.lazy_names import registered_method
 
 if TYPE_CHECKING:
-    from parquet_variant.contracts.contract import Contract
+    from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.tables.table.reading import ReadingMethods
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-from parquet_variant.interop.tables import ArrowResult
+from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.support.fork_safety import cached_property
 
 

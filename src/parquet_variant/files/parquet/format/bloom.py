@@ -22,7 +22,7 @@ from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.values import SALT
 from parquet_variant.layouts.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.path import VariantPath
+from parquet_variant.types.path import VariantPath
 
 _BLOCK = 32
 _MAX_BYTES = 128 << 20

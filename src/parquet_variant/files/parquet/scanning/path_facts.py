@@ -22,7 +22,7 @@ from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.statistics import leaf_statistics, leaf_type
 from parquet_variant.files.parquet.scanning.projection import columns_of_path, only_nulls
 from parquet_variant.layouts.primitive_types import ddl_name
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 
 @dataclass(frozen=True, slots=True)

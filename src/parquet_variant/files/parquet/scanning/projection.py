@@ -21,9 +21,9 @@ from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.path_steps import Step, walk_path
-from parquet_variant.path import VariantPath
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, cast_keeps_order, is_exact
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 # A Variant null as a residual of the final layout, and of the drafts.

@@ -15,7 +15,7 @@ from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.files.parquet.report_text import Report
 from parquet_variant.layouts.layout import check_fields
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 
 @dataclass(frozen=True, slots=True)

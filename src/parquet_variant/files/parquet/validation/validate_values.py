@@ -22,10 +22,10 @@ from parquet_variant.layouts.reference.storages import variants_of_storage
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.column_slots import faulty_slots
 from parquet_variant.ops.validate import sound_rows
-from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import BasicType
 from parquet_variant.types.forms import list_elements
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 Rows = npt.NDArray[np.int64]
 _EMPTY_OBJECT_METADATA = b"\x01\x00\x00"

@@ -1,7 +1,7 @@
 """Data as the writer takes it: its options, and input data in the form of a file.
 
 Owns the storage type of every Variant, at the top level or in structs, lists and maps, and their schema paths. Leaves
-the kinds of input data to `interop.tables`. Values are not decoded.
+the kinds of input data to `ops.interop.tables`. Values are not decoded.
 
 Owns names, defaults and errors, so that a job can check options before its first task. Leaves their effect to `writer`.
 """
@@ -23,16 +23,16 @@ from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_names
 from parquet_variant.files.parquet.writing.encodings import UNCOMPRESSED, ColumnEncodings
 from parquet_variant.files.parquet.writing.nested import Place, map_variants
-from parquet_variant.interop.tables import table_of
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.depth_limits import depth_limit
+from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import limited_depth
-from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import read_selection
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort, FileMode
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import in_form, plain_form, without_encoding
+from parquet_variant.types.path import VariantPath
 
 Writer: TypeAlias = Literal["native", "pyarrow"]
 DEFAULT_ROW_GROUP_BYTES = 128 << 20

@@ -25,10 +25,10 @@ from parquet_variant.files.parquet.writing.conform import WriterKeywords
 from parquet_variant.files.parquet.writing.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.inference.policies.decision import InferenceResult, schema_of_leaves
-from parquet_variant.interop.tables import table_of
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import recover
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.support.choices import Layout
 from parquet_variant.support.keywords import with_keywords

@@ -20,7 +20,6 @@ from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
-from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
@@ -70,6 +69,7 @@ from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage, now_millis
 from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.tables.write_plan import TableWritePlan
+from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:  # SQL is an optional part.
     from parquet_variant.query.sql_expression import NeededColumn

@@ -20,7 +20,6 @@ import pyarrow as pa
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError
 from parquet_variant.inference.statistics import TEXT_LENGTH, ValueBounds, lower_text, upper_text
-from parquet_variant.path import VariantPath
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.protocol.actions import parse_json
 from parquet_variant.tables.file_metrics import (
@@ -38,6 +37,7 @@ from parquet_variant.tables.path_bounds import (
     split_rows,
 )
 from parquet_variant.tables.schema import VOID, Place, PrimitiveType, StructType, TableType, leaves
+from parquet_variant.types.path import VariantPath
 
 
 def encode_bounds(bounds: Mapping[VariantPath, Variant]) -> str:

@@ -25,7 +25,6 @@ from parquet_variant.files.parquet.pages.codecs import codec_number
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import stored_schema
@@ -42,6 +41,7 @@ from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type
 from parquet_variant.tables.storage import now_millis
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
+from parquet_variant.types.path import VariantPath
 
 # The key of the mark in the JSON form of an add action, outside of the log.
 _KEY = "parquetVariantPlan"

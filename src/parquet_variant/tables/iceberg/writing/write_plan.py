@@ -21,8 +21,8 @@ from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.writing.nested import map_variants
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.interop.tables import table_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns

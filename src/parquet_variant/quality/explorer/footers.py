@@ -23,8 +23,8 @@ from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.files.parquet.scanning.path_facts import shredded_groups
 from parquet_variant.files.parquet.scanning.projection import only_nulls
 from parquet_variant.inference.statistics import LeafStatistics
-from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
 # Largest number of leaf columns times row groups: a page of 3 MB, read in a second.
 _MAX_CHUNKS = 200_000

@@ -13,9 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from parquet_variant.errors import VariantError
-from parquet_variant.explorer.explore import Exploration
-from parquet_variant.explorer.page import page
-from parquet_variant.explorer.query_process import QueryProcess
+from parquet_variant.quality.explorer.explore import Exploration
+from parquet_variant.quality.explorer.page import page
+from parquet_variant.quality.explorer.query_process import QueryProcess
 
 RESULT_ROWS = 200  # The rows of a result that the page shows.
 QUERY_SECONDS = 30.0  # The time limit of a query.

@@ -15,12 +15,12 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from parquet_variant.contracts.contract import Contract, check_place, checked_path, rules_of
-from parquet_variant.contracts.path_rules import PathRules, bad_contract
 from parquet_variant.errors import VariantError, VariantFileError, choice_of
+from parquet_variant.inference.contracts.contract import Contract, check_place, checked_path, rules_of
+from parquet_variant.inference.contracts.path_rules import PathRules, bad_contract
 from parquet_variant.io.filesystems import filesystem_of, write_errors
-from parquet_variant.path import VariantPath
 from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.types.path import VariantPath
 
 VERSION = 1
 _KEYS = ("version", "name", "description", "paths")

@@ -18,18 +18,18 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError, without_secrets
-from parquet_variant.explorer.footers import Footers, read_footers
-from parquet_variant.explorer.page import diff_page, page, page_frame
-from parquet_variant.explorer.report import ExploreReport
-from parquet_variant.explorer.sample import json_rows, parquet_rows, sample_of
 from parquet_variant.ingestion.sources.chunks import open_chunks, split_lines
 from parquet_variant.io.temporaries import atomic_file
-from parquet_variant.path import VariantPath
 from parquet_variant.quality.diff import DataDiff
+from parquet_variant.quality.explorer.footers import Footers, read_footers
+from parquet_variant.quality.explorer.page import diff_page, page, page_frame
+from parquet_variant.quality.explorer.report import ExploreReport
+from parquet_variant.quality.explorer.sample import json_rows, parquet_rows, sample_of
 from parquet_variant.quality.sources import DataSet, open_data
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.table import Table
+from parquet_variant.types.path import VariantPath
 
 # Figures of a version that the page shows, as Delta and Iceberg name them.
 _METRICS = ("numFiles", "numOutputRows", "numOutputBytes", "numAddedFiles", "numRemovedFiles")

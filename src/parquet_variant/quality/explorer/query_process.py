@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError
-from parquet_variant.explorer.explore import Exploration
-from parquet_variant.interop.display import display_texts
+from parquet_variant.ops.interop.display import display_texts
+from parquet_variant.quality.explorer.explore import Exploration
 
 MEMORY_BYTES = 2 << 30  # What a query may allocate.
 ANSWER_BYTES = 8 << 20  # The size of an answer.

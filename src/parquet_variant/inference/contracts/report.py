@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from parquet_variant.contracts.contract import Contract
-from parquet_variant.contracts.path_rules import RULES, repr_of
-from parquet_variant.path import VariantPath
+from parquet_variant.inference.contracts.contract import Contract
+from parquet_variant.inference.contracts.path_rules import RULES, repr_of
+from parquet_variant.types.path import VariantPath
 
 # Characters of a value in reports.
 _SHOWN = 60

@@ -15,8 +15,8 @@ from parquet_variant.ops.columns.target_type import as_target, result_type, valu
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.path import VariantPath
 from parquet_variant.support.choices import Errors
+from parquet_variant.types.path import VariantPath
 
 
 @pl.api.register_series_namespace("variant")

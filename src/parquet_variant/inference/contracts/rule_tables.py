@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.contracts.contract import Contract
-from parquet_variant.contracts.path_rules import FORMATS, PathRules, order_of
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
+from parquet_variant.inference.contracts.contract import Contract
+from parquet_variant.inference.contracts.path_rules import FORMATS, PathRules, order_of
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.tapes.check import FORBIDDEN, NO_RULES, RULE, SCALES
 from parquet_variant.kernels.tapes.tape import PATH, Tape
-from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.types import TYPES
+from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _ALL_KINDS = _LARGEST

@@ -38,8 +38,8 @@ from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.value_edits import variant_normalize
-from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
+from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 # Rows that are searched at most, and about the number of values in them.
 _SEARCHED_ROWS = 400

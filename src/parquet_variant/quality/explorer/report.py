@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parquet_variant.errors import without_secrets
-from parquet_variant.explorer.footers import Footers, Leaf
-from parquet_variant.explorer.sample import PathSample, Sample
-from parquet_variant.path import VariantPath, depth_first, outer_paths
+from parquet_variant.quality.explorer.footers import Footers, Leaf
+from parquet_variant.quality.explorer.sample import PathSample, Sample
+from parquet_variant.types.path import VariantPath, depth_first, outer_paths
 
 # Largest number of paths on the page, with examples: about 3 MB.
 _MAX_PATHS = 12_000

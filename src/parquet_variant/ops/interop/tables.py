@@ -3,7 +3,7 @@
 Owns the supported forms of input: columns by name, Arrow tables and batches, data frames of pandas and polars,
 relations of DuckDB, and any object that exports an Arrow stream; the methods of tabular results (`ArrowResult`); and
 registering an array with DuckDB. Leaves requirements of files and tables to their writers, and columns of Variants to
-`interop.pandas` and `interop.polars`.
+`ops.interop.pandas` and `ops.interop.polars`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _table_of(data: Any) -> pa.Table:
     if isinstance(data, Mapping):
         return _of_columns(data)
     if (pandas := sys.modules.get("pandas")) is not None and isinstance(data, pandas.DataFrame):
-        from parquet_variant.interop.pandas import table_of_frame
+        from parquet_variant.ops.interop.pandas import table_of_frame
 
         return table_of_frame(data)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, VariantArray | ChunkedVariantArray):
@@ -204,7 +204,7 @@ class ArrowResult(ABC):
         with optional_libraries("to_polars"):
             import polars
 
-            import parquet_variant.interop.polars  # noqa: F401 - registers the namespace
+            import parquet_variant.ops.interop.polars  # noqa: F401 - registers the namespace
         return polars.from_arrow(self.to_arrow())
 
     def to_pandas(self) -> Any:

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.tapes import scalar_objects
-from parquet_variant.contracts.contract import Contract
-from parquet_variant.contracts.path_rules import RULES, PathRules, scalar_key
-from parquet_variant.contracts.report import ContractCounts, ContractReport, Example, RuleCount, ShownText
-from parquet_variant.contracts.rule_tables import RuleTables, choices_of
 from parquet_variant.errors import ContractError, VariantError, check_choice
+from parquet_variant.inference.contracts.contract import Contract
+from parquet_variant.inference.contracts.path_rules import RULES, PathRules, scalar_key
+from parquet_variant.inference.contracts.report import ContractCounts, ContractReport, Example, RuleCount, ShownText
+from parquet_variant.inference.contracts.rule_tables import RuleTables, choices_of
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, filled_binary, from_bytes, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.memory import copy_spans
@@ -24,10 +24,10 @@ from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.check import FORBIDDEN, RESULT, check_nodes
 from parquet_variant.kernels.tapes.profile import KINDS
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
-from parquet_variant.path import VariantPath
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import OnViolation
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types.path import VariantPath
 
 # Violations that the message of an error names.
 _NAMED = 5

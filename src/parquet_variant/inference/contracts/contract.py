@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from parquet_variant.contracts.path_rules import ANY, PathRules, bad_contract
 from parquet_variant.errors import VariantError, check_names
-from parquet_variant.path import WILDCARD, VariantPath, outer_paths
+from parquet_variant.inference.contracts.path_rules import ANY, PathRules, bad_contract
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,6 +1,6 @@
 """The page of the explorer: one HTML document with style, scripts and data inside.
 
-Owns assembling the parts so that data is never interpreted as markup. Leaves the figures to `explorer.report`.
+Owns assembling the parts so that data is never interpreted as markup. Leaves the figures to `quality.explorer.report`.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from parquet_variant.contracts.contract import Contract, rules_of
-from parquet_variant.contracts.path_rules import ANY, PathRules, as_bound, bad_contract
-from parquet_variant.contracts.yaml_format import dump_yaml, plain_rules, read_yaml
 from parquet_variant.errors import VariantError
-from parquet_variant.path import WILDCARD, VariantPath, is_within
+from parquet_variant.inference.contracts.contract import Contract, rules_of
+from parquet_variant.inference.contracts.path_rules import ANY, PathRules, as_bound, bad_contract
+from parquet_variant.inference.contracts.yaml_format import dump_yaml, plain_rules, read_yaml
 from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.types.path import WILDCARD, VariantPath, is_within
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Rules that JSON Schema does not have.
