@@ -74,7 +74,7 @@ class _PartOfFile(Protocol):
 Part = TypeVar("Part", bound=_PartOfFile)
 
 
-def _is_remote(sources: Iterable[ParquetSource]) -> bool:
+def is_remote(sources: Iterable[ParquetSource]) -> bool:
     """Return whether any file is remote: footers of remote files are requested concurrently."""
     return any(not isinstance(source.filesystem, fs.LocalFileSystem) for source in sources)
 
@@ -208,7 +208,7 @@ class Scan(PlannedQuery):
 
     def strings_with_dictionary(self) -> frozenset[str]:
         """Return the string columns that have a dictionary in the first file; none for a remote file."""
-        if _is_remote(self.sources[:1]):
+        if is_remote(self.sources[:1]):
             return frozenset()
         with open_file(self.sources[0]) as file:
             plan = self._plan(file)
@@ -282,7 +282,7 @@ class Scan(PlannedQuery):
             file = open_file(source)
             return file, self.parts(file, groups)
 
-        footers = FOOTERS if threads > 1 and _is_remote(source for source, _ in sources) else 1
+        footers = FOOTERS if threads > 1 and is_remote(source for source, _ in sources) else 1
         return tables_of_parts(in_order(parts_of, sources, footers), self.read_part, threads)
 
     def parts(self, file: OpenFile, only: frozenset[int] | None = None) -> list[FilePart]:
