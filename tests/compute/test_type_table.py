@@ -33,5 +33,7 @@ def test_the_parquet_type_of_a_type(arrow: pa.DataType, row: TypeInfo, tmp_path)
     pv.write(tmp_path / "x.parquet", {"x": pa.nulls(1, arrow)})
     leaf = pq.read_schema(tmp_path / "x.parquet").field("x").type
     column = pq.ParquetFile(tmp_path / "x.parquet").schema.column(0)
+    if isinstance(arrow, pa.UuidType) and leaf == arrow.storage_type:
+        pytest.skip("this version of pyarrow reads UUIDs as bytes")
     assert leaf == arrow
     assert row.parquet.startswith(column.physical_type.replace("FIXED_LEN_BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY(16)"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import signal
 import threading
@@ -97,7 +96,7 @@ def test_a_second_interrupt_waits_until_the_connection_is_free() -> None:
 
     def interrupt() -> None:
         is_started.wait(30)
-        _thread.interrupt_main()
+        os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

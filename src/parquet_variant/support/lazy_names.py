@@ -44,7 +44,7 @@ def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str],
     `owners`: public names separated by spaces, by the module below ``parquet_variant`` that defines them. A module
       that is listed under its own name is a public package.
 
-    >>> get, names = lazy_names("parquet_variant", {"path": "VariantPath"})
+    >>> get, names = lazy_names("parquet_variant", {"types.path": "VariantPath"})
     >>> get("VariantPath").__name__, names()
     ('VariantPath', ['VariantPath'])
     """

@@ -75,7 +75,7 @@ class QueryProcess:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            packages = str(Path(__file__).parents[2])
+            packages = str(Path(__file__).parents[3])
             paths = [packages, *filter(None, [os.environ.get("PYTHONPATH")])]
             process = subprocess.Popen(
                 [sys.executable, "-m", __name__],
