@@ -32,9 +32,9 @@ def malloc(size: int) -> int:
     return int(room) + HEADER_BYTES if room else 0
 
 
-def free(address: int, _free: Callable[[int], None] = raw_free) -> None:
-    """Free the block at an address, which a kernel or `malloc` has allocated."""
-    _free(address - HEADER_BYTES)
+def free(address: int, _free: Callable[[int], None] = raw_free, _header: int = HEADER_BYTES) -> None:
+    """Free the block at an address, which a kernel or `malloc` has allocated; also while the process ends."""
+    _free(address - _header)
 
 
 def raw_realloc(room: int, size: int) -> int:

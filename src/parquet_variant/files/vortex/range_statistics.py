@@ -170,7 +170,7 @@ class RangeStatistics:
         )
         nan = bool(statistics.has_nan[number])
         if cast:
-            leaf = LeafStatistics(int(statistics.counts[number]), 0, lower, upper)
+            leaf = LeafStatistics(int(statistics.counts[number]), None, lower, upper)  # other rows may be null
             return scalar_statistics(leaf, statistics.type, target, hidden_nan=nan)
         # Without a cast numbers compare by value, whatever their width and scale.
         if statistics.type != target and any(map(pa.types.is_temporal, (statistics.type, target))):
