@@ -19,7 +19,7 @@ from parquet_variant.ingestion.ingest import read_json
 from parquet_variant.ingestion.json_files import JsonFiles
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.input_files import find_input_files
-from parquet_variant.query.question import PlannedQuery
+from parquet_variant.query.selection import PlannedQuery
 from parquet_variant.support.choices import Errors
 from parquet_variant.tables.table.memory_scan import MemoryScan, select_columns
 from parquet_variant.types.path import VariantPath

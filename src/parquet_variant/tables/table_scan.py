@@ -23,8 +23,7 @@ from parquet_variant.files.parquet.scanning.scan_report import ScanReport
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
-from parquet_variant.query.question import PlannedQuery, Question, short_description
-from parquet_variant.query.selection import Selected
+from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
 from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type, reachable_variants, variant_paths
 from parquet_variant.types.path import VariantPath
 

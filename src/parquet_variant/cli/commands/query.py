@@ -280,7 +280,7 @@ def _watched(parts: Iterable[pa.Table], has_values: dict[str, bool]) -> Iterator
 def _path_hints(table: BoundTable, selects: dict[str, str], where: str | None, column: str | None) -> list[str]:
     """Return hints about paths of a query that no row has."""
     from parquet_variant.query.path_hints import missing_path_hints
-    from parquet_variant.query.question import Question
+    from parquet_variant.query.selection import Question
 
     column = column or next(iter(table.columns.variants), None)
     asked = Question.of(selects, where)

@@ -29,8 +29,7 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.columns.extract_path import extract_path
 from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
-from parquet_variant.query.question import PlannedQuery, Question
-from parquet_variant.query.selection import Selected
+from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types.forms import in_form, with_fields

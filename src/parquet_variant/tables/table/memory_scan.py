@@ -18,8 +18,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.scanning.scan_report import ScanReport
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.query.predicate import Predicate, evaluate
-from parquet_variant.query.question import PlannedQuery, Question
-from parquet_variant.query.selection import Selected
+from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support.choices import Errors
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE

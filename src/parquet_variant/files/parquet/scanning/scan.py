@@ -32,8 +32,7 @@ from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.query.predicate import Predicate, columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
-from parquet_variant.query.question import PlannedQuery, Question, short_description
-from parquet_variant.query.selection import Selected
+from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
 from parquet_variant.support.choices import Errors
 
 # Uncompressed bytes that are read together if there is no filter.
