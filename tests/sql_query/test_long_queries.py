@@ -11,7 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
-from parquet_variant.query.duckdb_engine import interruptible
+from parquet_variant.query.duckdb_engine import run_interruptibly
 from parquet_variant.query.sql_expression import TableColumns, read_expression
 from parquet_variant.tables.expressions import is_true, numbered
 
@@ -102,7 +102,7 @@ def test_a_second_interrupt_waits_until_the_connection_is_free() -> None:
     try:
         threading.Thread(target=interrupt).start()
         with pytest.raises(KeyboardInterrupt):
-            interruptible(Connection(), work)
+            run_interruptibly(Connection(), work)
         assert is_done.is_set()
     finally:
         signal.signal(signal.SIGINT, before)

@@ -67,7 +67,7 @@ def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
         yield connection
 
 
-def interruptible(connection: Any, work: Callable[[], Result]) -> Result:
+def run_interruptibly(connection: Any, work: Callable[[], Result]) -> Result:
     """Run work of a connection so that Ctrl-C stops it; the engine would not return to Python before the work ends.
 
     In the main thread, the only one that receives signals, the work runs in another thread.

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.query.duckdb_engine import connect, interruptible
+from parquet_variant.query.duckdb_engine import connect, run_interruptibly
 from parquet_variant.query.function_calls import returns_variant, rewrite_call
 from parquet_variant.query.local_times import with_earlier_instants
 from parquet_variant.query.predicate import Predicate
@@ -402,7 +402,7 @@ def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Ta
         try:
             for name, table in tables.items():
                 connection.register(name, table)
-            return interruptible(connection, lambda: connection.sql(text).to_arrow_table())
+            return run_interruptibly(connection, lambda: connection.sql(text).to_arrow_table())
         except duckdb.Error as error:
             if failures:
                 raise failures[0] from None

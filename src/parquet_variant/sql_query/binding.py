@@ -177,7 +177,7 @@ def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
 def _vortex_table(path: str, name: str) -> BoundTable:
     from parquet_variant.files.vortex.library import open_file
     from parquet_variant.files.vortex.paths import vortex_files
-    from parquet_variant.files.vortex.scanner import scan_files
+    from parquet_variant.files.vortex.scanner import scan as scan_files
 
     file = open_file(vortex_files(path)[0])
     variants = [*file.layouts, *file.json_columns]

@@ -25,7 +25,7 @@ from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes
-from parquet_variant.query.duckdb_engine import connect, interruptible
+from parquet_variant.query.duckdb_engine import connect, run_interruptibly
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.path_hints import missing_path_hints, paths_in
 from parquet_variant.query.predicate_text import predicate_text
@@ -291,8 +291,8 @@ class SqlQuery:
                     connection.register(name, Stream(plan, failures))
                 register_getters(connection, self.rewritten.getters, self.options, failures, classes)
                 run = lambda: connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)  # noqa: E731
-                reader: Any = interruptible(connection, run)
-                read = partial(interruptible, connection, partial(next, reader, None))
+                reader: Any = run_interruptibly(connection, run)
+                read = partial(run_interruptibly, connection, partial(next, reader, None))
                 parts = (pa.table([*batch.columns], schema=batch.schema) for batch in iter(read, None))
                 names = unique_names(reader.schema.names)
                 has_values = [False] * len(names)

@@ -377,9 +377,6 @@ def scan(
     return VortexScan(first.selection, first.hidden, first.predicate, tuple(files))
 
 
-scan_files = scan
-
-
 def _with_types(file: OpenVortexFile, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
     """Return the selection with the types of ordinary columns in the file."""
     typed = []
