@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.files.parquet.format.columns import ShreddedGroup, VariantColumn, choose_column, shredded_groups
+from parquet_variant.files.parquet.format.facts import FileFacts as ColumnFacts
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.format.footer import (
     MAGIC,
@@ -31,25 +32,11 @@ from parquet_variant.files.parquet.format.footer import (
     parse_schema,
 )
 from parquet_variant.files.parquet.format.footer_cache import Handle, Reader, footer_for_pyarrow
-from parquet_variant.files.parquet.format.page_places import row_groups
-from parquet_variant.files.parquet.format.statistics import footer_metadata, leaf_statistics
-from parquet_variant.files.parquet.format.thrift import (
-    METADATA,
-    STRUCT,
-    ThriftError,
-    ThriftField,
-    find_field,
-    read_value,
-)
-from parquet_variant.files.parquet.scanning.path_facts import ShreddedGroup, shredded_groups
-from parquet_variant.files.parquet.scanning.projection import only_nulls
+from parquet_variant.files.parquet.format.statistics import footer_metadata
+from parquet_variant.files.parquet.format.thrift import ThriftError
 from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import WILDCARD, VariantPath
-
-# Fields of ColumnMetaData and SizeStatistics.
-_SIZE_STATISTICS = 16
-_TEXT_BYTES, _REPETITION, _DEFINITION = 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +46,14 @@ class FileFooter:
     `source`: the file.
     `size`: bytes of the footer: all that was read.
     `metadata`, `schema`: pyarrow's metadata, and the schema tree.
-    `chunks`: the places of the column chunks in the footer, for each row group.
-    `thrift`: the bytes of the footer.
+    `facts`: the facts by leaf column and row group.
     """
 
     source: ParquetSource
     size: int
     metadata: pq.FileMetaData
     schema: SchemaNode
-    chunks: Sequence[Sequence[ThriftField]]
-    thrift: bytes
+    facts: ColumnFacts
 
 
 def read_footer(source: ParquetSource) -> FileFooter:
@@ -87,14 +72,13 @@ def read_footer(source: ParquetSource) -> FileFooter:
         schema = parse_schema(footer, source.path)
         check_chunks(footer, schema, source.path)
         metadata = footer_metadata(footer_for_pyarrow(footer, schema) or footer)
-        chunks = [spans for spans, _ in row_groups(footer)]
     except (OSError, pa.ArrowException, ThriftError) as error:
         raise VariantFileError(
             f"cannot read the footer of {source.path}: {error}; check that it is a Parquet file and readable",
             reason="bad-footer",
             file=source.path,
         ) from None
-    return FileFooter(source, length + TAIL, metadata, schema, chunks, footer)
+    return FileFooter(source, length + TAIL, metadata, schema, ColumnFacts(metadata, footer))
 
 
 class Residual(Enum):
@@ -170,16 +154,13 @@ def file_facts(footer: FileFooter, column: str) -> FileFacts | None:
     variant = choose_column(footer.schema, column, footer.source.path)
     if variant.layout not in ("unshredded", "final") or variant.repeated:
         return None
-    levels = _Levels(variant.node, footer.schema)
     groups = {group.path: GroupFacts(group) for group in shredded_groups(variant)}
-    rows, null_rows = 0, list[int | None]()
-    for number in range(footer.metadata.num_row_groups):
-        row_group = _RowGroup(footer, number, levels)
-        rows += footer.metadata.row_group(number).num_rows
-        null_rows.append(row_group.missing(variant.node))
-        for facts in groups.values():
-            row_group.add_to(facts)
-    return FileFacts(footer, variant, rows, _sum(null_rows), groups)
+    rows = footer.facts.rows()
+    present = _sum([footer.facts.present(variant.node, number) for number in footer.facts.groups])
+    for number in footer.facts.groups:
+        for path_facts in groups.values():
+            _add_row_group(path_facts, footer.facts, number)
+    return FileFacts(footer, variant, rows, None if present is None else rows - present, groups)
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
@@ -187,152 +168,30 @@ def _sum(counts: Sequence[int | None]) -> int | None:
     return sum(known_counts) if len(known_counts) == len(counts) else None
 
 
-class _Levels:
-    """The definition and repetition levels of the nodes of a column."""
-
-    def __init__(self, node: SchemaNode, root: SchemaNode) -> None:
-        self._levels: dict[tuple[str, ...], tuple[int, int]] = {}
-        definition = repetition = 0
-        at = root
-        for name in node.path:
-            child = at.child(name)
-            assert child is not None
-            at = child
-            definition, repetition = _child_levels(at, definition, repetition)
-        remaining = [(at, definition, repetition)]
-        while remaining:
-            at, definition, repetition = remaining.pop()
-            self._levels[at.path] = definition, repetition
-            remaining += ((inner, *_child_levels(inner, definition, repetition)) for inner in at.children)
-
-    def definition(self, node: SchemaNode) -> int:
-        """Return the number of optional and repeated nodes down to a node."""
-        return self._levels[node.path][0]
-
-    def repetition(self, node: SchemaNode) -> int:
-        """Return the number of repeated nodes down to a node."""
-        return self._levels[node.path][1]
-
-
-def _child_levels(child: SchemaNode, definition: int, repetition: int) -> tuple[int, int]:
-    return definition + (child.repetition != "required"), repetition + (child.repetition == "repeated")
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """The counts of a column chunk: statistics, and entries by definition and repetition level if they are known."""
-
-    statistics: LeafStatistics
-    text_bytes: int | None
-    repetition: list[int] | None
-    definition: list[int] | None
-
-
-class _RowGroup:
-    """The column chunks of a Variant in a row group."""
-
-    def __init__(self, footer: FileFooter, number: int, levels: _Levels) -> None:
-        self.number = number
-        self._footer, self._levels = footer, levels
-        self._group = footer.metadata.row_group(number)
-        self._chunks: dict[int, _Chunk] = {}
-
-    def _chunk(self, leaf: SchemaNode) -> _Chunk:
-        assert leaf.leaf is not None
-        if leaf.leaf not in self._chunks:
-            statistics = leaf_statistics(self._group.column(leaf.leaf), leaf)
-            self._chunks[leaf.leaf] = self._with_levels(leaf, statistics)
-        return self._chunks[leaf.leaf]
-
-    def _with_levels(self, leaf: SchemaNode, statistics: LeafStatistics) -> _Chunk:
-        sizes = _size_statistics(self._footer.thrift, self._footer.chunks[self.number][leaf.leaf or 0])
-        definition: list[int] | None = sizes.get(_DEFINITION)
-        highest = self._levels.definition(leaf)
-        if definition is None and highest == 1 and statistics.nulls is not None:
-            definition = [statistics.nulls, statistics.values - statistics.nulls]
-        elif definition is None and highest == 0:
-            definition = [statistics.values]
-        if definition is not None and (len(definition) != highest + 1 or sum(definition) != statistics.values):
-            definition = None
-        repetition: list[int] | None = sizes.get(_REPETITION)
-        if repetition is not None and sum(repetition) != statistics.values:
-            repetition = None
-        return _Chunk(statistics, sizes.get(_TEXT_BYTES), repetition, definition)
-
-    def _reaching(self, leaf: SchemaNode, level: int) -> int | None:
-        """Return the number of entries of a leaf in which a level is present; None if unknown."""
-        chunk = self._chunk(leaf)
-        if level == 0:
-            return chunk.statistics.values
-        if chunk.definition is not None:
-            return sum(chunk.definition[level:])
-        if level == self._levels.definition(leaf) and chunk.statistics.nulls is not None:
-            return chunk.statistics.values - chunk.statistics.nulls
-        return None
-
-    def _leaves_of(self, node: SchemaNode, repetition: int) -> Iterator[SchemaNode]:
-        """Yield the leaves below a node that are inside of a number of lists."""
-        return (leaf for leaf in node.leaves() if self._levels.repetition(leaf) == repetition)
-
-    def present(self, node: SchemaNode) -> int | None:
-        """Return the number of entries in which a node that is not a list is present; None if unknown."""
-        level = self._levels.definition(node)
-        # A leaf outside of further lists has one entry for each of the node's.
-        counts = (self._reaching(leaf, level) for leaf in self._leaves_of(node, self._levels.repetition(node)))
-        return next((count for count in counts if count is not None), None)
-
-    def missing(self, node: SchemaNode) -> int | None:
-        """Return the number of rows in which a node outside of lists is missing; None if unknown."""
-        present = self.present(node)
-        return None if present is None else self._group.num_rows - present
-
-    def _list_counts(self, typed: SchemaNode) -> tuple[int | None, int | None]:
-        """Return the numbers of lists and of elements; None if unknown."""
-        repeated = typed.children[0] if typed.children else typed
-        depth = self._levels.repetition(repeated)
-        for leaf in self._leaves_of(repeated, depth):
-            chunk, elements = self._chunk(leaf), self._reaching(leaf, self._levels.definition(repeated))
-            if elements is not None and chunk.definition is not None and chunk.repetition is not None:
-                empty = chunk.definition[self._levels.definition(typed)]
-                return elements - chunk.repetition[depth] + empty, elements
-        return None, None
-
-    def add_to(self, facts: GroupFacts) -> None:
-        """Add the counts of the row group to the facts of a path."""
-        group = facts.group
-        typed: int | None = 0
-        elements: int | None = 0
-        if group.typed is not None and group.typed.is_list:
-            typed, elements = self._list_counts(group.typed)
-        elif group.typed is not None:
-            typed = self.present(group.typed)
-        if facts.is_leaf:
-            assert group.typed is not None
-            chunk = self._chunk(group.typed)
-            facts.bounds = merge_statistics([facts.bounds, chunk.statistics])
-            facts.text_bytes = _sum([facts.text_bytes, chunk.text_bytes])
-        facts.typed, facts.elements = _sum([facts.typed, typed]), _sum([facts.elements, elements])
-        self._add_residual(facts)
-
-    def _add_residual(self, facts: GroupFacts) -> None:
-        residual = facts.group.residual
-        if residual is None:
-            return
-        facts.stored = _sum([facts.stored, self.present(residual)])
-        statistics = self._chunk(residual).statistics
-        if only_nulls(statistics, variant_nulls=False):
-            return
-        if only_nulls(statistics, variant_nulls=True):
-            facts.residual = Residual.NULLS if facts.residual is Residual.EMPTY else facts.residual
-        else:
-            facts.residual = Residual.OPEN
-            facts.open_groups.append(self.number)
-
-
-def _size_statistics(footer: bytes, span: ThriftField) -> dict[int, Any]:
-    metadata = find_field(footer, span.start, METADATA)
-    start = None if metadata is None else find_field(footer, metadata, _SIZE_STATISTICS)
-    return {} if start is None else read_value(footer, start, STRUCT)[0]
+def _add_row_group(path_facts: GroupFacts, facts: ColumnFacts, number: int) -> None:
+    """Add the counts of a row group to the facts of a path."""
+    group = path_facts.group
+    typed: int | None = 0
+    elements: int | None = 0
+    if group.typed is not None and group.typed.is_list:
+        typed, elements = facts.lists(group.typed, number)
+    elif group.typed is not None:
+        typed = facts.present(group.typed, number)
+    if path_facts.is_leaf:
+        assert group.typed is not None
+        path_facts.bounds = merge_statistics([path_facts.bounds, facts.statistics(group.typed, number)])
+        path_facts.text_bytes = _sum([path_facts.text_bytes, facts.level_counts(group.typed, number).text_bytes])
+    path_facts.typed, path_facts.elements = _sum([path_facts.typed, typed]), _sum([path_facts.elements, elements])
+    if (residual := group.residual) is None:
+        return
+    path_facts.stored = _sum([path_facts.stored, facts.present(residual, number)])
+    if facts.is_empty(residual, groups=[number]):
+        return
+    if not facts.is_empty(residual, variant_nulls=True, groups=[number]):
+        path_facts.residual = Residual.OPEN
+        path_facts.open_groups.append(number)
+    elif path_facts.residual is Residual.EMPTY:
+        path_facts.residual = Residual.NULLS
 
 
 def open_paths(facts: FileFacts) -> Iterator[tuple[VariantPath, GroupFacts]]:

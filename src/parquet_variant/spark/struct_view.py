@@ -18,10 +18,8 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import OpenFile, locate, open_file
-from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import leaf_statistics, leaf_type
+from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.files.parquet.scanning.projection import columns_of_path
-from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.types.path import backquoted
 
@@ -110,8 +108,8 @@ def _typed_column(file: OpenFile, selected: Selected, column: str | None) -> _Ty
         raise _NeedsPython(f"the layout is {variant.layout}")
     columns = columns_of_path(variant, selected.path, selected.type)
     typed = columns.primitive
-    for number in range(file.metadata.num_row_groups):
-        needed = columns.needed(partial(_statistics, file.metadata.row_group(number)), scalar=True)
+    for number in file.facts.groups:
+        needed = columns.needed(partial(file.facts.statistics, group=number), scalar=True)
         if any(leaf is not typed for leaf in needed or ()):
             raise _NeedsPython(f"{selected.name} may have values in a residual")
     if typed is None:
@@ -122,10 +120,6 @@ def _typed_column(file: OpenFile, selected: Selected, column: str | None) -> _Ty
     if stored is None or not _casts_equally(stored, selected.type):
         raise _NeedsPython(f"{selected.name} is stored as {stored or typed.spelled()}")
     return typed.path, stored
-
-
-def _statistics(group: Any, node: SchemaNode) -> LeafStatistics:
-    return leaf_statistics(group.column(node.leaf), node)
 
 
 def _casts_equally(stored: pa.DataType, target: pa.DataType) -> bool:

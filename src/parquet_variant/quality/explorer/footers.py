@@ -15,13 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, shredded_groups
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import leaf_statistics
+from parquet_variant.files.parquet.format.statistics import leaf_statistics, only_nulls
 from parquet_variant.files.parquet.report_text import counted
-from parquet_variant.files.parquet.scanning.path_facts import shredded_groups
-from parquet_variant.files.parquet.scanning.projection import only_nulls
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths

@@ -253,10 +253,9 @@ class BatchReader(DataSourceReader):
         names = self.schema.fieldNames()
         for source in files:
             with open_file(source) as file:
-                leaves = {leaf.leaf for node in file.schema.children if node.name in names for leaf in node.leaves()}
-                groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-                sizes = (sum(group.column(leaf).total_compressed_size for leaf in leaves) for group in groups)
-                yield from tasks_of_groups(file, dict(enumerate(sizes)), size)
+                leaves = [leaf for node in file.schema.children if node.name in names for leaf in node.leaves()]
+                sizes = {group: file.facts.size(leaves, [group]) for group in file.facts.groups}
+                yield from tasks_of_groups(file, sizes, size)
 
     def _row_tables(self, task: ScanTask) -> Iterator[pa.Table]:
         with open_file(task.source) as file:

@@ -1,18 +1,22 @@
-"""Finding the Variant columns of a Parquet file, by annotation or by structure.
+"""Finding the Variant columns of a Parquet file, by annotation or by structure, and the shredded groups inside.
 
-Owns finding and choosing Variant columns in a schema tree. Leaves the detection of layouts to `layouts.layout`,
-shredding schemas to `schema.ShreddingSchema`, and rules that only the validator checks to `validation`.
+Owns finding and choosing Variant columns in a schema tree, and the walk over the groups of every layout. Leaves the
+detection of layouts to `layouts.layout`, shredding schemas to `ShreddingSchema`, and rules that only the validator
+checks to `validation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.layouts.layout import check_fields, find_layout, is_lone_typed_value
+from parquet_variant.layouts.primitive_types import ddl_name
 from parquet_variant.support.choices import Layout
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +169,77 @@ def _check_leaves(column: VariantColumn, file: str) -> None:
                 reason="unsupported-type",
                 file=file,
             )
+
+
+@dataclass(frozen=True, slots=True)
+class ShreddedGroup:
+    """A shredded value in the file's schema."""
+
+    path: VariantPath  # The path of the value in the Variant.
+    group: SchemaNode  # The group in the file's schema.
+    typed: SchemaNode | None  # The typed column or group; None if the value is not shredded.
+    residual: SchemaNode | None  # The binary column of values of other types; None if it is missing.
+
+    @property
+    def type_name(self) -> str:
+        """``object``, ``array``, ``variant``, or the type of the typed column as DDL spells it."""
+        if self.typed is None:
+            return "variant"
+        if self.typed.leaf is not None:
+            arrow = leaf_type(self.typed)
+            try:
+                return self.typed.spelled() if arrow is None else ddl_name(arrow)
+            except KeyError:
+                return self.typed.spelled()
+        return "array" if self.typed.is_list else "object"
+
+
+def shredded_groups(column: VariantColumn) -> Iterator[ShreddedGroup]:
+    """Yield the shredded values of a column, parents first; the root alone for an unshredded column."""
+    if column.layout == "draft-object":
+        yield from _draft_object(column.node, VariantPath())
+    elif column.layout == "draft-paths":
+        paths = column.node.child("paths")
+        yield ShreddedGroup(VariantPath(), column.node, paths, column.node.child("value"))
+        if paths is not None:
+            yield from _draft_paths(paths, VariantPath(), root=True)
+    else:
+        yield from _final_groups(column.node, VariantPath())
+
+
+def _final_groups(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
+    typed = group.child("typed_value")
+    yield ShreddedGroup(path, group, typed, group.child("value"))
+    if typed is None or typed.leaf is not None:
+        return
+    if typed.is_list:
+        yield from _final_groups(typed.element, path / WILDCARD)
+        return
+    for child in typed.children:
+        yield from _final_groups(child, path / child.name)
+
+
+def _draft_object(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
+    parts = {child.name: child for child in group.children}
+    typed = parts.get("object") or parts.get("array") or parts.get("typed_value")
+    yield ShreddedGroup(path, group, typed, parts.get("untyped_value"))
+    for child in parts["object"].children if "object" in parts else ():
+        yield from _draft_object(child, path / child.name)
+    if "array" in parts:
+        yield from _draft_object(parts["array"].element, path / WILDCARD)
+
+
+def _draft_paths(group: SchemaNode, path: VariantPath, *, root: bool = False) -> Iterator[ShreddedGroup]:
+    names = {child.name: child for child in group.children}
+    if (
+        names
+        and names.keys() <= {"typed_value", "untyped_value"}
+        and any(child.leaf is not None for child in group.children)
+    ):
+        if not root:
+            yield ShreddedGroup(path, group, names.get("typed_value"), names.get("untyped_value"))
+    elif group.is_list:
+        yield from _draft_paths(group.element, path / WILDCARD)
+    else:
+        for child in group.children:
+            yield from _draft_paths(child, path / child.name)

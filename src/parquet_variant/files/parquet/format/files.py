@@ -11,7 +11,7 @@ import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.soundness import refuse_bad_indices
 from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
 from parquet_variant.files.parquet.format.columns import find_variants
+from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.footer import (
     FOOTER_GUESS,
     SchemaNode,
@@ -100,6 +101,10 @@ class OpenFile:
     cached: CachedFooter | None = None  # The cache entry of the file; None if it is not cached.
     _reader: Reader | None = None
     _state: Fingerprint | None = None
+    facts: FileFacts = field(init=False, repr=False)  # What the footer states by leaf column and row group.
+
+    def __post_init__(self) -> None:
+        self.facts = FileFacts(self.metadata)
 
     @property
     def name(self) -> str:
@@ -108,8 +113,8 @@ class OpenFile:
 
     @property
     def rows(self) -> int:
-        """Number of rows, from the row groups, because some writers do not store the total."""
-        return sum(self.metadata.row_group(number).num_rows for number in range(self.metadata.num_row_groups))
+        """Number of rows of the file."""
+        return self.facts.rows()
 
     @property
     def reader(self) -> Reader:
@@ -145,7 +150,7 @@ class OpenFile:
         Raises `VariantFileError` if the data is damaged, or a row group exceeds the size of Arrow's nested columns.
         """
         table = self.in_file_types(self._read(row_groups, leaves), leaves)
-        rows = sum(self.metadata.row_group(number).num_rows for number in row_groups)
+        rows = self.facts.rows(row_groups)
         if any(len(column) != rows for column in table.columns):
             raise self._damaged(ValueError("the number of values of a column differs from the rows of its row groups"))
         if not self.dictionaries.isdisjoint(leaves):
@@ -232,7 +237,7 @@ class OpenFile:
             yield
         except VariantError as error:
             if error.row is not None and error.file is None:
-                error.row += sum(self.metadata.row_group(number).num_rows for number in range(min(groups, default=0)))
+                error.row += self.facts.rows(range(min(groups, default=0)))
             raise error.at(file=self.name) from None
 
     def refuse_changed(self) -> None:

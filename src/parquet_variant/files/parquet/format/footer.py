@@ -78,6 +78,9 @@ class SchemaNode:
     children: list[SchemaNode] = field(default_factory=list)  # The fields of a group.
     leaf: int | None = None  # The number of the leaf column in the file; None for a group.
     length: int | None = None
+    # The number of optional and repeated nodes, and of repeated nodes, down to this node.
+    max_definition: int = 0
+    max_repetition: int = 0
     _leaves: tuple[SchemaNode, ...] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -271,7 +274,7 @@ def _schema_tree(elements: Sequence[dict[int, Any]], file: str | None) -> Schema
             raise ThriftError(f"schema element {element.get(4)!r} belongs to no group")
         parent, missing = open_groups.pop()
         open_groups.append((parent, missing - 1))
-        node = _schema_node(element, parent.path)
+        node = _schema_node(element, parent)
         parent.children.append(node)
         if node.physical is None:
             open_groups.append((node, element.get(5, 0)))
@@ -284,15 +287,18 @@ def _schema_tree(elements: Sequence[dict[int, Any]], file: str | None) -> Schema
     return root
 
 
-def _schema_node(element: dict[int, Any], parent: tuple[str, ...] | None) -> SchemaNode:
+def _schema_node(element: dict[int, Any], parent: SchemaNode | None) -> SchemaNode:
     name, physical = element[4].decode("utf-8"), element.get(1)
+    repetition = _name_of(_REPETITION, element.get(3, 0))
     node = SchemaNode(
         name=name,
-        path=(*parent, name) if parent is not None else (),
-        repetition=_name_of(_REPETITION, element.get(3, 0)),
+        path=(*parent.path, name) if parent is not None else (),
+        repetition=repetition,
         physical=None if physical is None else _name_of(_PHYSICAL, physical),
         logical=_logical_type_name(element),
         length=element.get(2),
+        max_definition=0 if parent is None else parent.max_definition + (repetition != "required"),
+        max_repetition=0 if parent is None else parent.max_repetition + (repetition == "repeated"),
     )
     if physical is not None and element.get(5):
         raise ThriftError(f"{node.dotted} has both a type and children")
@@ -307,16 +313,11 @@ def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> 
     from parquet_variant.kernels.pages.footer_check import what_is_wrong
 
     columns: list[tuple[int, int, int, int]] = []
-    remaining = [(child, 0, 0) for child in reversed(schema.children)]
-    while remaining:
-        node, repetition, definition = remaining.pop()
-        repetition += node.repetition == "repeated"
-        definition += node.repetition != "required"
-        if node.physical is not None:
-            is_fixed = node.physical == "FIXED_LEN_BYTE_ARRAY"
-            width = (node.length or 0) if is_fixed else _WIDTHS.get(node.physical, 0)
-            columns.append((_PHYSICAL.index(node.physical), repetition, definition, width))
-        remaining.extend((child, repetition, definition) for child in reversed(node.children))
+    for leaf in schema.leaves():
+        assert leaf.physical is not None
+        is_fixed = leaf.physical == "FIXED_LEN_BYTE_ARRAY"
+        width = (leaf.length or 0) if is_fixed else _WIDTHS.get(leaf.physical, 0)
+        columns.append((_PHYSICAL.index(leaf.physical), leaf.max_repetition, leaf.max_definition, width))
     fault = what_is_wrong(footer, np.array(columns, np.int64).reshape(-1, 4))
     if fault == "encrypted":
         raise VariantFileError(

@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.encoding.metadata import EMPTY_METADATA, NULL_VALUE
 from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode
-from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
+from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.types import TYPE_OF_ARROW
@@ -22,6 +23,8 @@ from parquet_variant.types import TYPE_OF_ARROW
 NO_NAN_KEY = b"parquet_variant.no_nan"
 # How ``created_by`` begins in files of this library; the version follows.
 OWN_WRITER = "parquet-variant version"
+# A Variant null as a residual of the final layout, and of the drafts.
+_VARIANT_NULLS = (NULL_VALUE, EMPTY_METADATA + NULL_VALUE)
 
 _TYPES: dict[str, pa.DataType] = {row.parquet: arrow for arrow, row in TYPE_OF_ARROW.items()} | {
     "INT32 INT(32, true)": pa.int32(),
@@ -111,7 +114,9 @@ def writer_of(metadata: pq.FileMetaData) -> str:
         return ""
 
 
-def file_statistics(metadata: pq.FileMetaData, leaf: SchemaNode) -> LeafStatistics:
-    """Return the statistics of a leaf column in the whole file."""
-    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-    return merge_statistics(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups)
+def only_nulls(residual: LeafStatistics, *, variant_nulls: bool) -> bool:
+    """Return whether a residual column certainly has no value, or (with `variant_nulls`) only Variant nulls."""
+    if residual.all_null:
+        return True
+    bounds = (residual.lower, residual.upper)
+    return variant_nulls and all(bound is not None and bound.as_py() in _VARIANT_NULLS for bound in bounds)

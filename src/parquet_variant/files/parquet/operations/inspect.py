@@ -13,12 +13,15 @@ from typing import Any
 
 from pyarrow import fs
 
-from parquet_variant.files.parquet.format.columns import VariantColumn, find_variants, no_variant_column
+from parquet_variant.files.parquet.format.columns import (
+    ShreddedGroup,
+    VariantColumn,
+    find_variants,
+    no_variant_column,
+    shredded_groups,
+)
 from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
-from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import file_statistics
 from parquet_variant.files.parquet.report_text import Report, counted
-from parquet_variant.files.parquet.scanning.path_facts import ShreddedGroup, shredded_groups
 
 
 @dataclass(slots=True)
@@ -133,7 +136,7 @@ def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSys
         with open_file(parquet_source) as file:
             report.files += 1
             report.rows += file.rows
-            report.row_groups += file.metadata.num_row_groups
+            report.row_groups += len(file.facts.groups)
             report.bytes += parquet_source.size
             writers[file.writer or "unknown"] += 1
             variants = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
@@ -155,7 +158,7 @@ def _count_column(file: OpenFile, variant: VariantColumn, column: ColumnReport, 
     column.annotated += variant.node.annotated
     metadata = variant.node.child("metadata")
     if metadata is not None:
-        column.metadata_bytes += _sizes(file, metadata)[0]
+        column.metadata_bytes += file.facts.size([metadata])
     for group in shredded_groups(variant):
         path = paths.setdefault(str(group.path), PathReport(str(group.path)))
         path.types[group.type_name] = path.types.get(group.type_name, 0) + 1
@@ -165,25 +168,20 @@ def _count_column(file: OpenFile, variant: VariantColumn, column: ColumnReport, 
 def _count_path(file: OpenFile, group: ShreddedGroup, path: PathReport) -> None:
     typed = group.typed if group.typed is not None and group.typed.leaf is not None else None
     any_leaf = next(iter(group.group.leaves()))
-    path.entries += file_statistics(file.metadata, typed or group.residual or any_leaf).values
+    path.entries += file.facts.statistics(typed or group.residual or any_leaf).values
     for leaf, name in ((typed, "typed"), (group.residual, "residual")):
         count: int | None = None
         if leaf is not None:
-            leaf_values = file_statistics(file.metadata, leaf)
+            leaf_values = file.facts.statistics(leaf)
             count = None if leaf_values.nulls is None else leaf_values.values - leaf_values.nulls
-            compressed, plain = _sizes(file, leaf)
+            compressed = file.facts.size([leaf])
             path.bytes += compressed
             path.residual_bytes += compressed if name == "residual" else 0
-            path.uncompressed_bytes += plain
+            path.uncompressed_bytes += file.facts.plain_size([leaf])
         elif name == "residual" or group.typed is None:
             count = 0  # The column does not exist, so it has no values.
         before = getattr(path, name)
         setattr(path, name, None if before is None or count is None else before + count)
-
-
-def _sizes(file: OpenFile, leaf: SchemaNode) -> tuple[int, int]:
-    chunks = [file.metadata.row_group(number).column(leaf.leaf) for number in range(file.metadata.num_row_groups)]
-    return sum(chunk.total_compressed_size for chunk in chunks), sum(chunk.total_uncompressed_size for chunk in chunks)
 
 
 def _line(path: PathReport) -> str:

@@ -81,11 +81,10 @@ def column_values(
     Raises `MalformedVariantError` if a string is not UTF-8.
     """
     group = file.metadata.row_group(row_group)
-    max_definition = _max_definition(file.schema, node)
-    if max_definition is None or node.leaf is None or not is_readable(group.column(node.leaf), group.num_rows):
+    if node.max_repetition or node.leaf is None or not is_readable(group.column(node.leaf), group.num_rows):
         return None
     try:
-        column, is_sound = _chunk_array(ChunkPages(file, row_group, node.leaf, max_definition, mask), kind, mask)
+        column, is_sound = _chunk_array(ChunkPages(file, row_group, node.leaf, node.max_definition, mask), kind, mask)
     except PAGE_ERRORS:
         return None
     if not is_sound:
@@ -93,17 +92,6 @@ def column_values(
 
         refuse_faulty_slots(column, None if mask is None else np.flatnonzero(mask))
     return column
-
-
-def _max_definition(schema: SchemaNode, leaf: SchemaNode) -> int | None:
-    """Return the definition level of a value; None for a leaf inside a list."""
-    node, level = schema, 0
-    for name in leaf.path:
-        child = node.child(name)
-        if child is None or child.repetition == "repeated":
-            return None
-        node, level = child, level + (child.repetition == "optional")
-    return level
 
 
 def _chunk_array(chunk: ChunkPages, kind: pa.DataType, mask: Mask | None) -> tuple[pa.Array, bool]:
@@ -182,9 +170,8 @@ def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans 
     has_no_nulls = statistics is not None and statistics.has_null_count and statistics.null_count == 0
     if not has_no_nulls or not is_readable(chunk, group.num_rows):
         return None
-    max_definition = [column.node.repetition, value.repetition].count("optional")
     try:
-        pages = ChunkPages(file, row_group, value.leaf, max_definition)
+        pages = ChunkPages(file, row_group, value.leaf, value.max_definition)
         starts, sizes = np.empty(pages.rows, np.int64), np.empty(pages.rows, np.int64)
         pages.spans(starts, sizes)
     except PAGE_ERRORS:

@@ -61,7 +61,7 @@ def read_table(
 
     def read_source(parquet_source: ParquetSource) -> pa.Table:
         with open_file(parquet_source) as file:
-            return partitioned_table(file, list(range(file.metadata.num_row_groups)), columns)
+            return partitioned_table(file, list(file.facts.groups), columns)
 
     def read_files(sources: list[ParquetSource]) -> pa.Table:
         tables = list(in_order(read_source, sources, thread_count(threads)))
@@ -84,7 +84,7 @@ def partitioned_table(file: OpenFile, row_groups: list[int], columns: Sequence[s
     values = dict(file.source.partition)
     names = [node.name for node in file.schema.children] if columns is None else columns
     table = tagged_table(file, row_groups, [name for name in names if name not in values])
-    rows = sum(file.metadata.row_group(number).num_rows for number in row_groups)
+    rows = file.facts.rows(row_groups)
     parts = {name: table.column(name) for name in table.column_names}
     parts |= {name: pa.repeat(value, rows) for name, value in values.items() if columns is None or name in columns}
     fields = [
@@ -275,7 +275,7 @@ def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) ->
         return array
 
     first_row = 0
-    numbers = [[number] for number in range(file.metadata.num_row_groups)] or [[]]
+    numbers = [[number] for number in file.facts.groups] or [[]]
     for array in in_order(read_groups, numbers, threads):
         yield first_row, array
         first_row += len(array)

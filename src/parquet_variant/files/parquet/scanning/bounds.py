@@ -63,5 +63,5 @@ class BoundsScan:
         with open_file(source) as file:
             # Other writers may store bounds that are not values of the column.
             if not writer_of(file.metadata).startswith(OWN_WRITER):
-                return [None] * file.metadata.num_row_groups
+                return [None] * len(file.facts.groups)
             return proven_bounds(file, self.scan.selection, self.scan.column)

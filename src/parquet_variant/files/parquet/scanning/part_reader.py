@@ -81,7 +81,7 @@ class PartReader:
         from parquet_variant.ops.columns.extract_path import storage_group
 
         file, plan, first = self.file, self.plan, self.groups[0]
-        rows = sum(file.metadata.row_group(group.number).num_rows for group in self.groups)
+        rows = file.facts.rows(group.number for group in self.groups)
         storage: pa.StructArray | None = None
         group: Group | ValuePositions | None = (
             None  # Shared by all paths, so that each distinct metadata is decoded once.

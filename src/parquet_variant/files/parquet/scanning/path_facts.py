@@ -1,14 +1,12 @@
-"""The groups of a shredded Variant column in a file's schema, and what files prove about its paths.
+"""What files prove about the paths of a Variant column, for every row of several files.
 
-Owns the walk over the schema tree of every layout; and conclusions that hold for every row of several files: the only
-type of a path, and the keys that occur. Leaves the columns of a path, and what statistics prove about one row group, to
-`projection`.
+Owns these conclusions: the only type of a path, and the keys that occur. Leaves the facts of a file to `format.facts`,
+and the columns of a path to `projection`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -16,87 +14,12 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import leaf_statistics, leaf_type
-from parquet_variant.files.parquet.scanning.projection import columns_of_path, only_nulls
-from parquet_variant.layouts.primitive_types import ddl_name
+from parquet_variant.files.parquet.format.statistics import leaf_type
+from parquet_variant.files.parquet.scanning.projection import columns_of_path
 from parquet_variant.types.path import WILDCARD, VariantPath
-
-
-@dataclass(frozen=True, slots=True)
-class ShreddedGroup:
-    """A shredded value in the file's schema."""
-
-    path: VariantPath  # The path of the value in the Variant.
-    group: SchemaNode  # The group in the file's schema.
-    typed: SchemaNode | None  # The typed column or group; None if the value is not shredded.
-    residual: SchemaNode | None  # The binary column of values of other types; None if it is missing.
-
-    @property
-    def type_name(self) -> str:
-        """``object``, ``array``, ``variant``, or the type of the typed column as DDL spells it."""
-        if self.typed is None:
-            return "variant"
-        if self.typed.leaf is not None:
-            arrow = leaf_type(self.typed)
-            try:
-                return self.typed.spelled() if arrow is None else ddl_name(arrow)
-            except KeyError:
-                return self.typed.spelled()
-        return "array" if self.typed.is_list else "object"
-
-
-def shredded_groups(column: VariantColumn) -> Iterator[ShreddedGroup]:
-    """Yield the shredded values of a column, parents first; the root alone for an unshredded column."""
-    if column.layout == "draft-object":
-        yield from _draft_object(column.node, VariantPath())
-    elif column.layout == "draft-paths":
-        paths = column.node.child("paths")
-        yield ShreddedGroup(VariantPath(), column.node, paths, column.node.child("value"))
-        if paths is not None:
-            yield from _draft_paths(paths, VariantPath(), root=True)
-    else:
-        yield from _final_groups(column.node, VariantPath())
-
-
-def _final_groups(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
-    typed = group.child("typed_value")
-    yield ShreddedGroup(path, group, typed, group.child("value"))
-    if typed is None or typed.leaf is not None:
-        return
-    if typed.is_list:
-        yield from _final_groups(typed.element, path / WILDCARD)
-        return
-    for child in typed.children:
-        yield from _final_groups(child, path / child.name)
-
-
-def _draft_object(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
-    parts = {child.name: child for child in group.children}
-    typed = parts.get("object") or parts.get("array") or parts.get("typed_value")
-    yield ShreddedGroup(path, group, typed, parts.get("untyped_value"))
-    for child in parts["object"].children if "object" in parts else ():
-        yield from _draft_object(child, path / child.name)
-    if "array" in parts:
-        yield from _draft_object(parts["array"].element, path / WILDCARD)
-
-
-def _draft_paths(group: SchemaNode, path: VariantPath, *, root: bool = False) -> Iterator[ShreddedGroup]:
-    names = {child.name: child for child in group.children}
-    if (
-        names
-        and names.keys() <= {"typed_value", "untyped_value"}
-        and any(child.leaf is not None for child in group.children)
-    ):
-        if not root:
-            yield ShreddedGroup(path, group, names.get("typed_value"), names.get("untyped_value"))
-    elif group.is_list:
-        yield from _draft_paths(group.element, path / WILDCARD)
-    else:
-        for child in group.children:
-            yield from _draft_paths(child, path / child.name)
 
 
 def common_type(
@@ -122,7 +45,11 @@ def _type_in_file(file: OpenFile, column: str, path: VariantPath, nulls: bool) -
     leaf = columns.primitive
     if leaf is None or columns.repeated or columns.needs_all:
         return None
-    return leaf_type(leaf) if all(_is_empty(file, residual, nulls) for residual in columns.residuals) else None
+    return (
+        leaf_type(leaf)
+        if all(file.facts.is_empty(residual, variant_nulls=nulls) for residual in columns.residuals)
+        else None
+    )
 
 
 def leaf_of_elements(
@@ -149,35 +76,22 @@ def _leaves_of_elements(file: OpenFile, column: str, path: VariantPath) -> dict[
     typed, residual = columns.group.child("typed_value"), columns.group.child("value")
     if not columns.reached or columns.repeated or typed is None or typed.is_leaf or not typed.is_list:
         return {}
-    if residual is not None and not _is_empty(file, residual):
+    if residual is not None and not file.facts.is_empty(residual):
         return {}
     candidates = [path / WILDCARD, *(path / WILDCARD / key for key in _typed_keys(typed.element))]
     sizes: dict[VariantPath, tuple[int, pa.DataType]] = {}
     for candidate in candidates:
         part = columns_of_path(variant, candidate, None)
-        if part.primitive is None or not all(_is_empty(file, leaf) for leaf in part.residuals):
+        if part.primitive is None or not all(file.facts.is_empty(leaf) for leaf in part.residuals):
             continue
-        assert part.primitive.leaf is not None
-        groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
-        size = sum(group.column(part.primitive.leaf).total_compressed_size for group in groups)
         if (kind := leaf_type(part.primitive)) is not None:
-            sizes[candidate] = size, kind
+            sizes[candidate] = file.facts.size([part.primitive]), kind
     return {candidate: sizes[candidate][1] for candidate in sorted(sizes, key=lambda key: sizes[key][0])}
 
 
 def _typed_keys(element: SchemaNode) -> list[str]:
     typed = element.child("typed_value")
     return [] if typed is None or typed.is_leaf or typed.is_list else [child.name for child in typed.children]
-
-
-def _is_empty(file: OpenFile, residual: SchemaNode, variant_nulls: bool = False) -> bool:
-    """Return whether the footer proves that a residual column has no value, or (if allowed) only Variant nulls."""
-    assert residual.leaf is not None
-    groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
-    return all(
-        only_nulls(leaf_statistics(group.column(residual.leaf), residual), variant_nulls=variant_nulls)
-        for group in groups
-    )
 
 
 def residual_objects(
@@ -195,13 +109,11 @@ def residual_objects(
             typed, value = columns.group.child("typed_value"), columns.group.child("value")
             if not columns.reached or columns.repeated or columns.metadata is None or typed is None:
                 return None
-            for number in range(file.metadata.num_row_groups if value is not None else 0):
+            for number in file.facts.groups if value is not None else ():
                 assert value is not None
-                assert value.leaf is not None
-                chunk = file.metadata.row_group(number).column(value.leaf)
-                if not only_nulls(leaf_statistics(chunk, value), variant_nulls=True):
+                if not file.facts.is_empty(value, variant_nulls=True, groups=[number]):
                     read = partial(_residual_values, source, number, columns.metadata, value)
-                    groups.append((chunk.total_compressed_size, read))
+                    groups.append((file.facts.size([value], [number]), read))
     return groups
 
 
@@ -223,7 +135,7 @@ def keys_of_files(sources: Sequence[ParquetSource], column: str | None) -> froze
             keys |= {node.name for node in variant.node.walk()}  # a key of a typed object needs no dictionary entry
             leaf = variant.node.child("metadata")
             if leaf is not None and leaf.leaf is not None:
-                for number in range(file.metadata.num_row_groups):
+                for number in file.facts.groups:
                     metadata |= _distinct(file.read_leaves([number], [leaf.leaf]))
     for dictionary in metadata:
         try:

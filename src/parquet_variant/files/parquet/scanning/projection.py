@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.encoding.metadata import EMPTY_METADATA, NULL_VALUE
 from parquet_variant.files.parquet.format.columns import VariantColumn
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import leaf_type
+from parquet_variant.files.parquet.format.statistics import leaf_type, only_nulls
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.path_steps import Step, walk_path
@@ -25,9 +24,6 @@ from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, cast_keeps_or
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
-
-# A Variant null as a residual of the final layout, and of the drafts.
-_VARIANT_NULLS = (NULL_VALUE, EMPTY_METADATA + NULL_VALUE)
 
 
 @dataclass(slots=True)
@@ -74,14 +70,6 @@ class PathColumns:
         # The names in the dictionary are needed for residuals, and to build a Variant from a typed object or list.
         with_metadata = self.metadata is not None and (residuals or not scalar)
         return [*residuals, *typed, *([self.metadata] if with_metadata and self.metadata else [])]
-
-
-def only_nulls(residual: LeafStatistics, *, variant_nulls: bool) -> bool:
-    """Return whether a residual column certainly has no value, or (with `variant_nulls`) only Variant nulls."""
-    if residual.all_null:
-        return True
-    bounds = (residual.lower, residual.upper)
-    return variant_nulls and all(bound is not None and bound.as_py() in _VARIANT_NULLS for bound in bounds)
 
 
 def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataType | None) -> PathColumns:

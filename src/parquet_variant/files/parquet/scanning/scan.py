@@ -56,7 +56,7 @@ class FilePart(NamedTuple):
     @property
     def first_row(self) -> int:
         """The number of the first row, counted from the start of the file."""
-        return sum(self.file.metadata.row_group(number).num_rows for number in range(self.groups[0].number))
+        return self.file.facts.rows(range(self.groups[0].number))
 
 
 # A file and the numbers of its row groups; None for all row groups.
@@ -218,7 +218,7 @@ class Scan(PlannedQuery):
                 and item.type == pa.string()
                 and plan.groups
                 and plan.groups[0].leaves[number] == (leaf.leaf,)
-                and file.metadata.row_group(plan.groups[0].number).column(leaf.leaf).has_dictionary_page
+                and file.facts.chunk(leaf, plan.groups[0].number).has_dictionary_page
             )
 
     def explain(self) -> ScanReport:
@@ -306,7 +306,7 @@ class Scan(PlannedQuery):
         """Yield row groups that are read together: neighbors that need the same leaves; single ones with a filter."""
         alone = self.predicate is not None or plan.is_unshredded
         if plan.direct and groups:
-            alone = alone or file.metadata.row_group(groups[0].number).num_rows >= _WORTH_PAGES
+            alone = alone or file.facts.rows([groups[0].number]) >= _WORTH_PAGES
         max_bytes = _BATCH_BYTES // thread_count(self.threads)
         part: list[GroupPlan] = []
         size = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 from pyarrow import fs
@@ -17,7 +18,7 @@ from parquet_variant.files.parquet.format.bloom import BloomFilters
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, top_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import leaf_statistics, leaf_type, may_hide_nan
+from parquet_variant.files.parquet.format.statistics import leaf_type, may_hide_nan
 from parquet_variant.files.parquet.scanning.projection import (
     PathColumns,
     column_statistics,
@@ -25,7 +26,7 @@ from parquet_variant.files.parquet.scanning.projection import (
     constant_statistics,
     path_statistics,
 )
-from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
+from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
@@ -73,11 +74,7 @@ class FilePlan:
     def chunk_bytes(self, file: OpenFile, groups: Sequence[GroupPlan], outputs: Iterable[int]) -> int:
         """Return the compressed bytes of the column chunks that some outputs need from some row groups."""
         numbers = list(outputs)
-        return sum(
-            file.metadata.row_group(group.number).column(leaf).total_compressed_size
-            for group in groups
-            for leaf in group.leaves_of(numbers)
-        )
+        return sum(file.facts.size(group.leaves_of(numbers), [group.number]) for group in groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +155,12 @@ def plan_file(
     hidden_nan = may_hide_nan(file.metadata)
     blooms = BloomFilters(file)
     names = {item.name: output for item, output in zip(selection, outputs, strict=True)}
-    per_group = [
-        _statistics(file, number) if skipping else _unknown_statistics for number in range(file.metadata.num_row_groups)
-    ]
-    if (
-        predicate is not None
-        and skipping
-        and per_group
-        and not _may_match(predicate, names, _file_statistics(per_group), hidden_nan)
-    ):
-        per_group = []  # Statistics of the whole file rule out every row group.
+    numbers = file.facts.groups
+    if predicate is not None and skipping and not _may_match(predicate, names, file.facts.statistics, hidden_nan):
+        numbers = range(0)  # Statistics of the whole file rule out every row group.
     groups = []
-    for number, statistics in enumerate(per_group):
+    for number in numbers:
+        statistics = partial(file.facts.statistics, group=number) if skipping else _unknown_statistics
         if predicate is not None and skipping:
             if not _may_match(predicate, names, statistics, hidden_nan):
                 continue
@@ -192,8 +183,8 @@ def proven_bounds(
     They come from statistics, so they are values of the file only if its writer stores exact bounds.
     """
     _, outputs = _outputs(file, selection, column)
-    groups = range(file.metadata.num_row_groups)
-    return [_bounds(outputs, _statistics(file, number), file.metadata.row_group(number).num_rows) for number in groups]
+    facts = file.facts
+    return [_bounds(outputs, partial(facts.statistics, group=group), facts.rows([group])) for group in facts.groups]
 
 
 def _bounds(outputs: list[_Output], statistics: Statistics, rows: int) -> list[tuple[pa.Scalar, pa.Scalar]] | None:
@@ -237,25 +228,8 @@ def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -
     return _Output(selected, None, top_column(file.schema, name, file.name))
 
 
-def _statistics(file: OpenFile, number: int) -> Statistics:
-    group = file.metadata.row_group(number)
-    cached: dict[int, LeafStatistics] = {}
-
-    def statistics(node: SchemaNode) -> LeafStatistics:
-        assert node.leaf is not None
-        if node.leaf not in cached:
-            cached[node.leaf] = leaf_statistics(group.column(node.leaf), node)
-        return cached[node.leaf]
-
-    return statistics
-
-
 def _unknown_statistics(node: SchemaNode) -> LeafStatistics:
     return LeafStatistics(0)
-
-
-def _file_statistics(groups: Sequence[Statistics]) -> Statistics:
-    return lambda node: merge_statistics(statistics(node) for statistics in groups)
 
 
 def _may_match(
@@ -292,7 +266,7 @@ def tasks_of_groups(file: OpenFile, sizes: Mapping[int, int], target_bytes: int)
         if task.row_groups and task.bytes + size > target_bytes:
             yield task
             task = ScanTask(file.source, (), 0, 0)
-        rows = task.rows + file.metadata.row_group(number).num_rows
+        rows = task.rows + file.facts.rows([number])
         task = ScanTask(file.source, (*task.row_groups, number), rows, task.bytes + size)
     if task.row_groups:
         yield task

@@ -65,11 +65,9 @@ class ScanReport(Report):
         names = {leaf.leaf: leaf.dotted for leaf in file.schema.leaves()}
         for leaf in plan.residuals:
             self.residuals.setdefault(names[leaf], 0)
-        for number in range(metadata.num_row_groups):
-            group = metadata.row_group(number)
-            self.bytes_total += sum(group.column(leaf).total_compressed_size for leaf in range(group.num_columns))
+        self.bytes_total += file.facts.size()
+        self.rows_read += file.facts.rows(planned.number for planned in plan.groups)
         for planned in plan.groups:
-            self.rows_read += metadata.row_group(planned.number).num_rows
             for leaf in planned.leaves_of(outputs):
                 self.columns[names[leaf]] = self.columns.get(names[leaf], 0) + 1
                 if leaf in plan.residuals:

@@ -16,11 +16,10 @@ import pyarrow as pa
 
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
-from parquet_variant.files.parquet.format.columns import VariantColumn
+from parquet_variant.files.parquet.format.columns import ShreddedGroup, VariantColumn, shredded_groups
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.report_text import Report, counted
-from parquet_variant.files.parquet.scanning.path_facts import ShreddedGroup, shredded_groups
 
 RUNS_FILE = Path(__file__).with_name("engine_runs.json")
 

@@ -13,12 +13,15 @@ from pyarrow import fs
 
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.errors import VariantError, check_count
-from parquet_variant.files.parquet.format.columns import VariantColumn, find_variants, no_variant_column
+from parquet_variant.files.parquet.format.columns import (
+    VariantColumn,
+    find_variants,
+    no_variant_column,
+    shredded_groups,
+)
 from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import leaf_statistics
 from parquet_variant.files.parquet.report_text import Report, counted
-from parquet_variant.files.parquet.scanning.path_facts import shredded_groups
 from parquet_variant.files.parquet.validation.engines import EngineNote, FileTraits, engine_notes
 from parquet_variant.files.parquet.validation.validate_schema import Violation, Violations, check_schema
 from parquet_variant.files.parquet.validation.validate_values import check_draft_values, check_values
@@ -113,7 +116,7 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Violations, trait
     leaves = [leaf.leaf for leaf in top.leaves() if leaf.leaf is not None]
 
     def check(number: int) -> tuple[Violations, pa.StructArray | None]:
-        first_row = sum(file.metadata.row_group(before).num_rows for before in range(number))
+        first_row = file.facts.rows(range(number))
         part = Violations(violations.file, violations.column, violations.limit, number, first_row)
         thread_file = file.for_one_thread()
         try:
@@ -126,7 +129,7 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Violations, trait
         _check_statistics(thread_file, variant, number, part)
         return part, storage
 
-    for part, storage in in_order(check, range(file.metadata.num_row_groups), threads):
+    for part, storage in in_order(check, file.facts.groups, threads):
         violations.merge(part)
         if storage is not None and not variant.layout.startswith("draft"):
             traits.add_names(storage)
@@ -157,7 +160,7 @@ def _check_statistics(file: OpenFile, column: VariantColumn, row_group: int, vio
 
 
 def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, violations: Violations) -> None:
-    statistics = leaf_statistics(file.metadata.row_group(row_group).column(leaf.leaf), leaf)
+    statistics = file.facts.statistics(leaf, row_group)
     table = file.read_leaves([row_group], [leaf.leaf] if leaf.leaf is not None else [])
     values = _only_leaf(table.column(0).combine_chunks())
     present = len(values) - values.null_count

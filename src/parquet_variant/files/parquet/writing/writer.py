@@ -22,8 +22,9 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import SchemaError, VariantFileError, check_count, check_mapping, strings_of
 from parquet_variant.files.parquet.format.columns import find_variants
+from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.footer import parse_schema
-from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, file_statistics, footer_metadata
+from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, footer_metadata
 from parquet_variant.files.parquet.pages.file_schema import is_written
 from parquet_variant.files.parquet.pages.file_writer import MOST_SLICE_BYTES, PageFileWriter
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions, conform_table
@@ -87,8 +88,8 @@ class FileInfo:
     @cached_property
     def statistics(self) -> Mapping[tuple[str, ...], LeafStatistics]:
         """Statistics of each leaf column in the whole file, by schema path."""
-        metadata, root = footer_metadata(self.footer), parse_schema(self.footer, self.path)
-        statistics = {leaf.path: file_statistics(metadata, leaf) for leaf in root.leaves()}
+        facts, root = FileFacts(footer_metadata(self.footer)), parse_schema(self.footer, self.path)
+        statistics = {leaf.path: facts.statistics(leaf) for leaf in root.leaves()}
         # The file has no statistics of metadata columns, but the writer counts null rows.
         for place, nulls in self.null_rows.items():
             statistics[*place, "metadata"] = LeafStatistics(self.rows, nulls)

@@ -11,7 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.footer import parse_schema
+from parquet_variant.files.parquet.format.page_places import chunk_start_of
 from parquet_variant.files.parquet.format.statistics import footer_metadata
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import lower_text, upper_text
@@ -154,20 +156,11 @@ def parquet_places(struct: IcebergType, place: Place = ()) -> list[tuple[Place, 
 
 
 def _column_sizes(info: FileInfo) -> dict[Place, int]:
-    metadata = footer_metadata(info.footer)
-    sizes: dict[Place, int] = {}
-    for index, leaf in enumerate(parse_schema(info.footer).leaves()):
-        groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-        sizes[leaf.path] = sum(group.column(index).total_compressed_size for group in groups)
-    return sizes
+    facts = FileFacts(footer_metadata(info.footer))
+    return {leaf.path: facts.size([leaf]) for leaf in parse_schema(info.footer).leaves()}
 
 
 def split_offsets(info: FileInfo) -> tuple[int, ...]:
     """Return where the row groups of a file begin."""
-    metadata = footer_metadata(info.footer)
-    starts = []
-    for number in range(metadata.num_row_groups):
-        column = metadata.row_group(number).column(0)
-        dictionary = column.dictionary_page_offset
-        starts.append(column.data_page_offset if dictionary is None else min(dictionary, column.data_page_offset))
-    return tuple(sorted(starts))
+    facts = FileFacts(footer_metadata(info.footer))
+    return tuple(sorted(chunk_start_of(facts.chunk(0, group)) for group in facts.groups))

@@ -1,0 +1,158 @@
+"""Facts of a Parquet file that its footer states, by leaf column and row group.
+
+Owns the only walk over row groups and column chunks: rows, bytes, statistics, encodings, and the meaning of level
+histograms for the values at a path. Scans, reports and metrics of files filter or format these facts. Leaves the
+statistics of one column chunk to `statistics`, and the columns of a path to `columns` and `scanning.projection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.page_places import row_groups
+from parquet_variant.files.parquet.format.statistics import leaf_statistics, only_nulls
+from parquet_variant.files.parquet.format.thrift import (
+    METADATA,
+    SIZE_STATISTICS,
+    STRUCT,
+    ThriftField,
+    find_field,
+    read_value,
+)
+from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
+
+# Fields of SizeStatistics.
+_TEXT_BYTES, _REPETITION, _DEFINITION = 1, 2, 3
+
+
+class LevelCounts(NamedTuple):
+    """Entries of a column chunk by definition and by repetition level, and bytes of its strings; None if unknown."""
+
+    definition: list[int] | None
+    repetition: list[int] | None
+    text_bytes: int | None
+
+
+class FileFacts:
+    """Facts of one file: `groups` are the numbers of its row groups.
+
+    `metadata`: pyarrow's metadata of the footer.
+    `footer`: the Thrift bytes of the footer, for `present`, `lists` and `level_counts`: pyarrow does not return
+      histograms of levels.
+    """
+
+    def __init__(self, metadata: pq.FileMetaData, footer: bytes = b"") -> None:
+        self.groups = range(metadata.num_row_groups)
+        self._metadata, self._footer = metadata, footer
+        self._statistics: dict[tuple[int | None, int], LeafStatistics] = {}
+        self._levels: dict[tuple[int | None, int], LevelCounts] = {}
+        self._spans: list[list[ThriftField]] = []
+
+    def rows(self, groups: Iterable[int] | None = None) -> int:
+        """Return the number of rows of row groups (default: all), because some writers do not store the total."""
+        return sum(self._metadata.row_group(group).num_rows for group in self._chosen(groups))
+
+    def chunk(self, leaf: SchemaNode | int, group: int) -> pq.ColumnChunkMetaData:
+        """Return pyarrow's metadata of a column chunk."""
+        return self._metadata.row_group(group).column(leaf if isinstance(leaf, int) else leaf.leaf)
+
+    def size(self, leaves: Iterable[SchemaNode | int] | None = None, groups: Iterable[int] | None = None) -> int:
+        """Return the compressed bytes of leaf columns in row groups (default: all)."""
+        return sum(chunk.total_compressed_size for chunk in self._chunks(leaves, groups))
+
+    def plain_size(self, leaves: Iterable[SchemaNode | int] | None = None, groups: Iterable[int] | None = None) -> int:
+        """Return the decompressed bytes of leaf columns in row groups (default: all)."""
+        return sum(chunk.total_uncompressed_size for chunk in self._chunks(leaves, groups))
+
+    def statistics(self, leaf: SchemaNode, group: int | None = None) -> LeafStatistics:
+        """Return the statistics of a leaf column in a row group, or in the whole file."""
+        if group is None:
+            return merge_statistics(self.statistics(leaf, number) for number in self.groups)
+        key = leaf.leaf, group
+        if key not in self._statistics:
+            self._statistics[key] = leaf_statistics(self.chunk(leaf, group), leaf)
+        return self._statistics[key]
+
+    def is_empty(
+        self, residual: SchemaNode, *, variant_nulls: bool = False, groups: Iterable[int] | None = None
+    ) -> bool:
+        """Return whether a residual column certainly has no value, or (with `variant_nulls`) only Variant nulls."""
+        statistics = (self.statistics(residual, group) for group in self._chosen(groups))
+        return all(only_nulls(leaf, variant_nulls=variant_nulls) for leaf in statistics)
+
+    def _chosen(self, groups: Iterable[int] | None) -> Iterable[int]:
+        return self.groups if groups is None else groups
+
+    def _chunks(
+        self, leaves: Iterable[SchemaNode | int] | None, groups: Iterable[int] | None
+    ) -> Iterator[pq.ColumnChunkMetaData]:
+        numbers = range(self._metadata.num_columns) if leaves is None else list(leaves)
+        for number in self._chosen(groups):
+            group = self._metadata.row_group(number)
+            for leaf in numbers:
+                yield group.column(leaf if isinstance(leaf, int) else leaf.leaf)
+
+    # ---- levels
+
+    def level_counts(self, leaf: SchemaNode, group: int) -> LevelCounts:
+        """Return the entries of a column chunk by level, from its histograms or from its null count."""
+        key = leaf.leaf, group
+        if key not in self._levels:
+            sizes, statistics = self._size_statistics(leaf, group), self.statistics(leaf, group)
+            definition: list[int] | None = sizes.get(_DEFINITION)
+            if definition is None and leaf.max_definition == 1 and statistics.nulls is not None:
+                definition = [statistics.nulls, statistics.values - statistics.nulls]
+            elif definition is None and leaf.max_definition == 0:
+                definition = [statistics.values]
+            repetition: list[int] | None = sizes.get(_REPETITION)
+            self._levels[key] = LevelCounts(
+                _if_sound(definition, leaf.max_definition, statistics.values),
+                _if_sound(repetition, leaf.max_repetition, statistics.values),
+                sizes.get(_TEXT_BYTES),
+            )
+        return self._levels[key]
+
+    def _size_statistics(self, leaf: SchemaNode, group: int) -> dict[int, Any]:
+        if not self._spans:
+            self._spans = [spans for spans, _ in row_groups(self._footer)]
+        metadata = find_field(self._footer, self._spans[group][leaf.leaf or 0].start, METADATA)
+        start = None if metadata is None else find_field(self._footer, metadata, SIZE_STATISTICS)
+        return {} if start is None else read_value(self._footer, start, STRUCT)[0]
+
+    def present(self, node: SchemaNode, group: int) -> int | None:
+        """Return the number of entries in which a node that is not a list is present; None if unknown."""
+        # A leaf outside of further lists has one entry for each of the node's.
+        leaves = (leaf for leaf in node.leaves() if leaf.max_repetition == node.max_repetition)
+        counts = (self._reaching(leaf, node.max_definition, group) for leaf in leaves)
+        return next((count for count in counts if count is not None), None)
+
+    def lists(self, typed: SchemaNode, group: int) -> tuple[int | None, int | None]:
+        """Return the numbers of lists and of elements in a list node; None if unknown."""
+        repeated = typed.children[0] if typed.children else typed
+        depth = repeated.max_repetition
+        for leaf in repeated.leaves():
+            definition, repetition, _ = self.level_counts(leaf, group)
+            elements = self._reaching(leaf, repeated.max_definition, group)
+            if leaf.max_repetition == depth and elements is not None and definition and repetition:
+                return elements - repetition[depth] + definition[typed.max_definition], elements
+        return None, None
+
+    def _reaching(self, leaf: SchemaNode, level: int, group: int) -> int | None:
+        """Return the number of entries of a leaf in which a definition level is reached; None if unknown."""
+        statistics, definition = self.statistics(leaf, group), self.level_counts(leaf, group).definition
+        if level == 0:
+            return statistics.values
+        if definition is not None:
+            return sum(definition[level:])
+        if level == leaf.max_definition and statistics.nulls is not None:
+            return statistics.values - statistics.nulls
+        return None
+
+
+def _if_sound(histogram: list[int] | None, max_level: int, values: int) -> list[int] | None:
+    """Return a histogram of levels if it counts every entry; None otherwise."""
+    return histogram if histogram and len(histogram) == max_level + 1 and sum(histogram) == values else None
