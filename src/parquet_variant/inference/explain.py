@@ -13,7 +13,7 @@ from parquet_variant.inference.costs import PathCost, PathEstimate
 from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE
 from parquet_variant.inference.policies.decision import Decision, InferenceResult
 from parquet_variant.support.choices import SortBy
-from parquet_variant.types.path import Segment, VariantPath, Wildcard
+from parquet_variant.types.path import VariantPath, Wildcard
 
 _SHOWN_KEYS = 3
 _REMEDY = "; use readers=duckdb"
@@ -40,38 +40,38 @@ def slow_paths(result: InferenceResult) -> list[str]:
         lines.append(
             f"DuckDB 2.0 reads all typed paths slowly: {untyped[0].shorthand} has a column without a type{remedy}"
         )
-    children: dict[tuple[Segment, ...], list[Decision]] = {}
+    children_of = _children(result)
+    for decision in result.decisions:
+        if decision.type == "object" and not decision.path.has_wildcard:
+            lines += _slow_object(decision, children_of.get(decision.path, []), remedy)
+    return lines
+
+
+def _children(result: InferenceResult) -> dict[VariantPath, list[Decision]]:
+    """Return the decisions about the fields and elements of each path."""
+    children: dict[VariantPath, list[Decision]] = {}
     for decision in result.decisions:
         if decision.path.segments:
-            children.setdefault(decision.path.segments[:-1], []).append(decision)
-    for decision in result.decisions:
-        segments = decision.path.segments
-        if decision.type == "object" and not any(isinstance(step, Wildcard) for step in segments):
-            lines += _slow_object(decision, children.get(segments, []), remedy)
-    return lines
+            children.setdefault(decision.path.parent, []).append(decision)
+    return children
 
 
 def _slow_object(decision: Decision, children: list[Decision], remedy: str) -> list[str]:
     """Return the line of an object with typed paths and keys in its residual, if it is slow.
 
-    `children`: the decisions about its fields.
-
     The reason of the decision says what `AutoPolicy.completion` found: the cost, or why columns do not help.
     """
-    path = decision.path
     residual = [child for child in children if not child.shredded and child.row_share >= LEAST_ROW_SHARE]
     if not residual or len(residual) == len(children):
         return []
     residual.sort(key=lambda child: -child.row_share)
     names = ", ".join(child.path.shorthand for child in residual[:_SHOWN_KEYS])
     more = f" and {len(residual) - _SHOWN_KEYS} other paths" if len(residual) > _SHOWN_KEYS else ""
-    share = residual[0].row_share
-    place = path.shorthand
-    reason = f"the residual of {place} has {names}{more} in {share:.1%} of the rows"
-    words = next((part for part in decision.reason.split("; ") if "DuckDB" in part), None)
-    cost = f"; {words}" if words else ""
-    remedy = "" if words and "only in case" in words else remedy
-    return [f"DuckDB 2.0 reads typed paths in {place} slowly: {reason}{cost}{remedy}"]
+    place = decision.path.shorthand
+    reason = f"the residual of {place} has {names}{more} in {residual[0].row_share:.1%} of the rows"
+    words = next((part for part in decision.reason.split("; ") if "DuckDB" in part), "")
+    remedy = "" if "only in case" in words else remedy
+    return [f"DuckDB 2.0 reads typed paths in {place} slowly: {reason}{'; ' * bool(words)}{words}{remedy}"]
 
 
 def explain(result: InferenceResult) -> str:
@@ -96,29 +96,28 @@ def explain(result: InferenceResult) -> str:
     DuckDB 2.0 reads typed paths in $ slowly: the residual of $ has $.note in 4.8% of the rows; the
     data is too small for more columns for DuckDB; use readers=duckdb
     """
-    children_of: dict[VariantPath, list[Decision]] = {}
-    for decision in result.decisions:
-        if decision.path.segments:
-            children_of.setdefault(decision.path.parent, []).append(decision)
-    root = next((decision for decision in result.decisions if not decision.path.segments), None)
-    if root is None:
+    if not result.decisions:
         return "$  nothing to shred: no values"
-    costs = {} if result.costs is None else result.costs.paths
+    root, costs = result.decisions[0], result.costs.paths
+    children_of = _children(result)
     lines = [*summary(result), _line("$", root, costs.get(root.path))]
-    stack = [(child, "", last) for child, last in _siblings(children_of, root.path)]
-    while stack:
-        decision, indent, last = stack.pop()
-        lines.append(
-            f"{indent}{'└─' if last else '├─'} {_line(_name(decision.path), decision, costs.get(decision.path))}"
-        )
-        inner = indent + ("   " if last else "│  ")
-        stack.extend((child, inner, ends) for child, ends in _siblings(children_of, decision.path))
+
+    def add_below(path: VariantPath, indent: str) -> None:
+        children = children_of.get(path, [])
+        for child in children:
+            is_last = child is children[-1]
+            lines.append(
+                f"{indent}{'└─' if is_last else '├─'} {_line(_name(child.path), child, costs.get(child.path))}"
+            )
+            add_below(child.path, indent + ("   " if is_last else "│  "))
+
+    add_below(root.path, "")
     return "\n".join([*lines, *slow_paths(result)])
 
 
 def summary(result: InferenceResult) -> list[str]:
     """Return the effect of the decisions, the counts of typed strings, and suggested types of strings."""
-    if result.costs is None or not result.rows:
+    if not result.rows:
         return []
     leaves = [decision for decision in result.decisions if decision.type not in ("object", "array")]
     typed = sum(leaf.type is not None for leaf in leaves)
@@ -134,7 +133,7 @@ def explain_table(result: InferenceResult, sort: SortBy = "saved", top: int | No
     The list is sorted by the bytes that typing saves, by the bytes that stay (``"residual"``), by a share, or by path;
     `top` limits its length.
     """
-    costs = {} if result.costs is None else result.costs.paths
+    costs = result.costs.paths
 
     def key(decision: Decision) -> float:
         cost = costs.get(decision.path)
@@ -177,7 +176,7 @@ def explain_json(result: InferenceResult) -> str:
     >>> shown["ddl"], shown["paths"][1]["path"], shown["paths"][1]["reason"]
     ('a boolean', "$['a']", 'all boolean')
     """
-    costs = {} if result.costs is None else result.costs.paths
+    costs = result.costs.paths
     return json.dumps(
         {
             "summary": summary(result),
@@ -207,8 +206,9 @@ def explain_diff(before: InferenceResult, after: InferenceResult) -> str:
     >>> print(explain_diff(infer(rows), infer(rows, AutoPolicy(min_row_share=0.05))))
     + $['b']: string, 5.0% of rows (all string)
     """
-    before_by_path = {decision.path: decision for decision in before.decisions if decision.shredded}
-    after_by_path = {decision.path: decision for decision in after.decisions if decision.shredded}
+    before_by_path, after_by_path = (
+        {decision.path: decision for decision in result.decisions if decision.shredded} for result in (before, after)
+    )
     lines = []
     for path in sorted({*before_by_path, *after_by_path}, key=str):
         was, now = before_by_path.get(path), after_by_path.get(path)
@@ -221,12 +221,6 @@ def explain_diff(before: InferenceResult, after: InferenceResult) -> str:
         elif was is not None and now is not None and was.type != now.type:
             lines.append(f"~ {path}: {was.type} -> {now.type} ({now.reason})")
     return "\n".join(lines)
-
-
-def _siblings(children_of: dict[VariantPath, list[Decision]], path: VariantPath) -> list[tuple[Decision, bool]]:
-    """Return the decisions one level below a path, in reverse order, each with whether it is the last."""
-    children = children_of.get(path, [])
-    return [(child, child is children[-1]) for child in reversed(children)]
 
 
 def _name(path: VariantPath) -> str:

@@ -5,21 +5,18 @@ Owns finding the policy. `policies` decides, `profile` profiles.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.costs import Costs, PathCost
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.decision import Decision, InferenceResult, Policy, RowsPolicy
+from parquet_variant.inference.policies.decision import InferenceResult, Policy, RowsPolicy
 from parquet_variant.inference.policies.explicit import ExplicitPolicy
 from parquet_variant.inference.policies.hints import HintsPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
 from parquet_variant.inference.policies.tiles import TilesPolicy
 from parquet_variant.inference.policies.workload import WorkloadPolicy
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.typed_strings import TypedStrings, suggest_types
 
 # The classes of the policies by name.
 POLICIES: dict[str, type[Any]] = {
@@ -91,33 +88,4 @@ def infer(
             f"policy is a {type(chosen_policy).__name__}: pass a name ({', '.join(POLICIES)}) or a policy object",
             reason="bad-policy",
         )
-    profile = data if isinstance(data, Profile) else Profile.of_array(data, threads=threads)
-    result = chosen_policy.choose(profile)
-    typed_strings = TypedStrings.of_counts(profile.typed_strings)
-    return replace(
-        result, costs=costs_of(result, profile), typed_strings=typed_strings, suggested_types=suggest_types(profile)
-    )
-
-
-def costs_of(result: InferenceResult, profile: Profile) -> Costs:
-    """Return the costs of a choice, from the profile that it was made from."""
-    cost_of_path = {
-        decision.path: cost for decision in result.decisions if (cost := _path_cost(decision, profile)) is not None
-    }
-    return Costs(profile.root.encoded_bytes if profile.root is not None else 0, cost_of_path)
-
-
-def _path_cost(decision: Decision, profile: Profile) -> PathCost | None:
-    path_profile = profile.get(decision.path)
-    if path_profile is None:
-        return None
-    values = path_profile.count - path_profile.null_count
-    typed = round(decision.typed_share * values) if decision.type not in (None, "variant") else 0
-    residual = values - typed
-    residual_bytes = (
-        path_profile.encoded_bytes
-        if decision.type is None
-        else round(path_profile.scalar_bytes * residual / max(path_profile.count, 1))
-    )
-    missing = max(path_profile.places - path_profile.count, 0)
-    return PathCost(typed, path_profile.null_count, residual, missing, residual_bytes)
+    return chosen_policy.choose(data if isinstance(data, Profile) else Profile.of_array(data, threads=threads))

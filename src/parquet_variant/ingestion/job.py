@@ -25,9 +25,9 @@ from parquet_variant.files.parquet.writing.conform import WriterOptions, conform
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, known_encodings
 from parquet_variant.files.parquet.writing.write import compared_with_unshredded
 from parquet_variant.inference.contracts.report import ContractReport
-from parquet_variant.inference.infer import costs_of, infer
+from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.decision import InferenceResult
+from parquet_variant.inference.policies.decision import InferenceResult, costs_of
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.row_sample import ProfiledData
 from parquet_variant.inference.typed_strings import TypedStrings
@@ -230,7 +230,7 @@ class IngestJob:
         options = {name: self._request.write[name] for name in _TRIAL_OPTIONS if name in self._request.write}
         compared = compared_with_unshredded(inference, files, options, engine.local.parallelism)
         if compared is not inference:
-            compared = replace(compared, costs=costs_of(compared, profile))
+            compared = replace(compared, costs=costs_of(compared.decisions, profile))
         return compared, hints
 
     def _trial_files(self, inference: InferenceResult, tasks: list[list[Split]]) -> list[VariantArray]:

@@ -10,13 +10,13 @@ cost. A minority type does no harm, because it is stored in a residual of its ow
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.costs import bytes_saved, predict, typed_share
+from parquet_variant.inference.costs import bytes_saved
 from parquet_variant.inference.policies.column_types import (
     ColumnType,
     best_column,
@@ -24,18 +24,11 @@ from parquet_variant.inference.policies.column_types import (
     is_unreadable_by_spark,
 )
 from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE, Completion, MapRules, completions, map_reason
-from parquet_variant.inference.policies.decision import (
-    Decision,
-    Decisions,
-    InferenceResult,
-    check_constants,
-    schema_of_leaves,
-)
+from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_merge import ROWS
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.type_grammar import node_name
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath, is_within, outer_paths
 
@@ -103,30 +96,29 @@ class AutoPolicy:
 
     def choose(self, profile: Profile) -> InferenceResult:
         """Return the schema for data with this profile, and the reasons."""
-        walk = _Walk(self, profile, _least_share(self, profile))
+        walk = _Walk(self, profile, _least_share(self, profile), "duckdb" in self.readers)
         if profile.root is not None:
             walk.node(profile.root, VariantPath())
         walk.keep_the_best()
         walk.complete()
-        schema = schema_of_leaves(walk.leaves)
-        return InferenceResult(schema, tuple(walk.decisions), self, profile.rows, predict(profile, schema))
+        return result_of(self, profile, schema_of_leaves(walk.leaves) if walk.leaves else None, walk.reasons)
 
 
 @dataclass(slots=True)
 class _Walk:
-    """The walk over the paths from the root down; ``leaves`` are the columns chosen so far."""
+    """The walk over the paths from the root down.
+
+    `leaves`: the columns chosen so far.
+    `reasons`: why a path has a column or group, or has none.
+    """
 
     policy: AutoPolicy
     profile: Profile
     least_share: float
-    decisions: Decisions = field(default_factory=Decisions)
+    for_duckdb: bool
     leaves: dict[VariantPath, ShreddingSchema] = field(default_factory=dict)
+    reasons: dict[VariantPath, str] = field(default_factory=dict)
     of_root: dict[Segment, int] = field(default_factory=dict)
-
-    @property
-    def for_duckdb(self) -> bool:
-        """Whether DuckDB reads the files."""
-        return "duckdb" in self.policy.readers
 
     def least_rows(self, path_profile: PathProfile, path: VariantPath) -> tuple[float, int]:
         """Return the share of rows that a path needs, and the number of rows that it refers to."""
@@ -142,90 +134,71 @@ class _Walk:
         """Decide on a path and the paths below it; return whether it has a column or group."""
         column = best_column(path_profile)
         if column is None:
-            return self.leave(path_profile, path, "only Variant nulls")
+            return self.leave(path, "only Variant nulls")
         least, rows = self.least_rows(path_profile, path)
         if path_profile.rows < least * rows:
-            return self.leave(path_profile, path, f"in {path_profile.rows / rows:.2%} of the rows, under {least:.0%}")
+            return self.leave(path, f"in {path_profile.rows / rows:.2%} of the rows, under {least:.0%}")
         if len(path) > self.policy.max_depth:
-            return self.leave(path_profile, path, f"deeper than {self.policy.max_depth} segments")
+            return self.leave(path, f"deeper than {self.policy.max_depth} segments")
         if column.share < self.policy.min_type_share:
-            return self.untyped(path_profile, path, f"no type has {self.policy.min_type_share:.0%}: {mix(column)}")
+            return self.untyped(path, f"no type has {self.policy.min_type_share:.0%}: {mix(column)}")
         if column.name == "object":
-            return self.object(path_profile, path, column)
+            return self.object(path_profile, path, mix(column))
+        self.reasons[path] = mix(column)
         if column.name == "array":
-            return self.array(path_profile, path, column)
+            element = path_profile.element
+            if element is not None and self.node(element, path / WILDCARD):
+                return True
+            return self.untyped(path, self.reason_below([] if element is None else [element], "only empty arrays"))
         assert column.arrow is not None
         if "spark" in self.policy.readers and is_unreadable_by_spark(column.arrow):
-            return self.untyped(path_profile, path, f"{mix(column)}; plain Spark cannot read columns of {column.name}")
-        leaf = self.leaves[path] = ShreddingSchema.primitive(column.arrow)
-        self.decisions.note(path, path_profile, column.name, column.share, bytes_saved(path_profile, leaf), mix(column))
+            return self.untyped(path, f"{mix(column)}; plain Spark cannot read columns of {column.name}")
+        self.leaves[path] = ShreddingSchema.primitive(column.arrow)
         return True
 
-    def object(self, path_profile: PathProfile, path: VariantPath, column: ColumnType) -> bool:
+    def object(self, path_profile: PathProfile, path: VariantPath, words: str) -> bool:
         limit = max(_LEAST_CONSIDERED, _CONSIDERED_PER_COLUMN * self.policy.max_columns)
-        fields, words = path_profile.largest_fields(limit, by_rows=True), mix(column)
+        fields = path_profile.largest_fields(limit, by_rows=True)
         reason = map_reason(path_profile, self.policy.maps)
         if reason is not None:
-            fields = [child for child in fields if self.common(child)]
-            words = f"{reason}; only keys in {self.policy.maps.common:.0%} of them have columns"
+            common = self.policy.maps.common
+            fields = [child for child in fields if child.share >= common and has_scalar_column(child)]
+            words = f"{reason}; only keys in {common:.0%} of them have columns"
         if path_profile.key_count > limit:
             words = f"{words}; of {path_profile.key_count:,} fields, only the {limit:,} in most rows are considered"
         if not fields:
-            return self.untyped(path_profile, path, reason or "only empty objects")
-        if self.are_rare(fields):  # as below, without a decision per field
-            return self.untyped(path_profile, path, f"all paths below are in under {self.least_share:.0%} of the rows")
-        self.decisions.note(path, path_profile, "object", column.share, 0, words)
-        at = len(self.decisions)
+            return self.untyped(path, reason or "only empty objects")
+        least = self.least_share * (self.profile.rows - self.profile.null_rows)
+        if not self.for_duckdb and all(child.rows < least for child in fields):
+            return self.untyped(path, f"all paths below are in under {self.least_share:.0%} of the rows")
+        self.reasons[path] = words
         first = first_by_case(fields)
         shredded = [self.field(child, path / str(child.segment), first) for child in fields]
         if any(shredded):
             return True
-        return self.untyped(path_profile, path, self.reason_below(at, "no field has a column"))
-
-    def are_rare(self, fields: list[PathProfile]) -> bool:
-        """Return whether all fields are in too few rows for a column."""
-        least = self.least_share * (self.profile.rows - self.profile.null_rows)
-        return not self.for_duckdb and all(child.rows < least for child in fields)
+        return self.untyped(path, self.reason_below(fields, "no field has a column"))
 
     def field(self, child: PathProfile, path: VariantPath, first: dict[str, PathProfile]) -> bool:
-        name = str(child.segment)
-        preferred = str(first[name.casefold()].segment)
-        if preferred != name:
+        preferred = str(first[str(child.segment).casefold()].segment)
+        if preferred != child.segment:
             # DuckDB 2.0 reads the second of two such columns under another name.
-            return self.leave(
-                child, path, f"differs from {preferred!r} only in case, which not every reader can tell apart"
-            )
+            return self.leave(path, f"differs from {preferred!r} only in case, which not every reader can tell apart")
         return self.node(child, path)
 
-    def common(self, child: PathProfile) -> bool:
-        """Return whether a key of a map is frequent enough to be treated as a field."""
-        return child.share >= self.policy.maps.common and has_scalar_column(child)
-
-    def array(self, path_profile: PathProfile, path: VariantPath, column: ColumnType) -> bool:
-        self.decisions.note(path, path_profile, "array", column.share, 0, mix(column))
-        at = len(self.decisions)
-        element = path_profile.element
-        if element is not None and self.node(element, path / WILDCARD):
-            return True
-        return self.untyped(path_profile, path, self.reason_below(at, "only empty arrays"))
-
-    def reason_below(self, at: int, otherwise: str) -> str:
-        """Return why no path below a container has a column; remove its decision and those below."""
-        rare = [decision for decision in self.decisions[at:] if decision.count]
-        if rare and all(decision.row_share < self.least_share for decision in rare):
-            otherwise = f"all paths below are in under {self.least_share:.0%} of the rows"
-        del self.decisions[at - 1 :]
+    def reason_below(self, children: list[PathProfile], otherwise: str) -> str:
+        """Return why no path below a container has a column."""
+        if children and all(child.row_share < self.least_share for child in children):
+            return f"all paths below are in under {self.least_share:.0%} of the rows"
         return otherwise
 
-    def untyped(self, path_profile: PathProfile, path: VariantPath, reason: str) -> bool:
+    def untyped(self, path: VariantPath, reason: str) -> bool:
         if self.for_duckdb:
-            return self.leave(path_profile, path, f"{reason}; DuckDB needs typed columns")
-        self.leaves[path] = ShreddingSchema.variant()
-        self.decisions.note(path, path_profile, "variant", 0.0, 0, reason)
+            return self.leave(path, f"{reason}; DuckDB needs typed columns")
+        self.leaves[path], self.reasons[path] = ShreddingSchema.variant(), reason
         return True
 
-    def leave(self, path_profile: PathProfile, path: VariantPath, reason: str) -> bool:
-        self.decisions.note(path, path_profile, None, 0.0, 0, reason)
+    def leave(self, path: VariantPath, reason: str) -> bool:
+        self.reasons[path] = reason
         return False
 
     def complete(self) -> None:
@@ -234,7 +207,7 @@ class _Walk:
         has_untyped = any(leaf.kind == "variant" for leaf in self.leaves.values())
         if not budget or has_untyped:
             return  # one column without a type makes DuckDB ignore all typed columns
-        incomplete: dict[VariantPath, str] = {}  # with the reasons
+        incomplete: set[VariantPath] = set()
         for completion in completions(self.profile, dict(self.leaves)):
             path, count = completion.path, len(completion.keys)
             if not count or any(is_within(path, outer) for outer in incomplete):
@@ -248,54 +221,36 @@ class _Walk:
                 budget -= completion.share
                 self.add_columns(completion)
                 continue
-            incomplete[path] = words
-        self.decisions = Decisions(
-            replace(decision, reason=f"{decision.reason}; {incomplete[decision.path]}")
-            if decision.path in incomplete
-            else decision
-            for decision in self.decisions
-        )
+            incomplete.add(path)
+            self.reasons[path] += f"; {words}"
 
     def add_columns(self, completion: Completion) -> None:
-        """Add the columns that complete an object, and replace the decisions about its rare keys."""
-        leaves = completion.leaves()
+        """Add the columns that complete an object, and replace the reasons of its rare keys."""
+        leaves, depth = completion.leaves(), len(completion.path) + 1
         self.leaves |= leaves
-        new: dict[VariantPath, Decisions] = {}
+        keys = {path.segments[:depth] for path in leaves}
+        self.reasons = {path: reason for path, reason in self.reasons.items() if path.segments[:depth] not in keys}
         reason = f"completes {completion.path.shorthand} for engines that read whole values otherwise"
-        depth = len(completion.path) + 1
-        for path, leaf in leaves.items():
-            key = VariantPath(path.segments[:depth])
+        for path in leaves:
             for length in range(depth, len(path) + 1):
-                node_path = VariantPath(path.segments[:length])
-                node = leaf if length == len(path) else schema_of_leaves({VariantPath(path.segments[length:]): leaf})
-                path_profile = self.profile.get(node_path)
-                assert path_profile is not None
-                name, share = node_name(node), typed_share(path_profile, node)
-                new.setdefault(key, Decisions()).note(
-                    node_path, path_profile, name, share, bytes_saved(path_profile, node), reason
-                )
-        decisions = Decisions()
-        for decision in self.decisions:
-            decisions.extend(new.pop(decision.path, [decision]))
-        decisions.extend(decision for remaining in new.values() for decision in remaining)
-        self.decisions = decisions
+                self.reasons[VariantPath(path.segments[:length])] = reason
 
     def keep_the_best(self) -> None:
-        """Remove the leaves over the budget, and the decisions for groups that become empty."""
+        """Remove the leaves over the budget, and the groups that become empty."""
         if len(self.leaves) <= self.policy.max_columns:
             return
-        of_path = {decision.path: decision for decision in self.decisions}
-        order = sorted(self.leaves, key=lambda p: (-of_path[p].row_share, -of_path[p].bytes_saved, str(p)))
-        for path in order[self.policy.max_columns :]:
-            del self.leaves[path]
-        needed = {outer for path in self.leaves for outer in [*outer_paths(path), path]}
+
+        def rank(path: VariantPath) -> tuple[float, int, str]:
+            path_profile = self.profile.get(path)
+            assert path_profile is not None
+            return -path_profile.row_share, -bytes_saved(path_profile, self.leaves[path]), str(path)
+
+        order = sorted(self.leaves, key=rank)
+        over = order[self.policy.max_columns :]
+        self.leaves = {path: leaf for path, leaf in self.leaves.items() if path not in set(over)}
+        needed = {outer for path in self.leaves for outer in outer_paths(path)}
         reason = f"over the budget of {self.policy.max_columns} columns: other paths are in more rows or save more"
-        self.decisions = Decisions(
-            decision
-            if decision.path in needed or not decision.shredded
-            else Decision(decision.path, None, decision.count, decision.row_share, 0.0, 0, reason)
-            for decision in self.decisions
-        )
+        self.reasons |= {outer: reason for path in over for outer in [*outer_paths(path), path] if outer not in needed}
 
 
 def _least_share(policy: AutoPolicy, profile: Profile) -> float:

@@ -7,14 +7,15 @@ leaves, and decisions for a schema that was not chosen path by path. `inference.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.costs import Costs, bytes_saved, typed_share
+from parquet_variant.inference.costs import Costs, PathCost, Prediction, bytes_saved, predict, typed_share
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
+from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion, suggest_types
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import node_name
@@ -22,8 +23,6 @@ from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.variant_array import VariantArray
-    from parquet_variant.inference.costs import Prediction
-    from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +62,6 @@ class Decision:
         return self.type is not None
 
 
-class Decisions(list[Decision]):
-    """Decisions about paths of a profile."""
-
-    def note(
-        self, path: VariantPath, path_profile: PathProfile, kind: str | None, share: float, saved: int, reason: str
-    ) -> None:
-        """Append a decision about a path."""
-        row_share = path_profile.row_share
-        self.append(Decision(path, kind, path_profile.count, row_share, share, saved, reason))
-
-
 @dataclass(frozen=True, slots=True)
 class InferenceResult:
     """The result of `infer`.
@@ -91,8 +79,7 @@ class InferenceResult:
     predictions
         The expected number of values per leaf of the schema; `inference.costs` compares them with a file.
     costs
-        Typed, null, residual and missing values per path, with bytes; None if the policy used rows instead of a
-        profile.
+        Typed, null, residual and missing values per path, with bytes.
     typed_strings
         Counts of strings that were to be typed, in the profiled rows.
     suggested_types
@@ -104,7 +91,7 @@ class InferenceResult:
     policy: Policy
     rows: int
     predictions: tuple[Prediction, ...] = ()
-    costs: Costs | None = None
+    costs: Costs = field(default_factory=lambda: Costs(0, {}))
     typed_strings: tuple[TypedStrings, ...] = ()
     suggested_types: tuple[TypeSuggestion, ...] = ()
 
@@ -232,52 +219,84 @@ def _node(leaves: list[tuple[tuple[Segment, ...], ShreddingSchema]], depth: int)
     return ShreddingSchema.object({str(name): _node(leaves_below, depth + 1) for name, leaves_below in groups.items()})
 
 
-def decisions_for(
+def result_of(
+    policy: Policy,
     profile: Profile,
-    schema: ShreddingSchema,
+    schema: ShreddingSchema | None,
+    reasons: Mapping[VariantPath, str],
     *,
-    shredded_reason: str = "given",
-    outside_reason: str = "not given",
-    why: Callable[[VariantPath], str | None] | None = None,
-) -> tuple[Decision, ...]:
-    """Return a decision for every node of a schema, and for every path of the data just outside of it.
+    shredded_reason: str = "on the way",
+    outside_reason: str | None = None,
+) -> InferenceResult:
+    """Return the result of a policy, with a decision for every node of a schema and for paths just outside of it.
 
-    `shredded_reason` and `outside_reason`: the reasons for paths in the schema and outside of it.
-    `why`: returns a more specific reason for a path, or None.
+    `schema`: None if nothing is shredded.
+    `reasons`: the reasons by path. A path without one has `shredded_reason`, or outside of the schema `outside_reason`.
+      Without `outside_reason`, the reasons are complete: paths outside of the schema that have none are not listed.
     """
-    decisions = Decisions()
+    decisions: list[Decision] = []
+    outside: dict[VariantPath, list[str]] = {}
+    for path in reasons if outside_reason is None else ():
+        if path.segments and isinstance(path.segments[-1], str):
+            outside.setdefault(path.parent, []).append(path.segments[-1])
 
-    def reason(path: VariantPath, otherwise: str) -> str:
-        return (why(path) if why is not None else None) or otherwise
-
-    def walk(path_profile: PathProfile | None, node: ShreddingSchema, path: VariantPath) -> None:
+    def walk(path_profile: PathProfile | None, node: ShreddingSchema | None, path: VariantPath) -> None:
+        default = outside_reason if node is None else shredded_reason
+        reason, kind = reasons.get(path, default) or shredded_reason, None if node is None else node_name(node)
         if path_profile is None:
-            text = f"{reason(path, shredded_reason)}, but not in the data"
-            decisions.append(Decision(path, node_name(node), 0, 0.0, 0.0, 0, text))
+            decisions.append(Decision(path, kind, 0, 0.0, 0.0, 0, f"{reason}, but not in the data"))
         else:
-            share = typed_share(path_profile, node)
-            text = reason(path, shredded_reason)
-            if share < 1:
-                text = f"{text}: {types_in_words(path_profile)}"
-            decisions.note(path, path_profile, node_name(node), share, bytes_saved(path_profile, node), text)
-        fields = dict(node.fields)
-        children_by_name = (
-            {str(child.segment): child for child in path_profile.fields} if path_profile is not None else {}
-        )
-        names = sorted({*fields, *children_by_name}) if node.kind == "object" else []
-        for name in names:
-            if name in fields:
-                walk(children_by_name.get(name), fields[name], path / name)
-            else:
-                outside(children_by_name[name], path / name)
-        if node.element is not None:
+            share = 0.0 if node is None else typed_share(path_profile, node)
+            if node is not None and share < 1 and outside_reason is not None:
+                reason = f"{reason}: {types_in_words(path_profile)}"
+            saved = 0 if node is None else bytes_saved(path_profile, node)
+            decisions.append(Decision(path, kind, path_profile.count, path_profile.row_share, share, saved, reason))
+        if node is not None and node.kind == "object":
+            names = {name for name, _ in node.fields} | set(outside.get(path, ()))
+            if outside_reason is not None and path_profile is not None:
+                names |= {str(field.segment) for field in path_profile.fields}
+            for name in sorted(names):
+                walk(path_profile.field(name) if path_profile is not None else None, node.field(name), path / name)
+        elif node is not None and node.element is not None:
             walk(path_profile.element if path_profile is not None else None, node.element, path / WILDCARD)
 
-    def outside(path_profile: PathProfile, path: VariantPath) -> None:
-        decisions.note(path, path_profile, None, 0.0, 0, reason(path, outside_reason))
+    if schema is not None or profile.root is not None:
+        walk(profile.root, schema, VariantPath())
+    schema = schema or ShreddingSchema.variant()
+    return InferenceResult(
+        schema,
+        tuple(decisions),
+        policy,
+        profile.rows,
+        predict(profile, schema),
+        costs_of(decisions, profile),
+        TypedStrings.of_counts(profile.typed_strings),
+        suggest_types(profile),
+    )
 
-    walk(profile.root, schema, VariantPath())
-    return tuple(decisions)
+
+def costs_of(decisions: Iterable[Decision], profile: Profile) -> Costs:
+    """Return the costs of decisions, from the profile that they were made from."""
+    cost_of_path = {
+        decision.path: cost for decision in decisions if (cost := _path_cost(decision, profile)) is not None
+    }
+    return Costs(profile.root.encoded_bytes if profile.root is not None else 0, cost_of_path)
+
+
+def _path_cost(decision: Decision, profile: Profile) -> PathCost | None:
+    path_profile = profile.get(decision.path)
+    if path_profile is None:
+        return None
+    values = path_profile.count - path_profile.null_count
+    typed = round(decision.typed_share * values) if decision.type not in (None, "variant") else 0
+    residual = values - typed
+    residual_bytes = (
+        path_profile.encoded_bytes
+        if decision.type is None
+        else round(path_profile.scalar_bytes * residual / max(path_profile.count, 1))
+    )
+    missing = max(path_profile.places - path_profile.count, 0)
+    return PathCost(typed, path_profile.null_count, residual, missing, residual_bytes)
 
 
 def types_in_words(path_profile: PathProfile) -> str:

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from parquet_variant.inference.costs import predict
-from parquet_variant.inference.policies.decision import InferenceResult, decisions_for
+from parquet_variant.inference.policies.decision import InferenceResult, result_of
 from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
@@ -59,5 +58,4 @@ class ExplicitPolicy:
 
     def choose(self, profile: Profile) -> InferenceResult:
         """Return the given schema, and its effect on data with this profile."""
-        schema = self.resolved()
-        return InferenceResult(schema, decisions_for(profile, schema), self, profile.rows, predict(profile, schema))
+        return result_of(self, profile, self.resolved(), {}, shredded_reason="given", outside_reason="not given")

@@ -16,15 +16,9 @@ from typing import ClassVar
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.costs import predict
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.completion import MapRules, map_reason
-from parquet_variant.inference.policies.decision import (
-    InferenceResult,
-    check_constants,
-    decisions_for,
-    schema_of_leaves,
-)
+from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.inference.typed_strings import pattern_of
@@ -127,15 +121,13 @@ class HintsPolicy:
                 reasons[path] = f"number {place + 1:,} by frequency"
             else:
                 reasons[path] = f"number {place + 1:,} by frequency, over max_columns={self.max_columns:,}"
-        schema = schema_of_leaves(leaves)
-        decisions = decisions_for(
+        return result_of(
+            self,
             profile,
-            schema,
-            shredded_reason="on the way",
+            schema_of_leaves(leaves) if leaves else None,
+            reasons,
             outside_reason="nothing below it is shredded",
-            why=reasons.get,
         )
-        return InferenceResult(schema, decisions, self, profile.rows, predict(profile, schema))
 
     def _candidates(
         self, path_profile: PathProfile, path: VariantPath, reasons: dict[VariantPath, str]

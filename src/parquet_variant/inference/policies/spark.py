@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from parquet_variant.inference.costs import bytes_saved, predict, typed_share
 from parquet_variant.inference.policies.column_types import ColumnType, best_column
-from parquet_variant.inference.policies.decision import Decisions, InferenceResult, check_constants
+from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_path import PathProfile
-from parquet_variant.layouts.primitive_types import MAX_PRECISION, ddl_name, decimal
+from parquet_variant.layouts.primitive_types import MAX_PRECISION, decimal
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types.path import WILDCARD, VariantPath
 
@@ -79,10 +78,8 @@ class SparkPolicy:
     def choose(self, profile: Profile) -> InferenceResult:
         """Return the schema for data with this profile, and the reasons."""
         walk = _Walk(self, profile, self.max_width)
-        schema = ShreddingSchema.variant()
-        if profile.root is not None:
-            schema = walk.node(profile.root, VariantPath())
-        return InferenceResult(schema, tuple(walk.decisions), self, profile.rows, predict(profile, schema))
+        schema = None if profile.root is None else walk.node(profile.root, VariantPath())
+        return result_of(self, profile, schema, walk.reasons)
 
 
 def _first_bytes(array: VariantArray, size: int) -> VariantArray:
@@ -102,39 +99,37 @@ class _Walk:
     policy: SparkPolicy
     profile: Profile
     left: int
-    decisions: Decisions = field(default_factory=Decisions)
+    reasons: dict[VariantPath, str] = field(default_factory=dict)
+
+    @property
+    def least_rows(self) -> float:
+        return self.policy.min_share * (self.profile.rows - self.profile.null_rows)
 
     def node(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
         self.left -= 1  # every node has a `value` column
         column = best_column(path_profile)
-        reason = self.obstacle(column, path)
-        if reason is not None or column is None:
-            return self.untyped(path_profile, path, reason or "only Variant nulls")
+        if column is None:
+            return self.untyped(path, "only Variant nulls")
+        if (reason := self.obstacle(column, path)) is not None:
+            return self.untyped(path, reason)
         if column.name == "object":
             return self.object(path_profile, path)
         if column.name == "array":
-            return self.array(path_profile, path)
+            self.reasons[path] = "all arrays"
+            if path_profile.element is None or path_profile.rows < self.least_rows:
+                self.left -= 1
+                return ShreddingSchema.array(self.untyped(path / WILDCARD, "in an array that is not frequent enough"))
+            return ShreddingSchema.array(self.node(path_profile.element, path / WILDCARD))
         self.left -= 1
         leaf = _spark_type(path_profile, column)
-        if leaf.type is None:
-            return self.untyped(path_profile, path, "more than 38 digits")
-        self.decisions.note(
-            path,
-            path_profile,
-            ddl_name(leaf.type),
-            typed_share(path_profile, leaf),
-            bytes_saved(path_profile, leaf),
-            "all of one type",
-        )
+        self.reasons[path] = "more than 38 digits" if leaf.type is None else "all of one type"
         return leaf
 
-    def obstacle(self, column: ColumnType | None, path: VariantPath) -> str | None:
+    def obstacle(self, column: ColumnType, path: VariantPath) -> str | None:
         if self.left <= 0:
             return f"over the width of {self.policy.max_width} columns"
         if len(path) >= self.policy.max_depth:
             return f"at the depth of {self.policy.max_depth}"
-        if column is None:
-            return "only Variant nulls"
         if any(not name.startswith("number beyond") for name in column.other_types):
             return "types differ"
         if column.name not in _TYPES and not column.name.startswith("decimal"):
@@ -142,37 +137,20 @@ class _Walk:
         return None
 
     def object(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
-        at = len(self.decisions)
-        self.decisions.note(path, path_profile, "object", 1.0, 0, "all objects")
+        self.reasons[path] = "all objects"
         shredded = {}
-        in_array = path.has_wildcard
-        least = self.policy.min_share * (self.profile.rows - self.profile.null_rows)
         for child in path_profile.fields:
-            name, times = str(child.segment), child.count if in_array else child.rows
-            if times < least:
-                self.decisions.note(path / name, child, None, 0.0, 0, f"{times:,} times, under {least:,.0f}")
+            name, times = str(child.segment), child.count if path.has_wildcard else child.rows
+            if times < self.least_rows:
+                self.reasons[path / name] = f"{times:,} times, under {self.least_rows:,.0f}"
             elif self.left > 0:
                 shredded[name] = self.node(child, path / name)
             else:
-                self.decisions.note(
-                    path / name, child, None, 0.0, 0, f"over the width of {self.policy.max_width} columns"
-                )
-        if shredded:
-            return ShreddingSchema.object(shredded)
-        del self.decisions[at]
-        return self.untyped(path_profile, path, "no field is frequent enough")
+                self.reasons[path / name] = f"over the width of {self.policy.max_width} columns"
+        return ShreddingSchema.object(shredded) if shredded else self.untyped(path, "no field is frequent enough")
 
-    def array(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
-        self.decisions.note(path, path_profile, "array", 1.0, 0, "all arrays")
-        if path_profile.element is None or path_profile.rows < self.policy.min_share * (
-            self.profile.rows - self.profile.null_rows
-        ):
-            self.left -= 1
-            return ShreddingSchema.array(ShreddingSchema.variant())
-        return ShreddingSchema.array(self.node(path_profile.element, path / WILDCARD))
-
-    def untyped(self, path_profile: PathProfile, path: VariantPath, reason: str) -> ShreddingSchema:
-        self.decisions.note(path, path_profile, "variant", 0.0, 0, reason)
+    def untyped(self, path: VariantPath, reason: str) -> ShreddingSchema:
+        self.reasons[path] = reason
         return ShreddingSchema.variant()
 
 

@@ -12,21 +12,15 @@ group) chose which paths.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.arrays.tapes import array_tapes
-from parquet_variant.inference.costs import predict
 from parquet_variant.inference.policies.column_types import best_column
-from parquet_variant.inference.policies.decision import (
-    InferenceResult,
-    check_constants,
-    decisions_for,
-    schema_of_leaves,
-)
+from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.profile_merge import path_hashes
 from parquet_variant.inference.profile_path import PathProfile
@@ -177,14 +171,11 @@ class TilesPolicy:
             if column is not None and column.arrow is not None:
                 union[path] = ShreddingSchema.primitive(column.arrow)
 
-        def why(path: VariantPath) -> str | None:
-            return f"frequent in {times[path]:,} of {len(tiles):,} tiles" if path in times else None
-
-        schema = schema_of_leaves(union)
-        decisions = decisions_for(
-            profile, schema, shredded_reason="on the way", outside_reason="not frequent in any tile", why=why
-        )
-        return TilesResult(schema, decisions, self, profile.rows, predict(profile, schema), tiles=tuple(tiles))
+        reasons = {path: f"frequent in {count:,} of {len(tiles):,} tiles" for path, count in times.items()}
+        schema = schema_of_leaves(union) if union else None
+        result = result_of(self, profile, schema, reasons, outside_reason="not frequent in any tile")
+        parts = {part.name: getattr(result, part.name) for part in fields(result)}
+        return TilesResult(**parts, tiles=tuple(tiles))
 
 
 def _itemsets(tapes: list[Tape], paths: list[VariantPath], profile: Profile, min_share: float) -> tuple[Itemset, ...]:

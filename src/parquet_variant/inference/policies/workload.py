@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from parquet_variant.errors import PathError
-from parquet_variant.inference.costs import predict
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.decision import (
     InferenceResult,
     Policy,
     check_constants,
-    decisions_for,
+    result_of,
     schema_of_leaves,
 )
 from parquet_variant.inference.profile import Profile
@@ -118,15 +117,13 @@ class WorkloadPolicy:
             order = {decision.path: decision.row_share for decision in other.decisions}
             for path, leaf in sorted(other.schema.leaves(), key=lambda item: (-order.get(item[0], 0), str(item[0]))):
                 self._add_leaf(leaves, reasons, path, leaf, f"chosen by {self.fallback.name}")
-        schema = schema_of_leaves(leaves)
-        decisions = decisions_for(
+        return result_of(
+            self,
             profile,
-            schema,
-            shredded_reason="on the way",
+            schema_of_leaves(leaves) if leaves else None,
+            reasons,
             outside_reason="neither queried nor chosen by the other policy",
-            why=reasons.get,
         )
-        return InferenceResult(schema, decisions, self, profile.rows, predict(profile, schema))
 
     def _add_leaf(
         self,
