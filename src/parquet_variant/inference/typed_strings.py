@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +29,11 @@ from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.path import VariantPath, Wildcard, parse_pattern
 
-Bytes = npt.NDArray[np.uint8]
-
 # Takes the place of all types: each path whose strings all have the form of one type gets that type.
 AUTO = "auto!"
 _EVERYWHERE = "any path"
 _ELEMENT = "\0[*]"
 _SIMPLE_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z_0-9]*|\[\*\])+")
-_MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,108 +296,57 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 def _type_strings(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str, buffers: list[object]) -> int:
     """Type the strings of a type, and return their number; `buffers` receives what holds their bytes."""
-    if kind in _EXACT_FORMS:
-        from parquet_variant.kernels.tapes.string_forms import type_strings
+    from parquet_variant.kernels.tapes.string_forms import type_strings
 
-        uuids = np.empty((len(strings), 16) if kind == "uuid!" else (0, 16), np.uint8)
-        buffers.append(uuids)
-        return type_strings(nodes, strings, _EXACT_FORMS[kind], address_of(uuids))
-    lengths, parse = _PARSERS[kind]
+    if kind == _BINARY:
+        return _type_base64(nodes, strings, buffers)
+    if not kind.endswith("!"):
+        strings = _in_json_spelling(nodes, strings, kind)
+    form = _FORMS.index(kind.removesuffix("!"))
+    uuids = np.empty((len(strings) if form == _FORMS.index("uuid") else 0, 16), np.uint8)
+    buffers.append(uuids)
+    return type_strings(nodes, strings, form, address_of(uuids))
+
+
+def _in_json_spelling(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str) -> npt.NDArray[np.intp]:
+    """Return the strings that `to_json` writes back unchanged if they have the form of a type."""
+    zone = np.frombuffer(b"+00:00" if kind == "timestamp" else b"", np.uint8)
     sizes = nodes[strings, 2]
-    typed = 0
-    for size in np.unique(sizes).tolist():
-        if lengths is None or size in lengths:
-            selected = strings[sizes == size]
-            data = np.empty((len(selected), max(size, 1)), np.uint8)
-            copy_spans(nodes[selected, 1].copy(), nodes[selected, 2].copy(), address_of(data))
-            typed += parse(nodes, selected, data[:, :size], buffers)
-    return typed
+    unchanged = [strings[:0]]
+    for size in {"date": (10,), "uuid": (36,)}.get(kind, _TIMESTAMP_LENGTHS):
+        end, size = size, size + len(zone)
+        selected = strings[sizes == size]
+        data = np.empty((len(selected), size), np.uint8)
+        copy_spans(nodes[selected, 1].copy(), nodes[selected, 2].copy(), address_of(data))
+        if kind == "uuid":
+            is_unchanged = ((data < ord("A")) | (data > ord("F"))).all(axis=1)
+        else:
+            is_unchanged = (data[:, end:] == zone).all(axis=1)
+            if kind != "date":
+                is_unchanged &= (data[:, 10] == ord(" ")) & (data[:, 16] == ord(":"))
+            if end > _TIMESTAMP_LENGTHS[0]:  # to_json omits trailing zeros
+                is_unchanged &= (data[:, 19] == ord(".")) & (data[:, end - 1] != ord("0"))
+        unchanged.append(selected[is_unchanged])
+    return np.concatenate(unchanged)
 
 
-def _put(
-    nodes: Int64s, selected: npt.NDArray[np.intp], kind: PrimitiveId, values: Int64s, sizes: Int64s | int = 0
-) -> int:
-    nodes[selected, 0] = nodes[selected, 0] & ~np.int64(0xFF) | int(kind)
-    nodes[selected, 1] = values
-    nodes[selected, 2] = sizes
-    return len(selected)
-
-
-def _matches(data: Bytes, shape: str) -> npt.NDArray[np.bool_]:
-    """Return a mask of the strings with a shape, in which ``9`` is any digit and others are literal."""
-    good = np.ones(len(data), np.bool_)
-    for column, expected in zip(data.T, shape, strict=True):
-        good &= (column - ord("0") < 10) if expected == "9" else (column == ord(expected))
-    return good
-
-
-def _number(data: Bytes, start: int, stop: int) -> Int64s:
-    number = np.zeros(len(data), np.int64)
-    for column in data.T[start:stop]:
-        number = number * 10 + (column - ord("0"))
-    return number
-
-
-def _days(data: Bytes, good: npt.NDArray[np.bool_]) -> Int64s:
-    """Return the days since 1970 of strings that begin with a date, and clear ``good`` for invalid dates."""
-    year, month, day = _number(data, 0, 4), _number(data, 5, 7), _number(data, 8, 10)
-    good &= (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
-    months = (np.where(good, year, 1970) - 1970) * 12 + np.where(good, month, 1) - 1
-    first = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
-    following = (months + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
-    days = first + day - 1
-    good &= days < following
-    return days
-
-
-def _parse_dates(nodes: Int64s, strings: npt.NDArray[np.intp], data: Bytes, buffers: list[object]) -> int:
-    good = _matches(data, "9999-99-99")
-    days = _days(data, good)
-    return _put(nodes, strings[good], PrimitiveId.DATE, days[good])
-
-
-def _parse_timestamps(
-    nodes: Int64s, strings: npt.NDArray[np.intp], data: Bytes, buffers: list[object], *, zone: str, kind: PrimitiveId
-) -> int:
-    digits = data.shape[1] - len("9999-99-99 99:99:99.") - len(zone)
-    shape = "9999-99-99 99:99:99" + ("." + "9" * digits if digits > 0 else "") + "#" * len(zone)
-    good = np.ones(len(data), np.bool_)
-    if zone:
-        good &= (data[:, -len(zone) :] == np.frombuffer(zone.encode(), np.uint8)).all(axis=1)
-    good &= _matches(data[:, : len(shape) - len(zone)], shape[: len(shape) - len(zone)])
-    days = _days(data, good)
-    hour, minute, second = _number(data, 11, 13), _number(data, 14, 16), _number(data, 17, 19)
-    good &= (hour < 24) & (minute < 60) & (second < 60)
-    micros = np.zeros(len(data), np.int64)
-    if digits > 0:
-        micros = _number(data, 20, 20 + digits) * 10 ** (6 - digits)
-        good &= data[:, 19 + digits] != ord("0")  # to_json omits trailing zeros
-    seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
-    return _put(nodes, strings[good], kind, (seconds * _MICROSECONDS + micros)[good])
-
-
-def _parse_uuids(nodes: Int64s, strings: npt.NDArray[np.intp], data: Bytes, buffers: list[object]) -> int:
-    dashes = [8, 13, 18, 23]
-    hexes = np.delete(data, dashes, axis=1)
-    digit, letter = hexes - ord("0"), hexes - ord("a")
-    good = (data[:, dashes] == ord("-")).all(axis=1) & ((digit < 10) | (letter < 6)).all(axis=1)
-    nibbles = np.where(digit < 10, digit, letter + 10)[good]
-    values = np.ascontiguousarray(nibbles[:, ::2] << 4 | nibbles[:, 1::2])
-    buffers.append(values)
-    return _put(nodes, strings[good], PrimitiveId.UUID, address_of(values) + 16 * np.arange(len(values)), 16)
-
-
-def _parse_base64(nodes: Int64s, strings: npt.NDArray[np.intp], data: Bytes, buffers: list[object]) -> int:
-    if data.shape[1] % 4:
-        return 0
-    decoded = [_decoded(row.tobytes()) for row in data]
-    good = np.array([value is not None for value in decoded], np.bool_)
+def _type_base64(nodes: Int64s, strings: npt.NDArray[np.intp], buffers: list[object]) -> int:
+    strings = strings[nodes[strings, 2] % 4 == 0]
+    stops = np.cumsum(nodes[strings, 2])
+    data = np.empty(int(stops[-1]) if len(stops) else 0, np.uint8)
+    copy_spans(nodes[strings, 1].copy(), nodes[strings, 2].copy(), address_of(data))
+    text = data.tobytes()
+    starts = [0, *stops.tolist()]
+    decoded = [_decoded(text[start:stop]) for start, stop in pairwise(starts)]
+    typed = strings[np.array([value is not None for value in decoded], np.bool_)]
     values = [value for value in decoded if value is not None]
     buffer = np.frombuffer(b"".join(values) or b"\0", np.uint8)
     buffers.append(buffer)
     sizes = np.array([len(value) for value in values], np.int64)
-    starts = address_of(buffer) + np.cumsum(sizes) - sizes
-    return _put(nodes, strings[good], PrimitiveId.BINARY, starts, sizes)
+    nodes[typed, 0] = nodes[typed, 0] & ~np.int64(0xFF) | int(PrimitiveId.BINARY)
+    nodes[typed, 1] = address_of(buffer) + np.cumsum(sizes) - sizes
+    nodes[typed, 2] = sizes
+    return len(typed)
 
 
 def _decoded(text: bytes) -> bytes | None:
@@ -410,21 +357,9 @@ def _decoded(text: bytes) -> bytes | None:
     return value if b64encode(value) == text else None
 
 
-_NTZ_LENGTHS = (19, *range(21, 27))
-_UTC_LENGTHS = tuple(length + len("+00:00") for length in _NTZ_LENGTHS)
-_Parser = Callable[[Int64s, "npt.NDArray[np.intp]", Bytes, list[object]], int]
-# Types whose strings `to_json` writes back unchanged: their lengths and parsers.
-_PARSERS: dict[str, tuple[tuple[int, ...] | None, _Parser]] = {
-    "date": ((10,), _parse_dates),
-    "timestamp": (
-        tuple(length + 6 for length in _NTZ_LENGTHS),
-        partial(_parse_timestamps, zone="+00:00", kind=PrimitiveId.TIMESTAMP),
-    ),
-    "timestamp_ntz": (_NTZ_LENGTHS, partial(_parse_timestamps, zone="", kind=PrimitiveId.TIMESTAMP_NTZ)),
-    "uuid": ((36,), _parse_uuids),
-    "binary": (None, _parse_base64),
-}
-# Types for which every string in their form is typed -> numbers of the forms.
-_EXACT_FORMS = {"date!": 0, "timestamp!": 1, "timestamp_ntz!": 2, "uuid!": 3, "number!": 4}
-_STRING = "string"
-_TYPE_NAMES = (*_PARSERS, *_EXACT_FORMS, _STRING)
+# Lengths of timestamps without a zone: without fraction, and with one to six digits.
+_TIMESTAMP_LENGTHS = (19, *range(21, 27))
+# In the order of `string_forms.FORM`.
+_FORMS = ("date", "timestamp", "timestamp_ntz", "uuid", "number")
+_BINARY, _STRING = "binary", "string"
+_TYPE_NAMES = (*_FORMS[:-1], _BINARY, *(f"{form}!" for form in _FORMS), _STRING)
