@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
-from parquet_variant.inference import profile_merge
+from parquet_variant.inference import path_table
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.shredding.json_batch import parse_text
@@ -102,9 +102,9 @@ class TestFigures:
             "ROWS STRING_BYTES LONG_STRINGS ELEMENTS FIELDS INT_MIN STRING_MIN ARRAY_MIN INT_MAX STRING_MAX ARRAY_MAX"
         )
         for name in names.split():
-            assert getattr(kernel, f"P_{name}") == getattr(profile_merge, name)
+            assert getattr(kernel, f"P_{name}") == getattr(path_table, name)
         for name in ("KINDS", "COUNTS", "DIGIT_BUCKETS", "REGISTERS"):
-            assert getattr(kernel, name) == getattr(profile_merge, name)
+            assert getattr(kernel, name) == getattr(path_table, name)
 
 
 class TestMerging:

@@ -15,8 +15,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
+from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath

@@ -1,16 +1,14 @@
 """`Profile`: a summary of values by path, for schema inference.
 
-Owns the mergeable summary and its creation from a tape or an array. `kernels.tapes.profile` counts, `profile_path` has
-the figures of one path, `profile_merge` merges tables and limits the number of paths, `row_sample` finds frequent paths
+Owns the mergeable summary and its creation from a tape or an array. `kernels.tapes.profile` counts, `path_profile` has
+the figures of one path, `path_table` merges tables and limits the number of paths, `row_sample` finds frequent paths
 among too many, and `policies` draw conclusions.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import zlib
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -20,10 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.profile_merge import (
+from parquet_variant.inference.path_profile import PathProfile, ProfiledPaths
+from parquet_variant.inference.path_table import (
     PathTable,
     TapePaths,
     capped,
@@ -31,21 +29,14 @@ from parquet_variant.inference.profile_merge import (
     merged_sketch,
     merged_table,
     no_paths,
+    pack_array,
     table_of_rows,
-)
-from parquet_variant.inference.profile_path import (
-    FORM_COLUMNS,
-    PathProfile,
-    distinct_counts_of,
-    inner_bytes_of,
-    scalar_bytes_of,
+    unpack_array,
 )
 from parquet_variant.inference.row_sample import ProfiledData, RowSample, with_frequent_paths
-from parquet_variant.kernels.arrow_buffers import Int64s, from_bytes, to_numpy
-from parquet_variant.support import arrow_compute as pc
+from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.types import PrimitiveId
-from parquet_variant.types.path import WILDCARD, Segment, VariantPath, Wildcard
+from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.variant_array import VariantArray
@@ -168,20 +159,22 @@ class Profile:
     # -- what was found
 
     @cached_property
-    def _with_frequent(self) -> tuple[PathTable, npt.NDArray[np.bool_]]:
-        if self.values == int(self.capped.kinds.sum()):
-            return self.capped, np.zeros(len(self.capped.hashes), bool)
-        return with_frequent_paths(self.capped, self.sample)
+    def profiled_paths(self) -> ProfiledPaths:
+        """The figures by path, as `PathProfile` needs them."""
+        table, is_scaled = self.capped, np.zeros(len(self.capped.hashes), bool)
+        if self.values != int(self.capped.kinds.sum()):
+            table, is_scaled = with_frequent_paths(self.capped, self.sample)
+        return ProfiledPaths(table, is_scaled, self.rows, self.null_rows)
 
     @property
     def table(self) -> PathTable:
         """The figures by path."""
-        return self._with_frequent[0]
+        return self.profiled_paths.table
 
     @property
     def is_scaled(self) -> npt.NDArray[np.bool_]:
         """True for paths of `table` whose figures are scaled up from the sample."""
-        return self._with_frequent[1]
+        return self.profiled_paths.is_scaled
 
     @property
     def path_count(self) -> int:
@@ -196,7 +189,7 @@ class Profile:
     @property
     def root(self) -> PathProfile | None:
         """The figures of the top-level values; None without values."""
-        return PathProfile(self, 0) if len(self.table.hashes) else None
+        return PathProfile(self.profiled_paths, 0) if len(self.table.hashes) else None
 
     def __iter__(self) -> Iterator[PathProfile]:
         """Yield every path, parents before children, fields in byte order."""
@@ -205,16 +198,6 @@ class Profile:
             path_profile = stack.pop()
             yield path_profile
             stack.extend(reversed(path_profile.children))
-
-    def of_one_string_form(self) -> Iterator[PathProfile]:
-        """Yield the paths, in the order of the profile, that may have a `PathProfile.string_form`."""
-        strings = self.table.kinds[:, PrimitiveId.STRING]
-        forms = self.table.counts[:, list(FORM_COLUMNS.values())].max(axis=1, initial=0)
-        numbers = np.flatnonzero((strings > 0) & (forms == strings)).tolist()
-        path_profiles = [PathProfile(self, number) for number in numbers]
-        yield from sorted(
-            path_profiles, key=lambda path_profile: [_segment_key(segment) for segment in path_profile.path.segments]
-        )
 
     def __len__(self) -> int:
         return len(self.table.hashes)
@@ -228,79 +211,6 @@ class Profile:
             path_profile = path_profile.field(segment) if isinstance(segment, str) else path_profile.element
         return path_profile
 
-    @cached_property
-    def value_counts(self) -> Int64s:
-        """Number of values at each path."""
-        return np.asarray(self.table.kinds.sum(axis=1))
-
-    @cached_property
-    def scalar_bytes(self) -> Int64s:
-        """`PathProfile.scalar_bytes` of each path."""
-        return scalar_bytes_of(self.table)
-
-    @cached_property
-    def distinct_counts(self) -> Int64s:
-        """`PathProfile.distinct` of each path."""
-        return distinct_counts_of(self.table)
-
-    @cached_property
-    def inner_bytes(self) -> Int64s:
-        """Estimate of the encoded bytes of the values at each path, nested values included."""
-        return inner_bytes_of(self.table, self.scalar_bytes, self.parent_index)
-
-    @cached_property
-    def keys(self) -> list[bytes | None]:
-        """The UTF-8 bytes of the last segment of each path; None for elements, and for the root."""
-        keys: list[bytes | None] = self.table.keys.to_pylist()
-        return keys
-
-    def segment(self, number: int) -> str | Wildcard:
-        """Return the last segment of a path by its number; undefined for the root."""
-        key = self.keys[number]
-        return WILDCARD if key is None else key.decode("utf-8", "replace")
-
-    @cached_property
-    def _children(self) -> tuple[Int64s, Int64s, list[int]]:
-        """The numbers of all paths by parent, fields in byte order before elements.
-
-        The children of path ``n`` are entries ``bounds[n]`` to ``bounds[n + 1]``, of which those from ``stops[n]`` on
-        are elements.
-        """
-        by_key = to_numpy(pc.array_sort_indices(self.table.keys)).astype(np.int64)  # nulls last
-        parents, count = self.parent_index, len(self.parent_index)
-        order = by_key[np.argsort(parents[by_key], kind="stable")]
-        bounds = np.searchsorted(parents[order], np.arange(count + 1))
-        elements = np.flatnonzero(to_numpy(self.table.keys.is_null()))
-        stops = bounds[1:] - np.bincount(parents[elements] + 1, minlength=count + 1)[1:]
-        return order, bounds, stops.tolist()
-
-    def fields(self, number: int) -> Int64s:
-        """Return the numbers of the fields of a path by its number, in byte order."""
-        order, bounds, stops = self._children
-        return order[bounds[number] : stops[number]]
-
-    def element(self, number: int) -> int | None:
-        """Return the number of the elements of a path by its number; None without elements."""
-        order, bounds, stops = self._children
-        return int(order[stops[number]]) if stops[number] < bounds[number + 1] else None
-
-    def field(self, number: int, name: str) -> int | None:
-        """Return the number of a field by the number of its object and its name; None if it has no values."""
-        fields, keys = self.fields(number), self.keys
-        if "\ufffd" in name:  # perhaps a key that is not UTF-8
-            return next((field for field in fields.tolist() if self.segment(field) == name), None)
-        key = name.encode("utf-8", "surrogatepass")
-        at = bisect_left(fields, key, key=keys.__getitem__)  # type: ignore[arg-type]
-        return int(fields[at]) if at < len(fields) and keys[fields[at]] == key else None
-
-    @cached_property
-    def parent_index(self) -> Int64s:
-        """Number of the parent of each path; -1 for the root."""
-        order = np.argsort(self.table.hashes)
-        parents = order[np.searchsorted(self.table.hashes, self.table.parents, sorter=order) % max(len(order), 1)]
-        parents[self.table.depths == 0] = -1
-        return parents
-
     # -- kept and compared
 
     def to_json(self) -> str:
@@ -312,9 +222,9 @@ class Profile:
                 "null_rows": self.null_rows,
                 "values": self.values,
                 "max_paths": self.max_paths,
-                "path_sketch": _pack_array(self.path_sketch),
-                "table": _packed_table(self.capped),
-                "sample": [self.sample.level, *map(_packed_table, self.sample.tables)],
+                "path_sketch": pack_array(self.path_sketch),
+                "table": self.capped.packed(),
+                "sample": [self.sample.level, *map(PathTable.packed, self.sample.tables)],
                 "typed_strings": [[*rule, count] for rule, count in self.typed_strings.items()],
                 "data": asdict(self.data),
             }
@@ -335,8 +245,8 @@ class Profile:
                 raise ValueError(f"version {document['version']}")
             level, *tables = document["sample"]
             return cls(
-                document["rows"], document["null_rows"], document["values"], _unpacked_table(document["table"]),
-                RowSample(level, tuple(map(_unpacked_table, tables))), _unpack_array(document["path_sketch"]),
+                document["rows"], document["null_rows"], document["values"], PathTable.unpacked(document["table"]),
+                RowSample(level, tuple(map(PathTable.unpacked, tables))), unpack_array(document["path_sketch"]),
                 document["max_paths"], Counter({tuple(rule): n for *rule, n in document.get("typed_strings", ())}),
                 ProfiledData(**document.get("data", {})),
             )  # fmt: skip
@@ -359,30 +269,3 @@ class Profile:
     def __getstate__(self) -> dict[str, Any]:
         # Without cached properties.
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-
-def _packed_table(table: PathTable) -> dict[str, Any]:
-    keys = [None if key is None else base64.b64encode(key).decode() for key in table.keys.to_pylist()]
-    return {"keys": keys, **{name: _pack_array(values) for name, values in table.arrays().items()}}
-
-
-def _unpacked_table(packed: dict[str, Any]) -> PathTable:
-    keys = [None if key is None else base64.b64decode(key) for key in packed["keys"]]
-    arrays = {name: _unpack_array(values) for name, values in packed.items() if name != "keys"}
-    return PathTable(keys=from_bytes(keys, pa.binary()), **arrays)
-
-
-def _segment_key(segment: Segment) -> tuple[bool, bytes]:
-    return (False, segment.encode("utf-8", "replace")) if isinstance(segment, str) else (True, b"")
-
-
-def _pack_array(values: npt.NDArray[Any]) -> dict[str, Any]:
-    data = base64.b64encode(zlib.compress(np.ascontiguousarray(values).tobytes(), 1)).decode()
-    return {"dtype": str(values.dtype), "shape": list(values.shape), "data": data}
-
-
-def _unpack_array(packed: dict[str, Any]) -> npt.NDArray[Any]:
-    if packed["dtype"] not in ("int64", "uint8"):
-        raise ValueError(f"dtype {packed['dtype']}")
-    data = zlib.decompress(base64.b64decode(packed["data"]))
-    return np.frombuffer(data, packed["dtype"]).reshape(packed["shape"])

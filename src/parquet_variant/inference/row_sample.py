@@ -1,7 +1,7 @@
 """Samples of rows for a profile, and the data that its rows belong to.
 
 Owns which rows are in the sample, and how the sample extends a limited table. `kernels.tapes.profile` counts, and
-`profile_merge` limits the table of all rows.
+`path_table` limits the table of all rows.
 
 The sample must not depend on how the data was partitioned. The level of a row is the number of zero bits at the end of
 its hash, so half of the rows of a level and above are above it. All rows from one level on are the sample: the lowest
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.inference.profile_merge import (
+from parquet_variant.inference.path_table import (
     ELEMENTS,
     INT_MIN,
     ROWS,

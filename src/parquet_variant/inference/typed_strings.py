@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import PathError, VariantError, check_mapping
+from parquet_variant.inference.path_profile import FORM_COLUMNS, PathProfile
 from parquet_variant.inference.profile import Profile, StringCounts
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.memory import address_of, copy_spans
@@ -125,16 +126,27 @@ def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
     all 2 strings at $.at are timestamps: type them with --type '$.at:timestamp!'
     the only string at $.n is a number: type it with --type '$.n:number!'
     """
-    suggestions = []
-    for path_profile in profile.of_one_string_form():
-        form = path_profile.string_form
-        if form is None or not path_profile.path.segments:
-            continue
-        kind = form if form == "date" else f"{form}!"
-        suggestions.append(
-            TypeSuggestion(pattern_of(path_profile.path), kind, path_profile.kind_count(PrimitiveId.STRING))
+    table = profile.table
+    strings = table.kinds[:, PrimitiveId.STRING]
+    forms = table.counts[:, list(FORM_COLUMNS.values())].max(axis=1, initial=0)
+    candidates = [
+        PathProfile(profile.profiled_paths, number)
+        for number in np.flatnonzero((strings > 0) & (forms == strings)).tolist()
+    ]
+
+    def order(path_profile: PathProfile) -> list[tuple[bool, bytes]]:
+        segments = path_profile.path.segments
+        return [(False, s.encode("utf-8", "replace")) if isinstance(s, str) else (True, b"") for s in segments]
+
+    return tuple(
+        TypeSuggestion(
+            pattern_of(path_profile.path),
+            "date" if path_profile.string_form == "date" else f"{path_profile.string_form}!",
+            path_profile.kind_count(PrimitiveId.STRING),
         )
-    return tuple(suggestions)
+        for path_profile in sorted(candidates, key=order)
+        if path_profile.string_form is not None and path_profile.segment is not None
+    )
 
 
 def schema_and_types(schema: ShreddingSchema | str | None) -> tuple[ShreddingSchema | None, dict[str, str]]:

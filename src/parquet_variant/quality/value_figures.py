@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.types import DECIMAL_IDS, DECIMAL_TYPES, INTEGERS, PrimitiveId, VariantType
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath

@@ -17,6 +17,8 @@ import numpy as np
 
 from parquet_variant.errors import VariantError
 from parquet_variant.inference.costs import bytes_saved
+from parquet_variant.inference.path_profile import PathProfile
+from parquet_variant.inference.path_table import ROWS
 from parquet_variant.inference.policies.column_types import (
     ColumnType,
     best_column,
@@ -26,8 +28,6 @@ from parquet_variant.inference.policies.column_types import (
 from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE, Completion, MapRules, completions, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.profile_merge import ROWS
-from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath, is_within, outer_paths

@@ -14,7 +14,7 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from parquet_variant.inference.profile_path import PathProfile
+from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.layouts.primitive_types import MAX_PRECISION, ddl_name, decimal
 from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, INTEGERS, TYPES, VariantType
 

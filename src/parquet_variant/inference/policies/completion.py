@@ -22,10 +22,10 @@ from math import ceil, log2
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.column_types import best_column, is_unreadable_by_spark
 from parquet_variant.inference.policies.decision import check_constants
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import EXACT_NUMERIC, PrimitiveId, VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath, is_within, outer_paths
@@ -228,12 +228,13 @@ def typed_leaf(path_profile: PathProfile, path: VariantPath, leaf_bytes: float) 
 
 def estimated_bytes(profile: Profile) -> float:
     """Return an estimate of the size of a file, from the values of each path and the number of distinct ones."""
-    plain, counts = profile.scalar_bytes, profile.value_counts
+    table = profile.table
+    plain, counts = table.scalar_bytes, table.value_counts
     largest = np.argsort(-plain)[:_COUNTED_PATHS]
     total = float(plain.sum() - plain[largest].sum())
-    largest = largest[(plain[largest] > 0) & (profile.table.kinds[largest, PrimitiveId.NULL] < counts[largest])]
+    largest = largest[(plain[largest] > 0) & (table.kinds[largest, PrimitiveId.NULL] < counts[largest])]
     count, size = counts[largest], plain[largest]
-    distinct = np.clip(profile.distinct_counts[largest], 1, count)
+    distinct = np.clip(table.distinct_counts[largest], 1, count)
     total += float(np.minimum(size, distinct * size / count + count * np.log2(distinct + 1) / 8).sum())
     return total * _COMPRESSED
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from parquet_variant.errors import VariantError
 from parquet_variant.inference.costs import Costs, PathCost, Prediction, bytes_saved, predict, typed_share
+from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion, suggest_types
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

@@ -16,11 +16,11 @@ from typing import ClassVar
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
+from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.completion import MapRules, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.inference.typed_strings import pattern_of
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.arrays.tapes import array_tapes
+from parquet_variant.inference.path_profile import PathProfile
+from parquet_variant.inference.path_table import TapePaths
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.profile_merge import path_hashes
-from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.kernels.tapes.tape import Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types.path import VariantPath
@@ -204,7 +204,7 @@ def _itemsets(tapes: list[Tape], paths: list[VariantPath], profile: Profile, min
 def _rows_with(tape: Tape, items: list[PathProfile]) -> npt.NDArray[np.bool_]:
     """Return a mask of rows by item; an item is a path with its most frequent type."""
     table = np.zeros((tape.rows, len(items)), bool)
-    hashes = path_hashes(tape)
+    hashes = TapePaths.of(tape).hashes
     number = {int(hashed): path for path, hashed in enumerate(hashes)}
     rows = np.repeat(np.arange(tape.rows), np.diff(tape.row_start))
     paths = path_ids(tape.nodes[:, 0])

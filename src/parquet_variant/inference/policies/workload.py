@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from parquet_variant.errors import PathError
+from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.decision import (
@@ -25,7 +26,6 @@ from parquet_variant.inference.policies.decision import (
     schema_of_leaves,
 )
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types.path import WILDCARD, VariantPath, is_within
 

@@ -26,11 +26,11 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.files.parquet.operations.inspect import inspect
 from parquet_variant.files.parquet.writing.write import write
 from parquet_variant.inference.explain import slow_paths
+from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.profile_path import PathProfile
 from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids

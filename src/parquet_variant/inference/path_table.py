@@ -1,7 +1,6 @@
-"""The table behind a `Profile`: how it is made, merged and limited in size.
+"""The table behind a `Profile`: how it is made, merged, limited in size and serialized.
 
-Owns the arithmetic of its columns and the limit on paths. `profile_path` and `kernels.tapes.profile` define the
-columns.
+Owns the arithmetic of its columns and the limit on paths. `kernels.tapes.profile` defines the columns.
 
 The limit must not depend on how the data was partitioned. It therefore uses only two figures, which both can only grow:
 the number of distinct paths (estimated from their smallest hashes), which determines how many keys an object may keep;
@@ -11,7 +10,10 @@ the result of every part that has it, so its figures are complete.
 
 from __future__ import annotations
 
+import base64
+import zlib
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, from_bytes, from_numpy, to_numpy
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 
 if TYPE_CHECKING:
     from parquet_variant.kernels.tapes.tape import Tape
@@ -31,6 +36,15 @@ KINDS, COUNTS, DIGIT_BUCKETS, REGISTERS = 23, 16, 39, 64
  INT_MIN, STRING_MIN, ARRAY_MIN, INT_MAX, STRING_MAX, ARRAY_MAX) = range(COUNTS)  # fmt: skip
 _SUMS, _MINIMA, _MAXIMA = slice(0, INT_MIN), slice(INT_MIN, INT_MAX), slice(INT_MAX, COUNTS)
 
+# Encoded bytes of a value of each kind, without the bytes of strings; the entries of containers are counted separately.
+_WIDTHS = np.array(
+    [{PrimitiveId.STRING: 1, PrimitiveId.BINARY: 5}.get(p, 1 + (TYPE_OF_ID[p].width or 0)) for p in PrimitiveId]
+    + [3, 3],
+    np.int64,
+)
+# Bytes of the id and offset of a field in its object, and of the offset of an element: mostly 1 + 2, and 2.
+FIELD_BYTES, ELEMENT_BYTES = 3, 2
+_INVERSE_POWERS = np.ldexp(1.0, -np.arange(256))
 _SKETCH = 1024
 _HASH_RANGE = 2**63
 
@@ -70,6 +84,91 @@ class PathTable:
             self.counts[rows], self.sketches[rows], self.digit_hashes[has_path], self.digits[has_path],
         )  # fmt: skip
 
+    def packed(self) -> dict[str, Any]:
+        """Return the table in types that JSON can represent."""
+        keys = [None if key is None else base64.b64encode(key).decode() for key in self.keys.to_pylist()]
+        return {"keys": keys, **{name: pack_array(values) for name, values in self.arrays().items()}}
+
+    @classmethod
+    def unpacked(cls, packed: dict[str, Any]) -> PathTable:
+        """Read the result of `packed`."""
+        keys = [None if key is None else base64.b64decode(key) for key in packed["keys"]]
+        arrays = {name: unpack_array(values) for name, values in packed.items() if name != "keys"}
+        return cls(keys=from_bytes(keys, pa.binary()), **arrays)
+
+    # -- figures of all paths, and the tree of paths
+
+    @cached_property
+    def value_counts(self) -> Int64s:
+        """The number of values at each path."""
+        return np.asarray(self.kinds.sum(axis=1))
+
+    @cached_property
+    def scalar_bytes(self) -> Int64s:
+        """The encoded bytes of the values at each path, without nested values."""
+        return np.asarray(self.kinds @ _WIDTHS + self.counts[:, STRING_BYTES] + 4 * self.counts[:, LONG_STRINGS])
+
+    @cached_property
+    def inner_bytes(self) -> Int64s:
+        """An estimate of the encoded bytes of the values at each path with nested values, without their own entries."""
+        counts = self.counts
+        inner_bytes = self.scalar_bytes + counts[:, FIELDS] * FIELD_BYTES + counts[:, ELEMENTS] * ELEMENT_BYTES
+        bounds = np.searchsorted(self.depths, np.arange(1, int(self.depths[-1]) + 2)) if len(inner_bytes) else ()
+        for start, stop in reversed(list(pairwise(bounds))):
+            np.add.at(inner_bytes, self.parent_index[start:stop], inner_bytes[start:stop])
+        return np.asarray(inner_bytes)
+
+    @cached_property
+    def distinct_counts(self) -> Int64s:
+        """An estimate of the number of distinct scalars at each path (HyperLogLog)."""
+        size, paths = self.sketches.shape[1], len(self.sketches)
+        # Most registers of rare paths are 0: only words of eight registers that are not all 0 are read.
+        words = np.ascontiguousarray(self.sketches).view(np.uint64).ravel()
+        filled = np.flatnonzero(words)
+        of_path, values = filled // (size // 8), words[filled].view(np.uint8).reshape(-1, 8)
+        empty = size - np.bincount(of_path, np.count_nonzero(values, axis=1), paths)
+        raw = 0.709 * size * size / (size + np.bincount(of_path, _INVERSE_POWERS[values].sum(axis=1) - 8, paths))
+        by_empty = size * np.log(size / np.maximum(empty, 1))
+        return np.round(np.where((empty > 0) & (raw <= 2.5 * size), by_empty, raw)).astype(np.int64)
+
+    @cached_property
+    def parent_index(self) -> Int64s:
+        """The number of the parent of each path; -1 for the root."""
+        order = np.argsort(self.hashes)
+        parents = order[np.searchsorted(self.hashes, self.parents, sorter=order) % max(len(order), 1)]
+        parents[self.depths == 0] = -1
+        return parents
+
+    @cached_property
+    def key_list(self) -> list[bytes | None]:
+        """The UTF-8 bytes of the last segment of each path; None for elements, and for the root."""
+        keys: list[bytes | None] = self.keys.to_pylist()
+        return keys
+
+    @cached_property
+    def children(self) -> tuple[Int64s, Int64s, list[int]]:
+        """The numbers of all paths by parent, fields in byte order before elements.
+
+        The children of path ``n`` are entries ``bounds[n]`` to ``bounds[n + 1]``, of which those from ``stops[n]`` on
+        are elements.
+        """
+        by_key = to_numpy(pc.array_sort_indices(self.keys)).astype(np.int64)  # nulls last
+        parents, count = self.parent_index, len(self.parent_index)
+        order = by_key[np.argsort(parents[by_key], kind="stable")]
+        bounds = np.searchsorted(parents[order], np.arange(count + 1))
+        elements = np.flatnonzero(to_numpy(self.keys.is_null()))
+        stops = bounds[1:] - np.bincount(parents[elements] + 1, minlength=count + 1)[1:]
+        return order, bounds, stops.tolist()
+
+    def fields_of(self, number: int) -> Int64s:
+        """Return the numbers of the fields of a path by its number, in byte order."""
+        order, bounds, stops = self.children
+        return order[bounds[number] : stops[number]]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without cached properties.
+        return {column.name: getattr(self, column.name) for column in fields(self)}
+
 
 def no_paths() -> PathTable:
     """Return an empty table."""
@@ -87,6 +186,20 @@ def no_paths() -> PathTable:
     )
 
 
+def pack_array(values: npt.NDArray[Any]) -> dict[str, Any]:
+    """Return an array in types that JSON can represent, compressed."""
+    data = base64.b64encode(zlib.compress(np.ascontiguousarray(values).tobytes(), 1)).decode()
+    return {"dtype": str(values.dtype), "shape": list(values.shape), "data": data}
+
+
+def unpack_array(packed: dict[str, Any]) -> npt.NDArray[Any]:
+    """Read the result of `pack_array`."""
+    if packed["dtype"] not in ("int64", "uint8"):
+        raise ValueError(f"dtype {packed['dtype']}")
+    data = zlib.decompress(base64.b64decode(packed["data"]))
+    return np.frombuffer(data, packed["dtype"]).reshape(packed["shape"])
+
+
 @dataclass(frozen=True, eq=False)
 class TapePaths:
     """The paths of a tape as in tables: hashes, depths and names of keys."""
@@ -98,7 +211,10 @@ class TapePaths:
     @classmethod
     def of(cls, tape: Tape) -> TapePaths:
         """Return all paths of a tape, in its order."""
-        hashes, depths = _identities(tape)
+        from parquet_variant.kernels.tapes.profile import path_identities
+
+        hashes, depths = np.empty(len(tape.paths), np.int64), np.empty(len(tape.paths), np.int64)
+        path_identities(tape.paths, tape.keys, hashes, depths)
         return cls(hashes, depths, tape.key_array)
 
 
@@ -133,39 +249,19 @@ def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> P
     )
 
 
-def _identities(tape: Tape) -> tuple[Int64s, Int64s]:
-    from parquet_variant.kernels.tapes.profile import path_identities
-
-    hashes, depths = np.empty(len(tape.paths), np.int64), np.empty(len(tape.paths), np.int64)
-    path_identities(tape.paths, tape.keys, hashes, depths)
-    return hashes, depths
-
-
-def path_hashes(tape: Tape) -> Int64s:
-    """Return the hash of each path of a tape, as in ``PathTable.hashes``."""
-    return _identities(tape)[0]
-
-
 def merged_table(left: PathTable, right: PathTable) -> PathTable:
     """Return the table of both parts of the data, without the limit."""
-    digit_hashes, digits = _merged_digits(left, right)
-    if np.array_equal(left.hashes, right.hashes):
-        counts = np.empty_like(left.counts)
-        counts[:, _SUMS] = left.counts[:, _SUMS] + right.counts[:, _SUMS]
-        counts[:, _MINIMA] = np.minimum(left.counts[:, _MINIMA], right.counts[:, _MINIMA])
-        counts[:, _MAXIMA] = np.maximum(left.counts[:, _MAXIMA], right.counts[:, _MAXIMA])
-        return PathTable(
-            left.hashes, left.parents, left.depths, left.keys, left.kinds + right.kinds, counts,
-            np.maximum(left.sketches, right.sketches), digit_hashes, digits,
-        )  # fmt: skip
     hashes = np.concatenate([left.hashes, right.hashes])
-    order = np.lexsort((hashes, np.concatenate([left.depths, right.depths])))
-    is_first = np.r_[True, np.diff(hashes[order]) != 0]
-    first = order[is_first]
-    # The position of each path of either table in the merged table.
-    position = np.empty(len(order), np.intp)
-    position[order] = np.cumsum(is_first) - 1
-    of_left, of_right = position[: len(left.hashes)], position[len(left.hashes) :]
+    if np.array_equal(left.hashes, right.hashes):
+        first = of_left = of_right = np.arange(len(left.hashes))
+    else:
+        order = np.lexsort((hashes, np.concatenate([left.depths, right.depths])))
+        is_first = np.r_[True, np.diff(hashes[order]) != 0]
+        first = order[is_first]
+        # The position of each path of either table in the merged table.
+        position = np.empty(len(order), np.intp)
+        position[order] = np.cumsum(is_first) - 1
+        of_left, of_right = position[: len(left.hashes)], position[len(left.hashes) :]
 
     def together(name: str, add: np.ufunc, columns: slice = slice(None), none: int = 0) -> npt.NDArray[Any]:
         left_columns, right_columns = getattr(left, name)[:, columns], getattr(right, name)[:, columns]
@@ -174,6 +270,11 @@ def merged_table(left: PathTable, right: PathTable) -> PathTable:
         merged[of_right] = add(merged[of_right], right_columns)
         return merged
 
+    digit_hashes = np.concatenate([left.digit_hashes, right.digit_hashes])
+    digit_order = np.argsort(digit_hashes, kind="stable")
+    digit_hashes = digit_hashes[digit_order]
+    starts = np.flatnonzero(np.diff(digit_hashes, prepend=-1))
+    digits = np.concatenate([left.digits, right.digits])[digit_order]
     return PathTable(
         hashes=hashes[first],
         parents=np.concatenate([left.parents, right.parents])[first],
@@ -188,18 +289,9 @@ def merged_table(left: PathTable, right: PathTable) -> PathTable:
             ]
         ),
         sketches=together("sketches", np.maximum),
-        digit_hashes=digit_hashes,
-        digits=digits,
+        digit_hashes=digit_hashes[starts],
+        digits=np.add.reduceat(digits, starts) if len(starts) else digits,
     )
-
-
-def _merged_digits(left: PathTable, right: PathTable) -> tuple[Int64s, Int64s]:
-    hashes = np.concatenate([left.digit_hashes, right.digit_hashes])
-    if not len(hashes):
-        return left.digit_hashes, left.digits
-    order = np.argsort(hashes, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(hashes[order]) != 0])
-    return hashes[order][starts], np.add.reduceat(np.concatenate([left.digits, right.digits])[order], starts)
 
 
 # -- the cap

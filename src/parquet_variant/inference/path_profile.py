@@ -1,23 +1,23 @@
 """`PathProfile`: the figures of one path of a `Profile`, by name.
 
-Owns the meaning of the columns of the table. `profile_merge` has the table, `policies` draw conclusions.
+Owns the meaning of the columns of the table. `path_table` has the table, `policies` draw conclusions.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Protocol
+from bisect import bisect_left
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.inference import profile_merge as columns
-from parquet_variant.kernels.arrow_buffers import Int64s
+from parquet_variant.inference import path_table as columns
+from parquet_variant.inference.path_table import PathTable
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath, Wildcard
 
 _ARRAY, _OBJECT = 21, 22
-# Types of `string_form` -> columns of the counts table.
+# Types of `PathProfile.string_form` -> columns of the counts table.
 FORM_COLUMNS = {
     "date": columns.DATES,
     "timestamp": columns.TIMESTAMPS,
@@ -26,72 +26,16 @@ FORM_COLUMNS = {
     "number": columns.NUMBERS,
 }
 _TYPE_OF_KIND = [TYPE_OF_ID[PrimitiveId(kind)].type for kind in range(_ARRAY)] + [VariantType.ARRAY, VariantType.OBJECT]
-# Encoded bytes of a value of each kind, without the bytes of strings; the entries of containers are counted separately.
-_WIDTHS = np.array(
-    [{PrimitiveId.STRING: 1, PrimitiveId.BINARY: 5}.get(p, 1 + (TYPE_OF_ID[p].width or 0)) for p in PrimitiveId]
-    + [3, 3],
-    np.int64,
-)
-_INVERSE_POWERS = np.ldexp(1.0, -np.arange(256))
-# Bytes of the id and offset of a field in its object, and of the offset of an element: mostly 1 + 2, and 2.
-_FIELD_BYTES, _ELEMENT_BYTES = 3, 2
 
 
-def scalar_bytes_of(table: columns.PathTable) -> Int64s:
-    """Return `PathProfile.scalar_bytes` of each path."""
-    counts = table.counts
-    return np.asarray(table.kinds @ _WIDTHS + counts[:, columns.STRING_BYTES] + 4 * counts[:, columns.LONG_STRINGS])
+@dataclass(frozen=True, eq=False)
+class ProfiledPaths:
+    """The figures by path of a profile, as documented in `Profile`."""
 
-
-def inner_bytes_of(table: columns.PathTable, scalar_bytes: Int64s, parents: Int64s) -> Int64s:
-    """Return `PathProfile.encoded_bytes` of each path, without field ids and offsets of its values."""
-    counts = table.counts
-    inner_bytes = scalar_bytes + counts[:, columns.FIELDS] * _FIELD_BYTES + counts[:, columns.ELEMENTS] * _ELEMENT_BYTES
-    bounds = np.searchsorted(table.depths, np.arange(1, int(table.depths[-1]) + 2)) if len(inner_bytes) else ()
-    for start, stop in reversed(list(pairwise(bounds))):
-        np.add.at(inner_bytes, parents[start:stop], inner_bytes[start:stop])
-    return np.asarray(inner_bytes)
-
-
-def distinct_counts_of(table: columns.PathTable) -> Int64s:
-    """Return `PathProfile.distinct` of each path."""
-    registers = table.sketches
-    size, paths = registers.shape[1], len(registers)
-    # Most registers of rare paths are 0: only words of eight registers that are not all 0 are read.
-    words = np.ascontiguousarray(registers).view(np.uint64).ravel()
-    filled = np.flatnonzero(words)
-    of_path, values = filled // (size // 8), words[filled].view(np.uint8).reshape(-1, 8)
-    empty = size - np.bincount(of_path, np.count_nonzero(values, axis=1), paths)
-    raw = 0.709 * size * size / (size + np.bincount(of_path, _INVERSE_POWERS[values].sum(axis=1) - 8, paths))
-    by_empty = size * np.log(size / np.maximum(empty, 1))
-    return np.round(np.where((empty > 0) & (raw <= 2.5 * size), by_empty, raw)).astype(np.int64)
-
-
-class _ProfileArrays(Protocol):
-    """The arrays of a `Profile`, one entry per path, which documents them; `Profile` imports this module."""
-
-    @property
-    def rows(self) -> int: ...
-    @property
-    def null_rows(self) -> int: ...
-    @property
-    def table(self) -> columns.PathTable: ...
-    @property
-    def is_scaled(self) -> npt.NDArray[np.bool_]: ...
-    @property
-    def value_counts(self) -> Int64s: ...
-    @property
-    def scalar_bytes(self) -> Int64s: ...
-    @property
-    def inner_bytes(self) -> Int64s: ...
-    @property
-    def distinct_counts(self) -> Int64s: ...
-    def segment(self, number: int) -> str | Wildcard: ...
-    def fields(self, number: int) -> Int64s: ...
-    def element(self, number: int) -> int | None: ...
-    def field(self, number: int, name: str) -> int | None: ...
-    @property
-    def parent_index(self) -> Int64s: ...
+    table: PathTable
+    is_scaled: npt.NDArray[np.bool_]
+    rows: int
+    null_rows: int
 
 
 class PathProfile:
@@ -100,8 +44,7 @@ class PathProfile:
     Examples
     --------
     >>> import parquet_variant as pv
-    >>> from parquet_variant.inference.profile import Profile
-    >>> profile = Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": 2.75}', '{"a": null}', '{}']))
+    >>> profile = pv.Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": 2.75}', '{"a": null}', '{}']))
     >>> a = profile.get("$.a")
     >>> a.count, a.share, a.null_count, a.whole_digits, a.scale
     (3, 0.75, 1, 1, 2)
@@ -109,24 +52,26 @@ class PathProfile:
     {<VariantType.NULL: 'null'>: 1, <VariantType.INT8: 'int8'>: 1, <VariantType.DECIMAL4: 'decimal4'>: 1}
     """
 
-    __slots__ = ("_index", "_profile", "_types", "segment")
+    __slots__ = ("_index", "_paths", "_table", "_types", "segment")
 
     segment: str | Wildcard | None
     """The last segment of the path; None for the root."""
 
-    def __init__(self, profile: _ProfileArrays, index: int) -> None:
-        self._profile = profile
-        self._index = index
+    def __init__(self, paths: ProfiledPaths, index: int) -> None:
+        self._paths, self._table, self._index = paths, paths.table, index
         self._types: dict[VariantType, int] | None = None
-        self.segment = profile.segment(index) if index else None
+        self.segment = None
+        if index:
+            key = self._table.key_list[index]
+            self.segment = WILDCARD if key is None else key.decode("utf-8", "replace")
 
     def _count(self, column: int) -> int:
-        return int(self._profile.table.counts[self._index, column])
+        return int(self._table.counts[self._index, column])
 
     @property
     def hashed(self) -> int:
         """The hash of the path in tables; the same in every process."""
-        return int(self._profile.table.hashes[self._index])
+        return int(self._table.hashes[self._index])
 
     # -- where it is
 
@@ -143,8 +88,8 @@ class PathProfile:
     @property
     def parent(self) -> PathProfile | None:
         """The path without its last segment; None for the root."""
-        number = int(self._profile.parent_index[self._index])
-        return PathProfile(self._profile, number) if number >= 0 else None
+        number = int(self._table.parent_index[self._index])
+        return PathProfile(self._paths, number) if number >= 0 else None
 
     @property
     def children(self) -> list[PathProfile]:
@@ -154,7 +99,7 @@ class PathProfile:
     @property
     def fields(self) -> list[PathProfile]:
         """The fields of its objects that the profile kept, in byte order."""
-        return [PathProfile(self._profile, number) for number in self._profile.fields(self._index).tolist()]
+        return [PathProfile(self._paths, number) for number in self._table.fields_of(self._index).tolist()]
 
     def largest_fields(self, limit: int, *, by_rows: bool) -> list[PathProfile]:
         """Return at most `limit` of the fields, in byte order.
@@ -162,33 +107,41 @@ class PathProfile:
         `by_rows`: if true, those in most rows, and of these those with most bytes; otherwise those with most values.
         Objects with tens of thousands of keys are common enough that the other fields must not cost a Python object.
         """
-        numbers = self._profile.fields(self._index)
+        numbers = self._table.fields_of(self._index)
         if len(numbers) > limit:
-            counts = self._profile.value_counts[numbers]
-            first = self._profile.table.counts[numbers, columns.ROWS] if by_rows else counts
-            second = self._profile.inner_bytes[numbers] if by_rows else counts
+            counts = self._table.value_counts[numbers]
+            first = self._table.counts[numbers, columns.ROWS] if by_rows else counts
+            second = self._table.inner_bytes[numbers] if by_rows else counts
             order = np.lexsort((np.arange(len(numbers)), -second, -first))
             numbers = numbers[np.sort(order[:limit])]
-        return [PathProfile(self._profile, number) for number in numbers.tolist()]
+        return [PathProfile(self._paths, number) for number in numbers.tolist()]
 
     @property
     def element(self) -> PathProfile | None:
         """The elements of its arrays; None without elements."""
-        return self._child(self._profile.element(self._index))
+        order, bounds, stops = self._table.children
+        stop = stops[self._index]
+        return PathProfile(self._paths, int(order[stop])) if stop < bounds[self._index + 1] else None
 
     def field(self, name: str) -> PathProfile | None:
         """Return a field by name, or None."""
-        return self._child(self._profile.field(self._index, name))
-
-    def _child(self, number: int | None) -> PathProfile | None:
-        return None if number is None else PathProfile(self._profile, number)
+        if "\ufffd" in name:  # perhaps a key that is not UTF-8
+            return next((field for field in self.fields if field.segment == name), None)
+        fields, keys, key = (
+            self._table.fields_of(self._index),
+            self._table.key_list,
+            name.encode("utf-8", "surrogatepass"),
+        )
+        at = bisect_left(fields, key, key=keys.__getitem__)  # type: ignore[arg-type]
+        found = at < len(fields) and keys[fields[at]] == key
+        return PathProfile(self._paths, int(fields[at])) if found else None
 
     # -- how often
 
     @property
     def count(self) -> int:
         """Values at this path; may exceed the rows if the path goes through an array."""
-        return int(self._profile.value_counts[self._index])
+        return int(self._table.value_counts[self._index])
 
     @property
     def rows(self) -> int:
@@ -200,7 +153,7 @@ class PathProfile:
         """Places for a value: rows that are not NULL, objects above a field, elements of the arrays above."""
         parent = self.parent
         if parent is None:
-            return self._profile.rows - self._profile.null_rows
+            return self._paths.rows - self._paths.null_rows
         return parent.element_count if self.segment is WILDCARD else parent.kind_count(_OBJECT)
 
     @property
@@ -211,20 +164,20 @@ class PathProfile:
     @property
     def row_share(self) -> float:
         """`rows` as a share of all rows, NULL included."""
-        return self.rows / self._profile.rows if self._profile.rows else 0.0
+        return self.rows / self._paths.rows if self._paths.rows else 0.0
 
     # -- of what types
 
     def kind_count(self, kind: int) -> int:
         """Return the number of values of a tape kind: a `PrimitiveId`, 21 for arrays, 22 for objects."""
-        return int(self._profile.table.kinds[self._index, kind])
+        return int(self._table.kinds[self._index, kind])
 
     @property
     def types(self) -> dict[VariantType, int]:
         """Number of values by type, without types that do not occur."""
         if self._types is None:
             counts: dict[VariantType, int] = {}
-            kinds = self._profile.table.kinds[self._index]
+            kinds = self._table.kinds[self._index]
             for kind in kinds.nonzero()[0].tolist():
                 counts[_TYPE_OF_KIND[kind]] = counts.get(_TYPE_OF_KIND[kind], 0) + int(kinds[kind])
             self._types = counts
@@ -242,7 +195,7 @@ class PathProfile:
         Variant nulls are ignored. Always None for paths whose figures are scaled up from the sample.
         """
         strings = self.kind_count(PrimitiveId.STRING)
-        if not strings or strings != self.count - self.null_count or self._profile.is_scaled[self._index]:
+        if not strings or strings != self.count - self.null_count or self._paths.is_scaled[self._index]:
             return None
         forms = (name for name, column in FORM_COLUMNS.items() if self._count(column) == strings)
         return next(forms, None)
@@ -256,7 +209,7 @@ class PathProfile:
         return (low, high) if low <= high else None
 
     def _digits(self, part: int) -> list[int]:
-        table = self._profile.table
+        table = self._table
         row = int(np.searchsorted(table.digit_hashes, table.hashes[self._index]))
         if row == len(table.digit_hashes) or table.digit_hashes[row] != table.hashes[self._index]:
             return [0] * columns.DIGIT_BUCKETS
@@ -312,14 +265,14 @@ class PathProfile:
     @property
     def key_count(self) -> int:
         """Number of distinct keys of its objects; an estimate if the profile omitted some."""
-        fields = self._profile.fields(self._index)
-        if self.field_count == int(self._profile.value_counts[fields].sum()):
+        fields = self._table.fields_of(self._index)
+        if self.field_count == int(self._table.value_counts[fields].sum()):
             return len(fields)
         # The kept keys are those with the smallest hashes; their largest hash shows how dense the hashes are.
-        fields = fields[~self._profile.is_scaled[fields]]
+        fields = fields[~self._paths.is_scaled[fields]]
         if not len(fields):
             return self.field_count
-        largest = int(self._profile.table.hashes[fields].max())
+        largest = int(self._table.hashes[fields].max())
         return max(len(fields) + 1, int((len(fields) - 1) * 2**63 / (largest + 1)))
 
     @property
@@ -335,17 +288,23 @@ class PathProfile:
     @property
     def scalar_bytes(self) -> int:
         """Encoded bytes of the values, without nested values."""
-        return int(self._profile.scalar_bytes[self._index])
+        return int(self._table.scalar_bytes[self._index])
 
     @property
     def entry_bytes(self) -> int:
         """Bytes of each value in its container: the field id and offset, or the offset of an element."""
-        return _ELEMENT_BYTES if self.segment is WILDCARD else _FIELD_BYTES if self.segment is not None else 0
+        return (
+            columns.ELEMENT_BYTES
+            if self.segment is WILDCARD
+            else columns.FIELD_BYTES
+            if self.segment is not None
+            else 0
+        )
 
     @property
     def encoded_bytes(self) -> int:
         """Estimate of the encoded bytes of the values in their containers, with nested values, ids and offsets."""
-        return int(self._profile.inner_bytes[self._index]) + self.count * self.entry_bytes
+        return int(self._table.inner_bytes[self._index]) + self.count * self.entry_bytes
 
     # -- variety
 
@@ -355,7 +314,7 @@ class PathProfile:
 
         For strings over 24 bytes, the length and 24 bytes at the start, in the middle and at the end count.
         """
-        return int(self._profile.distinct_counts[self._index])
+        return int(self._table.distinct_counts[self._index])
 
     def __repr__(self) -> str:
         types = ", ".join(f"{name}: {count}" for name, count in self.types.items())
