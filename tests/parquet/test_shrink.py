@@ -137,9 +137,9 @@ def pages_of(path: Path) -> dict[str, list[bytes]]:
     """The bytes of each data page, by column."""
     data, pages = path.read_bytes(), {}
     footer = footer_bytes(io.BytesIO(data))
-    for spans, rows in row_groups(footer):
-        for span, leaf in zip(spans, parse_schema(footer).leaves(), strict=True):
-            known = leaf_pages(pa.BufferReader(data), footer, span, leaf, rows)
+    for chunks, rows in row_groups(footer):
+        for chunk, leaf in zip(chunks, parse_schema(footer).leaves(), strict=True):
+            known = leaf_pages(pa.BufferReader(data), footer, chunk, leaf, rows)
             pages.setdefault(leaf.dotted, []).extend(data[p.start : p.start + p.size] for p in known.pages)
     return pages
 

@@ -12,17 +12,10 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
+from parquet_variant.files.parquet.format import thrift
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.page_places import row_groups
 from parquet_variant.files.parquet.format.statistics import leaf_statistics, only_nulls
-from parquet_variant.files.parquet.format.thrift import (
-    METADATA,
-    SIZE_STATISTICS,
-    STRUCT,
-    ThriftField,
-    find_field,
-    read_value,
-)
 from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
 
 # Fields of SizeStatistics.
@@ -50,7 +43,7 @@ class FileFacts:
         self._metadata, self._footer = metadata, footer
         self._statistics: dict[tuple[int | None, int], LeafStatistics] = {}
         self._levels: dict[tuple[int | None, int], LevelCounts] = {}
-        self._spans: list[list[ThriftField]] = []
+        self._chunks_at: list[list[int]] = []
 
     def rows(self, groups: Iterable[int] | None = None) -> int:
         """Return the number of rows of row groups (default: all), because some writers do not store the total."""
@@ -117,11 +110,11 @@ class FileFacts:
         return self._levels[key]
 
     def _size_statistics(self, leaf: SchemaNode, group: int) -> dict[int, Any]:
-        if not self._spans:
-            self._spans = [spans for spans, _ in row_groups(self._footer)]
-        metadata = find_field(self._footer, self._spans[group][leaf.leaf or 0].start, METADATA)
-        start = None if metadata is None else find_field(self._footer, metadata, SIZE_STATISTICS)
-        return {} if start is None else read_value(self._footer, start, STRUCT)[0]
+        if not self._chunks_at:
+            self._chunks_at = [chunks for chunks, _ in row_groups(self._footer)]
+        metadata = thrift.find_field(self._footer, self._chunks_at[group][leaf.leaf or 0], thrift.METADATA)
+        start = None if metadata is None else thrift.find_field(self._footer, metadata, thrift.SIZE_STATISTICS)
+        return {} if start is None else thrift.read_value(self._footer, start, thrift.STRUCT)[0]
 
     def present(self, node: SchemaNode, group: int) -> int | None:
         """Return the number of entries in which a node that is not a list is present; None if unknown."""

@@ -16,21 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.format.thrift import (
-    BINARY,
-    ENCRYPTION,
-    I32,
-    LOGICAL_TYPE,
-    SCHEMA,
-    STRUCT,
-    ThriftError,
-    field_header,
-    find_field,
-    list_items,
-    read_struct,
-    struct_fields,
-    zigzag,
-)
+from parquet_variant.files.parquet.format import thrift
 from parquet_variant.layouts.parquet_reader import MAX_SCHEMA_DEPTH, too_deep
 
 MAGIC = b"PAR1"
@@ -43,10 +29,10 @@ FOOTER_GUESS = 64 << 10
 _VARIANT = 16  # LogicalType.VARIANT
 _SPECIFICATION_VERSION = 1
 # LogicalType{16: VariantType{1: i8 1}}: a long-form header since the id is above 15, then the inner struct.
-_VARIANT_VALUE = bytes([STRUCT]) + zigzag(_VARIANT) + b"\x13" + bytes([_SPECIFICATION_VERSION]) + b"\x00\x00"
+_ANNOTATION = bytes([thrift.STRUCT]) + thrift.zigzag(_VARIANT) + b"\x13" + bytes([_SPECIFICATION_VERSION]) + b"\x00\x00"
 
 # The fields of SchemaElement that are used.
-_ELEMENT = dict.fromkeys((1, 2, 3, 5, 6, 7, 8), I32) | {4: BINARY, LOGICAL_TYPE: STRUCT}
+_ELEMENT = dict.fromkeys((1, 2, 3, 5, 6, 7, 8), thrift.I32) | {4: thrift.BINARY, thrift.LOGICAL_TYPE: thrift.STRUCT}
 _PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}  # bytes per bound
 _REPETITION = ("required", "optional", "repeated")
@@ -206,18 +192,18 @@ def _kind_of_file(head: bytes) -> str:
 
 def schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
     """Yield start, end and fields of every SchemaElement."""
-    schema = find_field(footer, 0, SCHEMA)
+    schema = thrift.find_field(footer, 0, thrift.SCHEMA)
     if schema is None:
-        raise ThriftError("the footer has no schema")
-    count, _, position = list_items(footer, schema)
+        raise thrift.ThriftError("the footer has no schema")
+    count, _, position = thrift.list_items(footer, schema)
     for _ in range(count):
-        element, end = read_struct(footer, position, kinds=_ELEMENT)
+        element, end = thrift.read_struct(footer, position, kinds=_ELEMENT)
         yield position, end, element
         position = end
 
 
 def _logical_type_name(element: dict[int, Any]) -> str:
-    union = element.get(LOGICAL_TYPE)
+    union = element.get(thrift.LOGICAL_TYPE)
     if not union:
         converted = _CONVERTED.get(element.get(6, -1), "")
         if converted == "DECIMAL":
@@ -251,14 +237,14 @@ def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
         _PARSED.append((footer[: spans[-1][1]], root))
     except VariantFileError:
         raise
-    except (ThriftError, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
+    except (thrift.ThriftError, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         raise _refuse(error, file) from None
     return root
 
 
 def _name_of(names: Sequence[str], number: int) -> str:
     if not 0 <= number < len(names):
-        raise ThriftError(f"{number} is not the number of {', '.join(names)}")
+        raise thrift.ThriftError(f"{number} is not the number of {', '.join(names)}")
     return names[number]
 
 
@@ -271,7 +257,7 @@ def _schema_tree(elements: Sequence[dict[int, Any]], file: str | None) -> Schema
         while open_groups and not open_groups[-1][1]:
             open_groups.pop()
         if not open_groups:
-            raise ThriftError(f"schema element {element.get(4)!r} belongs to no group")
+            raise thrift.ThriftError(f"schema element {element.get(4)!r} belongs to no group")
         parent, missing = open_groups.pop()
         open_groups.append((parent, missing - 1))
         node = _schema_node(element, parent)
@@ -283,7 +269,7 @@ def _schema_tree(elements: Sequence[dict[int, Any]], file: str | None) -> Schema
         if len(node.path) > MAX_SCHEMA_DEPTH:
             raise too_deep(file)
     if any(missing for _, missing in open_groups):
-        raise ThriftError("the schema ends inside a group")
+        raise thrift.ThriftError("the schema ends inside a group")
     return root
 
 
@@ -301,7 +287,7 @@ def _schema_node(element: dict[int, Any], parent: SchemaNode | None) -> SchemaNo
         max_repetition=0 if parent is None else parent.max_repetition + (repetition == "repeated"),
     )
     if physical is not None and element.get(5):
-        raise ThriftError(f"{node.dotted} has both a type and children")
+        raise thrift.ThriftError(f"{node.dotted} has both a type and children")
     return node
 
 
@@ -354,7 +340,8 @@ def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: s
     pieces, done = [], 0
     for node, (start, end, _) in zip(nodes, schema_elements(footer), strict=True):
         if (node.path in paths) != node.annotated:
-            pieces += [footer[done:start], _with_annotation(footer, start, node.path in paths)]
+            annotation = _ANNOTATION if node.path in paths else None
+            pieces += [footer[done:start], thrift.with_fields(footer, start, {thrift.LOGICAL_TYPE: annotation})]
             done = end
     return b"".join([*pieces, footer[done:]])
 
@@ -365,8 +352,8 @@ def refuse_signed(footer: bytes, file: str | None = None) -> None:
     Raises `VariantFileError` with reason ``bad-footer`` or ``encrypted``.
     """
     try:
-        signed = find_field(footer, 0, ENCRYPTION) is not None
-    except ThriftError as error:
+        signed = thrift.find_field(footer, 0, thrift.ENCRYPTION) is not None
+    except thrift.ThriftError as error:
         raise _refuse(error, file) from None
     if signed:
         raise VariantFileError(
@@ -374,21 +361,6 @@ def refuse_signed(footer: bytes, file: str | None = None) -> None:
             reason="encrypted",
             file=file,
         )
-
-
-def _with_annotation(footer: bytes, start: int, annotated: bool) -> bytes:
-    """Return a schema element with its logicalType set to VARIANT, or removed."""
-    out, last = bytearray(), 0
-    for item in struct_fields(footer, start):
-        if annotated and last < LOGICAL_TYPE and (item.id > LOGICAL_TYPE or not item.type):
-            out += field_header(LOGICAL_TYPE, STRUCT, last) + _VARIANT_VALUE
-            last = LOGICAL_TYPE
-        if not item.type:
-            out.append(0)
-        elif item.id != LOGICAL_TYPE:
-            out += field_header(item.id, item.type, last) + footer[item.start : item.end]
-            last = item.id
-    return bytes(out)
 
 
 def patch_tail(tail: bytes, columns: Collection[tuple[str, ...]]) -> bytes:

@@ -1,10 +1,8 @@
 """The cache of local files, and footers that pyarrow is given instead of those that it refuses.
 
-Owns the entries, their eviction, and the detection of changed files. Leaves parsing to `footer`, and reading to
-`files`. Values are not cached.
-
-Owns two cases: decimals in more bytes than their precision needs, which pyarrow reads as plain bytes here, and a
-writer's Arrow schema that is nested too deep for pyarrow's own check. Leaves opening files to `files`.
+Owns the entries, their eviction, and the detection of changed files; and two cases that pyarrow refuses: decimals in
+more bytes than their precision needs, which it reads as plain bytes here, and a writer's Arrow schema that is nested
+too deep for its own check. Leaves parsing to `footer`, and opening files to `files`. Values are not cached.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -25,16 +24,8 @@ import pyarrow.parquet as pq
 
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format import thrift
 from parquet_variant.files.parquet.format.footer import SchemaNode, schema_elements
-from parquet_variant.files.parquet.format.thrift import (
-    CONVERTED_TYPE,
-    KEY_VALUES,
-    LOGICAL_TYPE,
-    PRECISION,
-    SCALE,
-    find_field,
-    without_fields,
-)
 from parquet_variant.kernels.arrow_buffers import bitmap
 from parquet_variant.layouts.parquet_reader import depth_options
 from parquet_variant.support.fork_safety import in_forked_child
@@ -43,6 +34,7 @@ from parquet_variant.types.forms import chunks_in_form, plain_form, with_fields
 _ARROW_SCHEMA, _HIDDEN_SCHEMA = b"ARROW:schema", b"arrow:schema"
 # pyarrow checks the serialized schema to 128 levels of its tables; each field takes two.
 _ARROW_SCHEMA_DEPTH = 50
+_WITHOUT_DECIMAL = dict.fromkeys((thrift.CONVERTED_TYPE, thrift.SCALE, thrift.PRECISION, thrift.LOGICAL_TYPE))
 _DECIMAL = re.compile(r"DECIMAL\((\d+), (\d+)\)")
 
 
@@ -69,7 +61,7 @@ def footer_for_pyarrow(footer: bytes, schema: SchemaNode) -> bytes | None:
     has_arrow_schema = _ARROW_SCHEMA in footer and any(len(leaf.path) > _ARROW_SCHEMA_DEPTH for leaf in schema.leaves())
     if has_arrow_schema:
         source = changed or footer
-        start = find_field(source, 0, KEY_VALUES)
+        start = thrift.find_field(source, 0, thrift.KEY_VALUES)
         if start is not None:
             changed = source[:start] + source[start:].replace(_ARROW_SCHEMA, _HIDDEN_SCHEMA, 1)
     return changed
@@ -79,8 +71,7 @@ def _without_decimals(footer: bytes, schema: SchemaNode) -> bytes:
     pieces, done = [], 0
     for node, (start, end, _) in zip(schema.walk(), schema_elements(footer), strict=True):
         if node.is_leaf and wide_decimal(node):
-            plain = without_fields(footer, start, (CONVERTED_TYPE, SCALE, PRECISION, LOGICAL_TYPE))
-            pieces += [footer[done:start], plain]
+            pieces += [footer[done:start], thrift.with_fields(footer, start, _WITHOUT_DECIMAL)]
             done = end
     return b"".join([*pieces, footer[done:]])
 
@@ -98,8 +89,7 @@ def with_wide_decimals(table: pa.Table, leaves: Sequence[SchemaNode], file: str)
     for number, declared in enumerate(table.schema):
         kind = _with_types(declared.type, remaining)
         if kind != declared.type:
-            columns = _DecimalColumns(file)
-            column = chunks_in_form(table.column(number), kind, columns.change)
+            column = chunks_in_form(table.column(number), kind, partial(_as_decimals, file))
             table = table.set_column(number, declared.with_type(kind), column)
     return table
 
@@ -111,32 +101,26 @@ def _with_types(kind: pa.DataType, leaf_types: Iterator[pa.DataType | None]) -> 
     return with_fields(kind, lambda field: field.with_type(_with_types(field.type, leaf_types)))
 
 
-class _DecimalColumns:
-    """Conversion of bytes to decimals of a file whose name is in errors."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-
-    def change(self, array: pa.Array, kind: pa.DataType) -> pa.Array | None:
-        """Return the array as decimals if it is bytes and `kind` is a decimal; None for anything else."""
-        if not (pa.types.is_fixed_size_binary(array.type) and pa.types.is_decimal128(kind)):
-            return None
-        width = array.type.byte_width
-        places = np.frombuffer(array.buffers()[1] or b"", np.uint8)
-        values = places[array.offset * width : (array.offset + len(array)) * width].reshape(-1, width)
-        sign = np.where(values[:, -16] >= 0x80, 0xFF, 0).astype(np.uint8)
-        digits = np.ascontiguousarray(values[:, :-17:-1])
-        is_valid = array.is_valid().to_numpy(zero_copy_only=False)
-        fits = (values[:, :-16] == sign[:, None]).all(axis=1) & _within_precision(digits, kind.precision)
-        if not (fits | ~is_valid).all():
-            raise VariantFileError(
-                f"a value does not fit {kind}: the column has values of more than {kind.precision} digits; "
-                "write the file again with a larger precision",
-                reason="bad-data",
-                file=self.file,
-            )
-        nulls = bitmap(is_valid) if array.null_count else None
-        return pa.Array.from_buffers(kind, len(array), [nulls, pa.py_buffer(digits)])
+def _as_decimals(file: str, array: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    """Return an array of bytes as decimals, if `kind` is a decimal; None for anything else."""
+    if not (pa.types.is_fixed_size_binary(array.type) and pa.types.is_decimal128(kind)):
+        return None
+    width = array.type.byte_width
+    places = np.frombuffer(array.buffers()[1] or b"", np.uint8)
+    values = places[array.offset * width : (array.offset + len(array)) * width].reshape(-1, width)
+    sign = np.where(values[:, -16] >= 0x80, 0xFF, 0).astype(np.uint8)
+    digits = np.ascontiguousarray(values[:, :-17:-1])
+    is_valid = array.is_valid().to_numpy(zero_copy_only=False)
+    fits = (values[:, :-16] == sign[:, None]).all(axis=1) & _within_precision(digits, kind.precision)
+    if not (fits | ~is_valid).all():
+        raise VariantFileError(
+            f"a value does not fit {kind}: the column has values of more than {kind.precision} digits; "
+            "write the file again with a larger precision",
+            reason="bad-data",
+            file=file,
+        )
+    nulls = bitmap(is_valid) if array.null_count else None
+    return pa.Array.from_buffers(kind, len(array), [nulls, pa.py_buffer(digits)])
 
 
 def _within_precision(digits: npt.NDArray[np.uint8], precision: int) -> npt.NDArray[np.bool_]:

@@ -15,19 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.files.parquet.format import thrift as numbers
+from parquet_variant.files.parquet.format import thrift
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.thrift import (
-    STRUCT,
-    ThriftError,
-    ThriftField,
-    find_field,
-    list_items,
-    read_value,
-    struct_fields,
-)
 
-_DETAILS = {numbers.DATA_PAGE: 5, numbers.DATA_PAGE_V2: 8}
+_DETAILS = {thrift.DATA_PAGE: 5, thrift.DATA_PAGE_V2: 8}
 
 
 class PagePlace(NamedTuple):
@@ -62,7 +53,7 @@ class LeafPages:
     @property
     def metadata(self) -> Mapping[int, Any]:
         """The fields of its ``ColumnMetaData``."""
-        metadata: Mapping[int, Any] = self.struct[numbers.METADATA]
+        metadata: Mapping[int, Any] = self.struct[thrift.METADATA]
         return metadata
 
     def holding(self, rows: npt.NDArray[np.bool_]) -> tuple[PagePlace, ...]:
@@ -70,28 +61,19 @@ class LeafPages:
         return tuple(page for page in self.pages if rows[page.first_row : page.first_row + page.rows].any())
 
 
-def row_groups(footer: bytes) -> list[tuple[list[ThriftField], int]]:
-    """Return the spans of the column chunk structs in the footer, and the number of rows, of each row group."""
-    at = find_field(footer, 0, numbers.ROW_GROUPS)
-    groups: list[tuple[list[ThriftField], int]] = []
-    count, _, position = list_items(footer, at) if at is not None else (0, 0, 0)
-    for _ in range(count):
-        fields = {field.id: field for field in struct_fields(footer, position)}
-        chunks, _, start = list_items(footer, fields[numbers.COLUMNS].start)
-        spans = []
-        for _ in range(chunks):
-            _, end = read_value(footer, start, STRUCT)
-            spans.append(ThriftField(0, STRUCT, start, start, end))
-            start = end
-        rows, _ = read_value(footer, fields[numbers.NUM_ROWS].start, fields[numbers.NUM_ROWS].type)
-        groups.append((spans, rows))
-        _, position = read_value(footer, position, STRUCT)
+def row_groups(footer: bytes) -> list[tuple[list[int], int]]:
+    """Return the offsets of the column chunk structs in the footer, and the number of rows, of each row group."""
+    groups = []
+    for start, _ in thrift.structs_of_list(footer, thrift.find_field(footer, 0, thrift.ROW_GROUPS)):
+        fields = {field.id: field for field in thrift.struct_fields(footer, start)}
+        rows, _ = thrift.read_value(footer, fields[thrift.NUM_ROWS].start, fields[thrift.NUM_ROWS].type)
+        groups.append(([at for at, _ in thrift.structs_of_list(footer, fields[thrift.COLUMNS].start)], rows))
     return groups
 
 
 def chunk_start(metadata: Mapping[int, Any]) -> int:
     """Return the offset of a column chunk, which begins with the dictionary if it has one."""
-    return min(at for at in (metadata[numbers.DATA_AT], metadata.get(numbers.DICTIONARY_AT)) if at)
+    return min(at for at in (metadata[thrift.DATA_AT], metadata.get(thrift.DICTIONARY_AT)) if at)
 
 
 def chunk_start_of(chunk: pq.ColumnChunkMetaData) -> int:
@@ -109,38 +91,43 @@ def read_at(source: pa.NativeFile, start: int, size: int) -> bytes:
     return bytes(data)
 
 
-def leaf_pages(source: pa.NativeFile, footer: bytes, span: ThriftField, leaf: SchemaNode, rows: int) -> LeafPages:
-    """Return the places of the pages of a column chunk. Raises ValueError without a valid offset index."""
-    struct, _ = read_value(footer, span.start, STRUCT)
-    metadata = struct[numbers.METADATA]
-    if numbers.OFFSET_INDEX not in struct or struct.get(numbers.FILE_PATH):
-        raise ThriftError("a column chunk has no offset index")
-    index, _ = read_value(read_at(source, struct[numbers.OFFSET_INDEX], struct[numbers.OFFSET_INDEX_SIZE]), 0, STRUCT)
+def leaf_pages(source: pa.NativeFile, footer: bytes, chunk: int, leaf: SchemaNode, rows: int) -> LeafPages:
+    """Return the places of the pages of a column chunk, whose struct is at an offset in the footer.
+
+    Raises ValueError without a valid offset index.
+    """
+    struct, _ = thrift.read_value(footer, chunk, thrift.STRUCT)
+    metadata = struct[thrift.METADATA]
+    if thrift.OFFSET_INDEX not in struct or struct.get(thrift.FILE_PATH):
+        raise thrift.ThriftError("a column chunk has no offset index")
+    index, _ = thrift.read_value(
+        read_at(source, struct[thrift.OFFSET_INDEX], struct[thrift.OFFSET_INDEX_SIZE]), 0, thrift.STRUCT
+    )
     start = chunk_start(metadata)
     pages = tuple(_places(index, rows))
-    if not pages or pages[0].start < start or pages[-1].start + pages[-1].size != start + metadata[numbers.SIZE]:
-        raise ThriftError("an offset index does not fit its column chunk")
+    if not pages or pages[0].start < start or pages[-1].start + pages[-1].size != start + metadata[thrift.SIZE]:
+        raise thrift.ThriftError("an offset index does not fit its column chunk")
     return LeafPages(leaf, struct, start, pages)
 
 
 def _places(index: Mapping[int, Any], rows: int) -> Iterator[PagePlace]:
-    locations = index[numbers.LOCATIONS]
-    texts = index.get(numbers.TEXT_BYTES) or [None] * len(locations)
-    first_rows = [place[numbers.FIRST_ROW] for place in locations]
+    locations = index[thrift.LOCATIONS]
+    texts = index.get(thrift.TEXT_BYTES) or [None] * len(locations)
+    first_rows = [place[thrift.FIRST_ROW] for place in locations]
     after = 0
     for place, first, end, text_bytes in zip(locations, first_rows, [*first_rows[1:], rows], texts, strict=True):
-        start, size = place[numbers.PAGE_AT], place[numbers.PAGE_SIZE]
+        start, size = place[thrift.PAGE_AT], place[thrift.PAGE_SIZE]
         if not 0 <= first < end <= rows or start < after or size <= 0:
-            raise ThriftError("an offset index is damaged")
+            raise thrift.ThriftError("an offset index is damaged")
         after = start + size
         yield PagePlace(start, size, first, end - first, text_bytes)
 
 
 def page_header(page: bytes) -> PageHeader:
     """Return the header of a data page. Raises ValueError for other pages and contradicting sizes."""
-    header, size = read_value(page, 0, STRUCT)
+    header, size = thrift.read_value(page, 0, thrift.STRUCT)
     if header[1] not in _DETAILS or size + header[3] != len(page):
-        raise ThriftError("a data page is not where an offset index has it")
+        raise thrift.ThriftError("a data page is not where an offset index has it")
     details = header[_DETAILS[header[1]]]
-    encoding = details[2] if header[1] == numbers.DATA_PAGE else details[4]
-    return PageHeader(size, header[2], 1 if header[1] == numbers.DATA_PAGE else 2, details[1], encoding)
+    encoding = details[2] if header[1] == thrift.DATA_PAGE else details[4]
+    return PageHeader(size, header[2], 1 if header[1] == thrift.DATA_PAGE else 2, details[1], encoding)

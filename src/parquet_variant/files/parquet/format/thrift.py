@@ -7,7 +7,7 @@ Owns the conversion between bytes and Python values. Leaves the meaning of struc
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 # FileMetaData
@@ -213,6 +213,15 @@ def list_items(buffer: bytes, position: int) -> tuple[int, int, int]:
     return count, byte & 0x0F, position
 
 
+def structs_of_list(buffer: bytes, position: int | None) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each struct of the list at `position`; nothing for None."""
+    count, _, start = (0, 0, 0) if position is None else list_items(buffer, position)
+    for _ in range(count):
+        _, end = read_value(buffer, start, STRUCT)
+        yield start, end
+        start = end
+
+
 def read_value(buffer: bytes, position: int, kind: int, depth: int = 0) -> tuple[Any, int]:
     """Read a value of type code `kind`; structs become dicts by field id. Return the value and its end."""
     if depth > _MAX_DEPTH:
@@ -275,13 +284,26 @@ def read_struct(
             values[last], position = read_value(buffer, position, kind, depth + 1)
 
 
-def with_numbers(buffer: bytes, position: int, changes: Mapping[int, int | bytes]) -> bytes:
-    """Return the bytes of a struct with new values of some fields: numbers or encoded structs."""
-    out = bytearray()
-    for field in struct_fields(buffer, position):
-        out += buffer[field.header : field.start]
-        new = changes.get(field.id) if field.type else None
-        out += buffer[field.start : field.end] if new is None else zigzag(new) if isinstance(new, int) else new
+def with_fields(buffer: bytes, position: int, changes: Mapping[int, int | bytes | None]) -> bytes:
+    """Return the bytes of a struct with new values of some fields: a number, an encoded struct, or None to remove it.
+
+    A struct that is not there yet is added; a number that is not there is not.
+    """
+    fields = {field.id: (field.type, buffer[field.start : field.end]) for field in struct_fields(buffer, position)}
+    for number, value in changes.items():
+        if value is None:
+            fields.pop(number, None)
+        elif isinstance(value, bytes):
+            fields[number] = STRUCT, value
+        elif number in fields:
+            fields[number] = fields[number][0], zigzag(value)
+    del fields[0]  # The stop byte.
+    out, last = bytearray(), 0
+    for number in sorted(fields):
+        kind, encoded = fields[number]
+        out += field_header(number, kind, last) + encoded
+        last = number
+    out.append(0)
     return bytes(out)
 
 
@@ -292,18 +314,6 @@ def field_header(number: int, kind: int, last: int) -> bytes:
     ('4c', '0c20')
     """
     return _BYTES[(number - last) << 4 | kind] if 0 < number - last < 16 else _BYTES[kind] + zigzag(number)
-
-
-def without_fields(buffer: bytes, position: int, numbers: Collection[int]) -> bytes:
-    """Return the bytes of the struct that starts at `position` without some of its fields."""
-    out, last = bytearray(), 0
-    for field in struct_fields(buffer, position):
-        if not field.type:
-            out.append(0)
-        elif field.id not in numbers:
-            out += field_header(field.id, field.type, last) + buffer[field.start : field.end]
-            last = field.id
-    return bytes(out)
 
 
 def find_field(buffer: bytes, position: int, number: int) -> int | None:

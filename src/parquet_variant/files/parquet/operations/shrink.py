@@ -124,10 +124,10 @@ def _groups(
     source: pa.NativeFile, footer: bytes, root: SchemaNode, remaining: Mask
 ) -> Iterator[tuple[Mask, list[LeafPages] | None]]:
     start = 0
-    for spans, rows in row_groups(footer):
+    for chunks, rows in row_groups(footer):
         mask, start = remaining[start : start + rows], start + rows
         leaves = None
         if mask.any() and not mask.all():
-            pairs = zip(spans, root.leaves(), strict=True)
-            leaves = [leaf_pages(source, footer, span, leaf, rows) for span, leaf in pairs]
+            pairs = zip(chunks, root.leaves(), strict=True)
+            leaves = [leaf_pages(source, footer, chunk, leaf, rows) for chunk, leaf in pairs]
         yield mask, leaves

@@ -1,10 +1,8 @@
 """Rewriting a file with changes to some columns or pages: everything else is copied byte for byte.
 
-Owns the places of copied chunks and their indexes, and the offsets that refer to them. Leaves new chunks to
-`file_writer`, and the choice of changed columns to `writing.patch`.
-
-Owns copying such pages to another file, and the options for new pages next to them. Leaves new pages to `column_chunk`,
-and the choice of pages that are copied to `operations.shrink`. Spec: ``parquet.thrift``, ``PageIndex.md``.
+Owns the places of copied chunks, pages and their indexes, the offsets that refer to them, and the options for new pages
+next to them. Leaves new chunks to `file_writer`, and the choice of what changes to `writing.patch` and
+`operations.shrink`. Spec: ``parquet.thrift``, ``PageIndex.md``.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.files.parquet.format import thrift as numbers
+from parquet_variant.files.parquet.format import thrift
 from parquet_variant.files.parquet.format.footer import schema_elements
 from parquet_variant.files.parquet.format.page_places import (
     LeafPages,
@@ -24,14 +22,6 @@ from parquet_variant.files.parquet.format.page_places import (
     page_header,
     read_at,
     row_groups,
-)
-from parquet_variant.files.parquet.format.thrift import (
-    STRUCT,
-    ThriftError,
-    find_field,
-    list_items,
-    read_value,
-    with_numbers,
 )
 from parquet_variant.files.parquet.pages.codecs import codec_name, compressor
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Page, Shared
@@ -59,21 +49,21 @@ class StoredPages:
     def __init__(self, source: pa.NativeFile, old: LeafPages, leaf: LeafColumn) -> None:
         self._source, self._old, self._leaf = source, old, leaf
         self._index: Mapping[int, Any] | None = None
-        self.codec: int = old.metadata[numbers.CODEC]
-        if numbers.STATISTICS in old.metadata:
-            if numbers.COLUMN_INDEX not in old.struct:
-                raise ThriftError("the column chunk has no column index: the bounds of a page are unknown")
-            start, size = old.struct[numbers.COLUMN_INDEX], old.struct[numbers.COLUMN_INDEX_SIZE]
-            self._index, _ = read_value(read_at(source, start, size), 0, STRUCT)
+        self.codec: int = old.metadata[thrift.CODEC]
+        if thrift.STATISTICS in old.metadata:
+            if thrift.COLUMN_INDEX not in old.struct:
+                raise thrift.ThriftError("the column chunk has no column index: the bounds of a page are unknown")
+            start, size = old.struct[thrift.COLUMN_INDEX], old.struct[thrift.COLUMN_INDEX_SIZE]
+            self._index, _ = thrift.read_value(read_at(source, start, size), 0, thrift.STRUCT)
         is_text = leaf.type.physical == Physical.BYTE_ARRAY
         if is_text and any(place.text_bytes is None for place in old.pages):
-            raise ThriftError("an offset index has no sizes of byte arrays")
+            raise thrift.ThriftError("an offset index has no sizes of byte arrays")
 
     @property
     def bloom(self) -> tuple[int, int] | None:
         """The offset and size of the Bloom filter; the filter also holds for a subset of the values."""
         metadata = self._old.metadata
-        return (metadata[numbers.BLOOM_AT], metadata[numbers.BLOOM_SIZE]) if numbers.BLOOM_AT in metadata else None
+        return (metadata[thrift.BLOOM_AT], metadata[thrift.BLOOM_SIZE]) if thrift.BLOOM_AT in metadata else None
 
     def page(self, number: int) -> Page:
         """Return a stored page by number."""
@@ -82,9 +72,9 @@ class StoredPages:
         header = page_header(data)
         bounds, nulls = None, 0
         if index is not None:
-            nulls = index[numbers.NULL_COUNTS][number]
-            if not index[numbers.NULL_PAGES][number]:
-                bounds = loaded((index[numbers.LOW_VALUES][number], index[numbers.HIGH_VALUES][number]), leaf.type)
+            nulls = index[thrift.NULL_COUNTS][number]
+            if not index[thrift.NULL_PAGES][number]:
+                bounds = loaded((index[thrift.LOW_VALUES][number], index[thrift.HIGH_VALUES][number]), leaf.type)
         return Page(
             header=b"",
             body=data,
@@ -95,8 +85,8 @@ class StoredPages:
             values=header.values,
             bounds=bounds,
             text_bytes=place.text_bytes or 0,
-            definition_counts=self._counts(numbers.DEFINITION_COUNTS, number, leaf.definition),
-            repetition_counts=self._counts(numbers.REPETITION_COUNTS, number, leaf.repetition),
+            definition_counts=self._counts(thrift.DEFINITION_COUNTS, number, leaf.definition),
+            repetition_counts=self._counts(thrift.REPETITION_COUNTS, number, leaf.repetition),
             size=len(data),
         )
 
@@ -107,9 +97,9 @@ class StoredPages:
 
     def new_chunk(self, rewritten: Collection[PagePlace], shared: Shared) -> ColumnChunk:
         """Return an empty chunk with the same dictionary; rows of the `rewritten` pages keep their encoding."""
-        counts = self._old.metadata[numbers.ENCODING_STATS]
-        data_pages = [count for count in counts if count[numbers.PAGE_TYPE] != numbers.DICTIONARY_PAGE]
-        encodings = [Encoding(count[numbers.PAGE_ENCODING]) for count in data_pages]
+        counts = self._old.metadata[thrift.ENCODING_STATS]
+        data_pages = [count for count in counts if count[thrift.PAGE_TYPE] != thrift.DICTIONARY_PAGE]
+        encodings = [Encoding(count[thrift.PAGE_ENCODING]) for count in data_pages]
         encoding = next((encoding for encoding in encodings if encoding != Encoding.RLE_DICTIONARY), Encoding.PLAIN)
         has_dictionary = self._old.start < self._old.pages[0].start
         headers = [page_header(read_at(self._source, place.start, place.size)) for place in rewritten]
@@ -125,7 +115,7 @@ class StoredPages:
         chunk = ColumnChunk(self._leaf, options, shared)
         if has_dictionary:
             page = read_at(self._source, self._old.start, self._old.pages[0].start - self._old.start)
-            header, size = read_value(page, 0, STRUCT)
+            header, size = thrift.read_value(page, 0, thrift.STRUCT)
             entries = self._entries(page[size:], header[2], header[7][1], name) if is_indexed else None
             chunk.take_dictionary(page, size + header[2], entries)
         return chunk
@@ -142,7 +132,7 @@ class StoredPages:
             buffer_address(plain), buffer_address(plain) + plain.size, offsets, address_of(data)
         )
         if not is_sound:
-            raise ThriftError("values of a dictionary are damaged")
+            raise thrift.ThriftError("values of a dictionary are damaged")
         return LeafValues(count, 0, data, np.diff(offsets))
 
 
@@ -165,19 +155,19 @@ class FilePatcher(PageFileWriter):
         **options: Any,
     ) -> None:
         self._source, self._footer = source, footer
-        self._spans = row_groups(footer)
+        self._row_groups = row_groups(footer)
         self._blooms: list[tuple[PlacedChunk, int, int]] = []
         super().__init__(sink, schema, bloom_filters=self._with_bloom(), **options)
 
     def _with_bloom(self) -> list[str]:
         """Return the leaf columns of the source file that have Bloom filters."""
-        chunks = [read_value(self._footer, span.start, STRUCT)[0] for span in (self._spans or [([], 0)])[0][0]]
-        metadata = [chunk[numbers.METADATA] for chunk in chunks]
-        return [b".".join(column[numbers.PATH]).decode() for column in metadata if numbers.BLOOM_AT in column]
+        first = self._row_groups[0][0] if self._row_groups else []
+        metadata = [thrift.read_value(self._footer, at, thrift.STRUCT)[0][thrift.METADATA] for at in first]
+        return [b".".join(column[thrift.PATH]).decode() for column in metadata if thrift.BLOOM_AT in column]
 
     def add_row_group(self, number: int, changed: pa.Table | None) -> None:
         """Add a row group of the source file with new columns; `changed` is None to copy all of it."""
-        chunks, rows = self._spans[number]
+        chunks, rows = self._row_groups[number]
         new_chunks: dict[tuple[str, ...], ColumnChunk] = {}
         if changed is not None:
             self.write_batch(changed)
@@ -185,19 +175,19 @@ class FilePatcher(PageFileWriter):
             new_chunks = {chunk.leaf.path: chunk for chunk in self._chunks}
             self._chunks, self._rows = [], 0
         placed = []
-        for span in chunks:
-            old, _ = read_value(self._footer, span.start, STRUCT)
-            path = tuple(name.decode() for name in old[numbers.METADATA][numbers.PATH])
+        for at in chunks:
+            old, _ = thrift.read_value(self._footer, at, thrift.STRUCT)
+            path = tuple(name.decode() for name in old[thrift.METADATA][thrift.PATH])
             chunk = new_chunks.get(path)
-            placed.append(self._copied_chunk(span.start, old) if chunk is None else self._placed(chunk))
+            placed.append(self._copied_chunk(at, old) if chunk is None else self._placed(chunk))
         self._groups.append(PlacedGroup(rows, placed))
 
     def _copied_chunk(self, position: int, old: Mapping[int, Any]) -> CopiedChunk:
-        metadata = old[numbers.METADATA]
+        metadata = old[thrift.METADATA]
         start = chunk_start(metadata)
-        size, new_start = metadata[numbers.SIZE], self._position
+        size, new_start = metadata[thrift.SIZE], self._position
         self._write(self._bytes(start, size))
-        return CopiedChunk(position, old, new_start, size, metadata[numbers.PLAIN_SIZE], new_start - start)
+        return CopiedChunk(position, old, new_start, size, metadata[thrift.PLAIN_SIZE], new_start - start)
 
     def _bytes(self, start: int, size: int) -> bytes:
         return read_at(self._source, start, size)
@@ -223,37 +213,34 @@ class FilePatcher(PageFileWriter):
 
     def _put_copied(self, chunk: CopiedChunk) -> None:
         """Write the indexes and Bloom filter of a copied chunk, and update the offsets in its struct."""
-        old, metadata, footer = chunk.old, chunk.old[numbers.METADATA], self._footer
-        inside = {at: metadata[at] + chunk.moved for at in (numbers.DATA_AT, numbers.DICTIONARY_AT) if at in metadata}
+        old, metadata, footer = chunk.old, chunk.old[thrift.METADATA], self._footer
+        inside = {at: metadata[at] + chunk.moved for at in (thrift.DATA_AT, thrift.DICTIONARY_AT) if at in metadata}
         outside: dict[int, Any] = {}
-        if numbers.BLOOM_AT in metadata:
-            inside[numbers.BLOOM_AT], _ = self._put(
-                self._bytes(metadata[numbers.BLOOM_AT], metadata[numbers.BLOOM_SIZE])
-            )
-        if numbers.COLUMN_INDEX in old:
-            index = self._bytes(old[numbers.COLUMN_INDEX], old[numbers.COLUMN_INDEX_SIZE])
-            outside[numbers.COLUMN_INDEX], _ = self._put(index)
-        if numbers.OFFSET_INDEX in old:
-            index = _moved_index(self._bytes(old[numbers.OFFSET_INDEX], old[numbers.OFFSET_INDEX_SIZE]), chunk.moved)
-            outside[numbers.OFFSET_INDEX], outside[numbers.OFFSET_INDEX_SIZE] = self._put(index)
-        at = find_field(footer, chunk.position, numbers.METADATA)
+        if thrift.BLOOM_AT in metadata:
+            inside[thrift.BLOOM_AT], _ = self._put(self._bytes(metadata[thrift.BLOOM_AT], metadata[thrift.BLOOM_SIZE]))
+        if thrift.COLUMN_INDEX in old:
+            index = self._bytes(old[thrift.COLUMN_INDEX], old[thrift.COLUMN_INDEX_SIZE])
+            outside[thrift.COLUMN_INDEX], _ = self._put(index)
+        if thrift.OFFSET_INDEX in old:
+            index = _moved_index(self._bytes(old[thrift.OFFSET_INDEX], old[thrift.OFFSET_INDEX_SIZE]), chunk.moved)
+            outside[thrift.OFFSET_INDEX], outside[thrift.OFFSET_INDEX_SIZE] = self._put(index)
+        at = thrift.find_field(footer, chunk.position, thrift.METADATA)
         assert at is not None
-        outside[numbers.METADATA] = with_numbers(footer, at, inside)
-        chunk.encoded = with_numbers(footer, chunk.position, outside)
+        outside[thrift.METADATA] = thrift.with_fields(footer, at, inside)
+        chunk.encoded = thrift.with_fields(footer, chunk.position, outside)
 
     def _written_schema(self) -> tuple[list[bytes], int]:
         elements = list(schema_elements(self._footer))
-        is_leaf = [numbers.PHYSICAL_TYPE in element for _, _, element in elements]
+        is_leaf = [thrift.PHYSICAL_TYPE in element for _, _, element in elements]
         return [self._footer[start:end] for start, end, _ in elements], sum(is_leaf)
 
 
 def _moved_index(index: bytes, moved: int) -> bytes:
-    at = find_field(index, 0, numbers.LOCATIONS)
-    assert at is not None
-    count, _, position = list_items(index, at)
-    out = bytearray(index[:position])
-    for _ in range(count):
-        place, end = read_value(index, position, STRUCT)
-        out += with_numbers(index, position, {numbers.PAGE_AT: place[numbers.PAGE_AT] + moved})
-        position = end
-    return bytes(out + index[position:])
+    """Return an offset index whose pages moved by a distance."""
+    out, done = bytearray(), 0
+    for start, end in thrift.structs_of_list(index, thrift.find_field(index, 0, thrift.LOCATIONS)):
+        place, _ = thrift.read_value(index, start, thrift.STRUCT)
+        moved_place = thrift.with_fields(index, start, {thrift.PAGE_AT: place[thrift.PAGE_AT] + moved})
+        out += index[done:start] + moved_place
+        done = end
+    return bytes(out + index[done:])

@@ -171,7 +171,7 @@ def file_schema(schema: pa.Schema, variants: Collection[tuple[str, ...]]) -> Fil
 
 def _add_field(
     schema: FileSchema,
-    field: pa.ThriftField,
+    field: pa.Field,
     name: str,
     above: tuple[str, ...],
     definition: int,
@@ -203,7 +203,7 @@ def _add_field(
 
 
 def _add_group(
-    schema: FileSchema, field: pa.ThriftField, name: str, children: int, annotation: tuple[int | None, bytes | None]
+    schema: FileSchema, field: pa.Field, name: str, children: int, annotation: tuple[int | None, bytes | None]
 ) -> None:
     converted, logical = annotation
     schema.elements.append(
@@ -222,7 +222,7 @@ def _repeated(name: str, children: int) -> bytes:
     return encode_struct((3, I32, _REPEATED), (4, BINARY, name.encode()), (5, I32, children))
 
 
-def _leaf_element(field: pa.ThriftField, name: str, leaf: LeafType) -> bytes:
+def _leaf_element(field: pa.Field, name: str, leaf: LeafType) -> bytes:
     return encode_struct(
         (1, I32, leaf.physical),
         (2, I32, leaf.width if leaf.physical.name == "FIXED_LEN_BYTE_ARRAY" else None),
@@ -236,6 +236,6 @@ def _leaf_element(field: pa.ThriftField, name: str, leaf: LeafType) -> bytes:
     )
 
 
-def _field_id(field: pa.ThriftField) -> int | None:
+def _field_id(field: pa.Field) -> int | None:
     field_id = (field.metadata or {}).get(FIELD_ID)
     return int(field_id) if field_id is not None else None

@@ -2,11 +2,8 @@
 
 Owns page headers and the checks of their sizes, decompression, and the dictionary page. Leaves decoding to kernels, and
 arrays to `column_values`. Raises one of `PAGE_ERRORS` for damaged or unsupported pages: pyarrow then reads the chunk,
-and reports any error.
-
-Owns small in-memory files with these pages, one per set of columns whose pages end at the same rows, and joining
-structs and lists whose fields come from several such files. Leaves reading them to pyarrow, and the places of pages to
-`format.page_places`.
+and reports any error. Owns also small in-memory files with some pages, one per set of columns whose pages end at the
+same rows, and joining structs and lists whose fields come from several such files, which pyarrow reads.
 """
 
 from __future__ import annotations
@@ -20,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.files.parquet.format import thrift
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
 from parquet_variant.files.parquet.format.page_places import (
@@ -31,20 +29,7 @@ from parquet_variant.files.parquet.format.page_places import (
     read_at,
     row_groups,
 )
-from parquet_variant.files.parquet.format.thrift import (
-    BINARY,
-    DATA_PAGE,
-    DATA_PAGE_V2,
-    DICTIONARY_PAGE,
-    I32,
-    I64,
-    LIST,
-    STRUCT,
-    ThriftError,
-    encode_struct,
-    read_value,
-    with_numbers,
-)
+from parquet_variant.files.parquet.format.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftError, encode_struct
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy
 from parquet_variant.kernels.buffer_pool import acquire_result
 from parquet_variant.kernels.memory import address_of, buffer_address
@@ -171,14 +156,14 @@ class ChunkPages:
         """Yield the data pages that contain a requested row."""
         position = first_row = 0
         while first_row < self.rows:
-            header, position = read_value(self.data, position, STRUCT)
+            header, position = thrift.read_value(self.data, position, STRUCT)
             size = header[3]
             if size < 0 or position + size > len(self.data):
                 raise ValueError("a page is larger than its column chunk")
-            if header[1] == DICTIONARY_PAGE:
+            if header[1] == thrift.DICTIONARY_PAGE:
                 self._dictionary(header[7][1], self._decompressed(position, size, header[2]))
-            elif header[1] in (DATA_PAGE, DATA_PAGE_V2):
-                count = header[5 if header[1] == DATA_PAGE else 8][1]
+            elif header[1] in (thrift.DATA_PAGE, thrift.DATA_PAGE_V2):
+                count = header[5 if header[1] == thrift.DATA_PAGE else 8][1]
                 if count < 0 or first_row + count > self.rows:
                     raise ValueError("a page has more values than its column chunk")
                 if count and (mask is None or mask[first_row : first_row + count].any()):
@@ -196,7 +181,7 @@ class ChunkPages:
     def _page(self, header: dict[int, Any], position: int) -> tuple[int, int, int, int, int]:
         """Return the encoding of a page, and where its levels and values start and end."""
         size, plain = header[3], header[2]
-        if header[1] == DATA_PAGE:
+        if header[1] == thrift.DATA_PAGE:
             page = self._decompressed(position, size, plain)
             start, stop = buffer_address(page), buffer_address(page) + page.size
             first = last = start
@@ -301,10 +286,10 @@ def rows_of_pages(source: pa.NativeFile, columns: Collection[str], row_mask: Mas
         leaves = [leaf for node in nodes for leaf in node.leaves()]
         tables: list[pa.Table] = []
         start = 0
-        for spans, rows in row_groups(footer):
+        for chunks_at, rows in row_groups(footer):
             mask, start = row_mask[start : start + rows], start + rows
             if mask.any():
-                columns_pages = [leaf_pages(source, footer, spans[leaf.leaf or 0], leaf, rows) for leaf in leaves]
+                columns_pages = [leaf_pages(source, footer, chunks_at[leaf.leaf or 0], leaf, rows) for leaf in leaves]
                 size = sum(place.size for pages in columns_pages for place in pages.holding(mask))
                 if size > _MAX_SHARE * sum(place.size for pages in columns_pages for place in pages.pages):
                     return None
@@ -383,29 +368,25 @@ def read_pages(
             header = page_header(page)
             values, plain = values + header.values, plain + header.size + header.plain
             body += page
-        chunks.append(_chunk(column, start, len(dictionary), len(body) - start, values, plain))
+        old = column.metadata
+        metadata = encode_struct(
+            (1, I32, old[1]),
+            (2, LIST, (I32, old[2])),
+            (3, LIST, (BINARY, old[3])),
+            (4, I32, old[4]),
+            (5, I64, values),
+            (6, I64, plain + len(dictionary)),
+            (7, I64, len(body) - start),
+            (9, I64, start + len(dictionary)),
+            (11, I64, start if dictionary else None),
+        )
+        chunks.append(encode_struct((2, I64, 0), (3, STRUCT, metadata)))
     rows = sum(place.rows for place in columns[0][1])
     new_footer = _footer(footer, root, {column.leaf.path for column, _ in columns}, rows, chunks)
     body += new_footer + len(new_footer).to_bytes(4, "little") + MAGIC
     # INT96 as in `Reader`; without threads, because types registered in Python must not be destroyed in one.
     with open_parquet(pa.BufferReader(body), coerce_int96_timestamp_unit="us") as file:
         return file.read(use_threads=False)
-
-
-def _chunk(column: LeafPages, start: int, dictionary: int, size: int, values: int, plain: int) -> bytes:
-    old = column.metadata
-    metadata = encode_struct(
-        (1, I32, old[1]),
-        (2, LIST, (I32, old[2])),
-        (3, LIST, (BINARY, old[3])),
-        (4, I32, old[4]),
-        (5, I64, values),
-        (6, I64, plain + dictionary),
-        (7, I64, size),
-        (9, I64, start + dictionary),
-        (11, I64, start if dictionary else None),
-    )
-    return encode_struct((2, I64, 0), (3, STRUCT, metadata))
 
 
 def _footer(
@@ -417,6 +398,13 @@ def _footer(
     for node, (start, end, _) in zip(root.walk(), schema_elements(footer), strict=True):
         if node.path in ancestors:
             children = sum(child.path in ancestors for child in node.children)
-            elements.append(footer[start:end] if node.is_leaf else with_numbers(footer, start, {_CHILDREN: children}))
+            elements.append(
+                footer[start:end] if node.is_leaf else thrift.with_fields(footer, start, {_CHILDREN: children})
+            )
     group = encode_struct((1, LIST, (STRUCT, list(chunks))), (2, I64, 0), (3, I64, rows))
-    return encode_struct((1, I32, 2), (2, LIST, (STRUCT, elements)), (3, I64, rows), (4, LIST, (STRUCT, [group])))
+    return encode_struct(
+        (1, I32, 2),
+        (2, LIST, (STRUCT, elements)),
+        (3, I64, rows),
+        (4, LIST, (STRUCT, [group])),
+    )
