@@ -15,7 +15,7 @@ from pyarrow import fs
 import parquet_variant as pv
 from parquet_variant import testing
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY
+from parquet_variant.files.parquet.format.facts import NO_NAN_KEY
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.files.parquet.scanning.bounds import BoundsScan
+from parquet_variant.files.parquet.scanning.scan import BoundsScan
 from parquet_variant.sql_query.sql import plan_sql
 
 _ROWS = {

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.files.parquet.scanning.scan_report import ScanReport
+from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.ingestion.ingest import read_json
 from parquet_variant.ingestion.json_files import JsonFiles
 from parquet_variant.ingestion.request import TextOptions

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
+from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.footer_cache import with_wide_decimals, without_views
 from parquet_variant.files.parquet.format.page_places import chunk_start_of
-from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.layouts.parquet_reader import open_parquet

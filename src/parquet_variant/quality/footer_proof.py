@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
+from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, leaf_type
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, leaf_type
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import TYPES, PathRules, order_of, scalar_key
 from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual

@@ -22,6 +22,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.columns import ShreddedGroup, VariantColumn, choose_column, shredded_groups
 from parquet_variant.files.parquet.format.facts import FileFacts as ColumnFacts
+from parquet_variant.files.parquet.format.facts import footer_metadata
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.format.footer import (
     MAGIC,
@@ -32,7 +33,6 @@ from parquet_variant.files.parquet.format.footer import (
     parse_schema,
 )
 from parquet_variant.files.parquet.format.footer_cache import Handle, Reader, footer_for_pyarrow
-from parquet_variant.files.parquet.format.statistics import footer_metadata
 from parquet_variant.files.parquet.format.thrift import ThriftError
 from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
 from parquet_variant.support import arrow_compute as pc

@@ -17,8 +17,8 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.columns import choose_column
+from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, locate, open_file
-from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.files.parquet.scanning.projection import columns_of_path
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.types.path import backquoted

@@ -129,8 +129,7 @@ def _scan_parquet(
     predicate: Predicate | None,
     options: ScanOptions,
 ) -> Batches:
-    from parquet_variant.files.parquet.scanning.bounds import BoundsScan
-    from parquet_variant.files.parquet.scanning.scan import Scan
+    from parquet_variant.files.parquet.scanning.scan import BoundsScan, Scan
 
     def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
         named = {name: replace(column.select, name=name) for name, column in group.items()}

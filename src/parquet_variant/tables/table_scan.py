@@ -19,7 +19,7 @@ from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.reading.read import plain_field
 from parquet_variant.files.parquet.report_text import Report
 from parquet_variant.files.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
-from parquet_variant.files.parquet.scanning.scan_report import ScanReport
+from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate

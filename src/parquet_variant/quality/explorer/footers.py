@@ -1,7 +1,7 @@
 """The footers of Parquet files as tables of the page: bytes, nulls and bounds by leaf column and row group.
 
 Owns the tables from which the page computes what a query reads, and the limit on their size. Leaves the meaning of
-statistics to `files.parquet.format.statistics`, and the leaves of a path to the page, which follows
+statistics to `files.parquet.format.facts`, and the leaves of a path to the page, which follows
 `files.parquet.scanning`.
 """
 
@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, shredded_groups
+from parquet_variant.files.parquet.format.facts import leaf_statistics, only_nulls
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import leaf_statistics, only_nulls
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.support import arrow_compute as pc

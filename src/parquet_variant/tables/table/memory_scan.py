@@ -15,7 +15,7 @@ from parquet_variant.arrays.capsules import named_variants
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.scanning.scan_report import ScanReport
+from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
 from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.selection import PlannedQuery, Question, Selected

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.layouts.layout import check_fields, find_layout, is_lone_typed_value
 from parquet_variant.layouts.primitive_types import ddl_name
 from parquet_variant.support.choices import Layout

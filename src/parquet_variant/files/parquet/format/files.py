@@ -23,7 +23,7 @@ from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.soundness import refuse_bad_indices
 from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
 from parquet_variant.files.parquet.format.columns import find_variants
-from parquet_variant.files.parquet.format.facts import FileFacts
+from parquet_variant.files.parquet.format.facts import FileFacts, footer_metadata, writer_of
 from parquet_variant.files.parquet.format.footer import (
     FOOTER_GUESS,
     SchemaNode,
@@ -44,7 +44,6 @@ from parquet_variant.files.parquet.format.footer_cache import (
     without_views,
 )
 from parquet_variant.files.parquet.format.page_places import chunk_start_of
-from parquet_variant.files.parquet.format.statistics import footer_metadata, writer_of
 from parquet_variant.io.commit_journal import committed_directory, fixed_part, glob_match, visible_entries
 from parquet_variant.io.filesystems import (
     ICEBERG_METADATA,

@@ -12,9 +12,9 @@ from pathlib import Path as FilePath
 
 import pyarrow as pa
 
+from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, footer_metadata
 from parquet_variant.files.parquet.format.footer import SchemaNode, footer_bytes, parse_schema
 from parquet_variant.files.parquet.format.page_places import LeafPages, leaf_pages, row_groups
-from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, footer_metadata
 from parquet_variant.files.parquet.format.thrift import ThriftError
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, Shared
 from parquet_variant.files.parquet.pages.file_patch import FilePatcher, StoredPages

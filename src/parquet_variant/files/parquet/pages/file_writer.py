@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant._version import __version__
+from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.footer import MAGIC
-from parquet_variant.files.parquet.format.statistics import OWN_WRITER
 from parquet_variant.files.parquet.pages.codecs import codec_number, compressor
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Shared, Slots
 from parquet_variant.files.parquet.pages.encodings import Encoding

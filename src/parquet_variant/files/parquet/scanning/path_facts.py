@@ -15,9 +15,9 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.columns import choose_column
+from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import leaf_type
 from parquet_variant.files.parquet.scanning.projection import columns_of_path
 from parquet_variant.types.path import WILDCARD, VariantPath
 

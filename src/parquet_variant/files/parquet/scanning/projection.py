@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.files.parquet.format.columns import VariantColumn
+from parquet_variant.files.parquet.format.facts import leaf_type, only_nulls
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.format.statistics import leaf_type, only_nulls
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.path_steps import Step, walk_path

@@ -1,6 +1,7 @@
 """Queries by path over Parquet files: read only the leaf columns that are needed and the row groups that may match.
 
-Owns running a query over files, split into tasks that other processes can run. Leaves the choice of leaf columns and
+Owns running a query over files, split into tasks that other processes can run, and the rule for exact statistics, by
+which a query for minimum and maximum is answered from the footer. Leaves the choice of leaf columns and
 row groups to `scan_plan`, reading them to `part_reader`, and filters to `query.predicate`.
 """
 
@@ -18,6 +19,7 @@ from pyarrow import fs
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.files.parquet.format.columns import top_column
+from parquet_variant.files.parquet.format.facts import OWN_WRITER, writer_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, open_file, with_current_files
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
 from parquet_variant.files.parquet.reading.read import plain_field
@@ -25,8 +27,15 @@ from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.files.parquet.scanning.part_reader import PartReader, in_type
 from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
 from parquet_variant.files.parquet.scanning.projection import constant_statistics
-from parquet_variant.files.parquet.scanning.scan_plan import FilePlan, GroupPlan, ScanTask, plan_file, tasks_of_groups
-from parquet_variant.files.parquet.scanning.scan_report import ScanReport
+from parquet_variant.files.parquet.scanning.scan_plan import (
+    FilePlan,
+    GroupPlan,
+    ScanReport,
+    ScanTask,
+    plan_file,
+    proven_bounds,
+    tasks_of_groups,
+)
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.similar_paths import missing_path_hint
@@ -368,45 +377,21 @@ def scan(
     threads: int | None = None,
 ) -> Scan:
     """Plan a query by path over Parquet files, whatever their shredding schemas; see `Table.scan`."""
-    return with_current_files(
-        source,
-        filesystem,
-        lambda sources: _planned(
-            sources, columns, where, column, skipping, errors, zone, threads, origin=(source, filesystem)
-        ),
-    )
-
-
-def _planned(
-    sources: list[ParquetSource],
-    columns: Mapping[str, object] | Sequence[str],
-    where: object = None,
-    column: str | None = None,
-    skipping: bool = True,
-    errors: Errors = "null",
-    zone: str = "UTC",
-    threads: int | None = None,
-    origin: tuple[Source, fs.FileSystem | None] | None = None,
-) -> Scan:
     thread_count(threads)
     check_choice("errors", errors, get_args(Errors))
     question = Question.of(columns, where)
-    typed = question.columns
-    if any(item.path is None for item in typed):
-        typed = with_types(sources[0], typed)
-    bound = question.bound(typed, zone)
-    return Scan(
-        tuple(sources),
-        bound.selection,
-        bound.hidden,
-        bound.predicate,
-        column,
-        skipping,
-        errors,
-        zone,
-        threads,
-        origin=origin,
-    )
+
+    def planned(sources: list[ParquetSource]) -> Scan:
+        typed = question.columns
+        if any(item.path is None for item in typed):
+            typed = with_types(sources[0], typed)
+        bound = question.bound(typed, zone)
+        return Scan(
+            tuple(sources), bound.selection, bound.hidden, bound.predicate, column, skipping, errors, zone, threads,
+            origin=(source, filesystem),
+        )  # fmt: skip
+
+    return with_current_files(source, filesystem, planned)
 
 
 def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
@@ -442,3 +427,53 @@ def _warn_of_missing_paths(planned: Scan) -> None:
         hint = missing_path_hint(path, keys) if keys else None
         if hint is not None and "did you mean" in hint:
             warnings.warn(hint, UserWarning, stacklevel=4)
+
+
+# Minimum and maximum of each column, which may be null; None if the row group must be read.
+_ColumnBounds = list[tuple[pa.Scalar, pa.Scalar]] | None
+
+
+@dataclass(frozen=True)
+class BoundsScan:
+    """A scan without a filter that only has to preserve the minimum and maximum of its columns, nulls ignored."""
+
+    scan: Scan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of every batch."""
+        return self.scan.schema
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield rows with the same minimum and maximum of every column as all rows."""
+        proven = [(source, self._proven_bounds(source)) for source in self.scan.sources]
+        if all(bounds is None for _, groups in proven for bounds in groups):
+            yield from self.scan.batches()
+            return
+        for source, groups in proven:
+            exact = [bounds for bounds in groups if bounds is not None]
+            for bounds in exact:
+                columns = [pa.array(pair, kind) for pair, kind in zip(bounds, self.schema.types, strict=True)]
+                yield pa.table(columns, schema=self.schema)
+            if len(exact) < len(groups):
+                unknown = tuple(number for number, bounds in enumerate(groups) if bounds is None)
+                yield from self.scan.read(ScanTask(source, unknown, 0, 0))
+
+    def explain(self) -> ScanReport:
+        """Return what would be read: nothing of row groups whose statistics are exact."""
+        report = ScanReport()
+        outputs = range(len(self.scan.selection))
+        for source in self.scan.sources:
+            proven = self._proven_bounds(source)
+            with open_file(source) as file:
+                plan = plan_file(file, self.scan.selection, None, self.scan.column)
+                plan = replace(plan, groups=[group for group in plan.groups if proven[group.number] is None])
+                report.add(file, plan, plan.chunk_bytes(file, plan.groups, outputs), outputs)
+        return report
+
+    def _proven_bounds(self, source: ParquetSource) -> list[_ColumnBounds]:
+        with open_file(source) as file:
+            # Other writers may store bounds that are not values of the column.
+            if not writer_of(file.metadata).startswith(OWN_WRITER):
+                return [None] * len(file.facts.groups)
+            return proven_bounds(file, self.scan.selection, self.scan.column)

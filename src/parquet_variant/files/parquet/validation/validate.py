@@ -1,7 +1,7 @@
 """`validate`: check Parquet files with Variant columns against the final specification and against engines.
 
 Owns the iteration over files, columns and row groups, and the check of statistics. Leaves other rules to
-`validate_schema` and `validate_values`, and the limits of engines to `engines`.
+`rules`, and the limits of engines to `engines`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,13 @@ from parquet_variant.files.parquet.format.files import OpenFile, Source, locate,
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.report_text import Report, counted
 from parquet_variant.files.parquet.validation.engines import EngineNote, FileTraits, engine_notes
-from parquet_variant.files.parquet.validation.validate_schema import Violation, Violations, check_schema
-from parquet_variant.files.parquet.validation.validate_values import check_draft_values, check_values
+from parquet_variant.files.parquet.validation.rules import (
+    Violation,
+    Violations,
+    check_draft_values,
+    check_schema,
+    check_values,
+)
 from parquet_variant.inference.statistics import order_key
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.support import arrow_compute as pc
@@ -126,7 +131,10 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Violations, trait
             return part, None
         check_storage = check_draft_values if variant.layout.startswith("draft") else check_values
         check_storage(storage, part)
-        _check_statistics(thread_file, variant, number, part)
+        for group in shredded_groups(variant):
+            for leaf in (group.typed, group.residual):
+                if leaf is not None and leaf.is_leaf:
+                    _check_statistics(thread_file, leaf, number, str(group.path), part)
         return part, storage
 
     for part, storage in in_order(check, file.facts.groups, threads):
@@ -151,15 +159,8 @@ def _storage(table: pa.Table, variant: VariantColumn) -> pa.StructArray:
     return array
 
 
-def _check_statistics(file: OpenFile, column: VariantColumn, row_group: int, violations: Violations) -> None:
-    """Report every leaf column of a Variant whose statistics contradict its values."""
-    for group in shredded_groups(column):
-        for leaf in (group.typed, group.residual):
-            if leaf is not None and leaf.leaf is not None:
-                _check_leaf(file, leaf, row_group, str(group.path), violations)
-
-
-def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, violations: Violations) -> None:
+def _check_statistics(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, violations: Violations) -> None:
+    """Report statistics of a leaf column that contradict its values."""
     statistics = file.facts.statistics(leaf, row_group)
     table = file.read_leaves([row_group], [leaf.leaf] if leaf.leaf is not None else [])
     values = _only_leaf(table.column(0).combine_chunks())

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from parquet_variant.arrays.parts import stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, OWN_WRITER, footer_metadata, writer_of
 from parquet_variant.files.parquet.format.footer import SchemaNode, footer_bytes, parse_schema, schema_elements
-from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, OWN_WRITER, footer_metadata, writer_of
 from parquet_variant.files.parquet.pages.file_patch import FilePatcher
 from parquet_variant.files.parquet.pages.file_schema import file_schema, is_written
 from parquet_variant.files.parquet.writing.encodings import choose_encodings

@@ -22,9 +22,8 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import SchemaError, VariantFileError, check_count, check_mapping, strings_of
 from parquet_variant.files.parquet.format.columns import find_variants
-from parquet_variant.files.parquet.format.facts import FileFacts
+from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, FileFacts, footer_metadata
 from parquet_variant.files.parquet.format.footer import parse_schema
-from parquet_variant.files.parquet.format.statistics import NO_NAN_KEY, footer_metadata
 from parquet_variant.files.parquet.pages.file_schema import is_written
 from parquet_variant.files.parquet.pages.file_writer import MOST_SLICE_BYTES, PageFileWriter
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions, conform_table

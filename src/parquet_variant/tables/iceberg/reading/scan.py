@@ -16,7 +16,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
-from parquet_variant.files.parquet.scanning.scan_report import ScanReport
+from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.selection import Selected

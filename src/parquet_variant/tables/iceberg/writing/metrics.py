@@ -11,10 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.files.parquet.format.facts import FileFacts
+from parquet_variant.files.parquet.format.facts import FileFacts, footer_metadata
 from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.format.page_places import chunk_start_of
-from parquet_variant.files.parquet.format.statistics import footer_metadata
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import lower_text, upper_text
 from parquet_variant.tables.file_metrics import FileMetrics

@@ -1,10 +1,15 @@
-"""The rules of the specification for the values of a shredded column.
+"""The rules of the specification for the schema and the values of a Variant column in a Parquet file.
 
-Owns the INVALID rows of the table of objects, the rules for arrays and primitives, the rule that every name is in the
-dictionary, and UTF-8. Leaves the bytes of a value to `encoding.validate`, and the schema to `validate_schema`.
+Owns the record of violations and its limit; the rules for groups, repetition, types and the annotation; the INVALID
+rows of the table of objects, the rules for arrays and primitives, the rule that every name is in the dictionary, and
+UTF-8.
+Leaves the bytes of a value to `encoding.validate`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +20,13 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
-from parquet_variant.files.parquet.validation.validate_schema import Violations
+from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.files.parquet.format.columns import VariantColumn
+from parquet_variant.files.parquet.format.facts import leaf_type
+from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.report_text import Report
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.layouts.layout import check_fields
 from parquet_variant.layouts.reference.storages import variants_of_storage
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.column_slots import faulty_slots
@@ -26,6 +35,198 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import BasicType
 from parquet_variant.types.forms import list_elements
 from parquet_variant.types.path import WILDCARD, VariantPath
+
+
+@dataclass(frozen=True, slots=True)
+class Violation(Report):
+    """A violation of the specification in a file.
+
+    Parameters
+    ----------
+    file
+        The path of the file.
+    column
+        The name of the Variant column.
+    reason
+        A stable code, such as ``"conflict"``.
+    message
+        A description in one line.
+    path
+        The normalized path in the Variant; None for the whole column.
+    row_group, row
+        The 0-based row group, and the 0-based row counted from the start of the file; None if all are affected.
+    """
+
+    file: str
+    column: str
+    reason: str
+    message: str
+    path: str | None = None
+    row_group: int | None = None
+    row: int | None = None
+
+    def __str__(self) -> str:
+        named = (("row group", self.row_group), ("row", self.row), ("path", self.path))
+        where = ", ".join(f"{name} {value}" for name, value in named if value is not None)
+        return f"{self.file}: {self.column}{f' ({where})' if where else ''}: {self.message} [{self.reason}]"
+
+
+@dataclass(slots=True)
+class Violations:
+    """Violations of a column of a file, up to a limit; further violations are only counted."""
+
+    file: str
+    column: str
+    limit: int
+    row_group: int | None = None
+    first_row: int = 0
+    count: int = 0
+    violations: list[Violation] = field(default_factory=list)
+
+    def add(self, reason: str, message: str, path: object = None, row: int | None = None) -> None:
+        """Add a violation; `row` counts from the start of the row group."""
+        self.count += 1
+        if len(self.violations) < self.limit:
+            at = None if row is None else self.first_row + row
+            where = None if path is None else str(path)
+            self.violations.append(Violation(self.file, self.column, reason, message, where, self.row_group, at))
+
+    def merge(self, part: Violations) -> None:
+        """Add the violations of a row group."""
+        self.violations += part.violations[: self.limit - len(self.violations)]
+        self.count += part.count
+
+    def __iter__(self) -> Iterator[Violation]:
+        return iter(self.violations)
+
+
+# Digits of decimals.
+_MAX_DIGITS = {"INT32": 9, "INT64": 18, "BYTE_ARRAY": 38}
+
+
+def check_schema(column: VariantColumn, violations: Violations) -> bool:
+    """Record every rule that the column's schema breaks; whether its values can be checked at all."""
+    node = column.node
+    if column.layout not in ("unshredded", "final"):
+        violations.add(
+            "draft-layout",
+            f"the column has the layout of an older draft ({column.layout}); bring it over with `variant rewrite`",
+        )
+        try:
+            check_fields(node, column.layout)
+        except SchemaError as error:
+            violations.add(error.reason, error.message, VariantPath.parse(error.path or "$"))
+            return False
+        _check_draft_types(node, violations)
+        return True
+    if not node.annotated:
+        violations.add("no-annotation", "the group has no VARIANT annotation; `variant rewrite` adds it")
+    metadata = node.child("metadata")
+    if metadata is None:
+        violations.add("no-metadata", "the group has no metadata column")
+    elif not _is_binary(metadata):
+        violations.add("not-binary", f"metadata is {metadata.spelled()}, not plain binary")
+    elif metadata.repetition != "required":
+        violations.add("metadata-not-required", f"metadata is {metadata.repetition}: it must be required")
+    value, typed = node.child("value"), node.child("typed_value")
+    if value is None and typed is None:
+        violations.add("no-value", "the group has neither value nor typed_value")
+    if value is not None and typed is None and value.repetition != "required":
+        violations.add("value-not-required", f"value is {value.repetition}: without typed_value it must be required")
+    _check_fields(node, {"metadata", "value", "typed_value"}, VariantPath(), violations)
+    _check_pair(node, VariantPath(), violations, top=True)
+    fatal = {"duplicate-field", "no-metadata", "not-binary", "no-value", "unsupported-type", "not-a-group", "repeated"}
+    return not any(violation.reason in fatal for violation in violations)
+
+
+def _check_draft_types(group: SchemaNode, violations: Violations) -> None:
+    """Record typed columns and lists of a draft that its specification does not allow."""
+    for node in group.walk():
+        if node.is_leaf and node.name in ("metadata", "value", "untyped_value"):
+            if not _is_binary(node):
+                violations.add("not-binary", f"{node.dotted} is {node.spelled()}, not plain binary")
+        elif node.is_leaf and leaf_type(node) is None:
+            violations.add("unsupported-type", f"{node.dotted} is {node.spelled()}, which has no Variant type")
+        elif node.is_list and node.logical != "LIST":
+            violations.add("not-a-list", f"{node.dotted} has the shape of a list but no LIST annotation")
+
+
+def _is_binary(node: SchemaNode) -> bool:
+    return node.physical == "BYTE_ARRAY" and not node.logical
+
+
+def _check_fields(group: SchemaNode, allowed: set[str], path: VariantPath, violations: Violations) -> None:
+    names = [child.name for child in group.children]
+    for name in sorted(set(names)):
+        if names.count(name) > 1:
+            violations.add("duplicate-field", f"{group.dotted} has the field {name} twice", path)
+        if name not in allowed and not name.startswith("_"):
+            violations.add("unknown-field", f"{group.dotted} has the unknown field {name}", path)
+
+
+def _check_pair(group: SchemaNode, path: VariantPath, violations: Violations, *, top: bool = False) -> None:
+    value, typed = group.child("value"), group.child("typed_value")
+    if value is not None:
+        if not _is_binary(value):
+            violations.add("not-binary", f"{value.dotted} is {value.spelled()}, not plain binary", path)
+        if not (top and typed is None):
+            _check_repetition(value, "optional", "value-not-optional", path, violations)
+    if typed is None:
+        return
+    _check_repetition(typed, "optional", "typed-value-not-optional", path, violations)
+    if typed.is_list:
+        _check_list(typed, path, violations)
+    elif typed.leaf is None:
+        _check_object(typed, path, violations)
+    elif typed.logical.startswith("DECIMAL("):
+        precision, scale = (int(number) for number in typed.logical[8:-1].split(", "))
+        max_digits = _MAX_DIGITS.get(typed.physical or "", 38)
+        if not 1 <= precision <= max_digits or not 0 <= scale <= precision:
+            message = f"{typed.dotted} is {typed.spelled()}: its precision is limited to {max_digits}"
+            violations.add("unsupported-type", message, path)
+    elif leaf_type(typed) is None:
+        message = f"{typed.dotted} is {typed.spelled()}, which is not a shredded value type"
+        violations.add("unsupported-type", message, path)
+
+
+def _check_repetition(node: SchemaNode, required: str, reason: str, path: VariantPath, violations: Violations) -> None:
+    if node.repetition != required:
+        violations.add(reason, f"{node.dotted} is {node.repetition}: it must be {required}", path)
+
+
+def _check_list(typed: SchemaNode, path: VariantPath, violations: Violations) -> None:
+    if typed.logical != "LIST":
+        violations.add("not-a-list", f"{typed.dotted} has the shape of a list but no LIST annotation", path)
+    repeated = typed.children[0] if len(typed.children) == 1 else None
+    element = repeated.children[0] if repeated is not None and len(repeated.children) == 1 else None
+    if repeated is None or element is None or repeated.repetition != "repeated" or element.leaf is not None:
+        violations.add("not-a-list", f"{typed.dotted} is not a three-level list of groups", path)
+        return
+    _check_repetition(element, "required", "element-not-required", path, violations)
+    _check_group(element, path / WILDCARD, violations)
+
+
+def _check_object(typed: SchemaNode, path: VariantPath, violations: Violations) -> None:
+    names = [child.name for child in typed.children]
+    for child in typed.children:
+        child_path = path / child.name
+        if child.leaf is not None:
+            if not child.name.startswith("_"):
+                message = f"{child.dotted} is a column, not a group of value and typed_value"
+                violations.add("not-a-group", message, child_path)
+            continue
+        if names.count(child.name) > 1:
+            violations.add("duplicate-field", f"{typed.dotted} has the field {child.name} twice", child_path)
+        _check_repetition(child, "required", "field-not-required", child_path, violations)
+        _check_group(child, child_path, violations)
+
+
+def _check_group(group: SchemaNode, path: VariantPath, violations: Violations) -> None:
+    if group.child("value") is None and group.child("typed_value") is None:
+        violations.add("no-value", f"{group.dotted} has neither value nor typed_value", path)
+    _check_fields(group, {"value", "typed_value"}, path, violations)
+    _check_pair(group, path, violations)
+
 
 Rows = npt.NDArray[np.int64]
 _EMPTY_OBJECT_METADATA = b"\x01\x00\x00"
@@ -197,9 +398,8 @@ class _Check:
             names = self.names[code] if code >= 0 else None
             if names is not None and name not in names:
                 row = int(rows[codes == code][0])
-                self.violations.add(
-                    "name-not-in-metadata", f"the field {name!r} is not in the row's dictionary", path, row
-                )
+                message = f"the field {name!r} is not in the row's dictionary"
+                self.violations.add("name-not-in-metadata", message, path, row)
 
 
 def _children(group: pa.StructArray) -> dict[str, pa.Array]:
