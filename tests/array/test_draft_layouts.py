@@ -11,14 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant import testing
-from parquet_variant.arrays.draft_columns import (
-    draft_object_of_final,
-    draft_paths_of_final,
-    final_of_draft_object,
-    final_of_draft_paths,
-)
 from parquet_variant.arrays.final_columns import NeedsReference, shredded_final
-from parquet_variant.arrays.storages import shredded_storage, unshredded_storage
+from parquet_variant.arrays.storages import draft_of_final, final_of_draft, shredded_storage, unshredded_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError, MalformedVariantError
@@ -29,8 +23,6 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from shredded_corpus import MISSING, READABLE, path
 
 DRAFTS = ("draft-paths", "draft-object")
-TO_DRAFT: dict[str, Any] = {"draft-paths": draft_paths_of_final, "draft-object": draft_object_of_final}
-TO_FINAL: dict[str, Any] = {"draft-paths": final_of_draft_paths, "draft-object": final_of_draft_object}
 DDL = ShreddingSchema.from_ddl
 V = Variant.from_python
 
@@ -79,7 +71,7 @@ def test_canonical_values_never_need_the_reference(
     values, schema = column
     if schema.kind == "variant":
         return
-    final = TO_FINAL[layout](TO_DRAFT[layout](shredded_final(plain(values), schema), schema))
+    final = final_of_draft(draft_of_final(shredded_final(plain(values), schema), schema, layout), layout)
 
     assert reference.variants_of_storage(final) == values
 
@@ -123,7 +115,7 @@ def test_what_is_left_of_paths_is_gathered_and_handed_out_again(value: Any) -> N
     draft = shredded_storage(plain(values), PATHS, "draft-paths")
 
     assert draft.equals(reference.shredded_storage(values, PATHS, "draft-paths"))
-    assert reference.variants_of_storage(final_of_draft_paths(draft)) == values
+    assert reference.variants_of_storage(final_of_draft(draft, "draft-paths")) == values
 
 
 CONFLICTS = [
@@ -172,10 +164,10 @@ def test_malformed_binaries_give_an_error_with_the_row(layout: Any, broken: str)
 
 def test_nested_typed_values_and_several_shapes_go_to_the_reference() -> None:
     values = [V([{"a": [1, 2]}, {"a": "x"}])]
-    nested = paths_storage_type(DDL("array<struct<a: array<int>>>"), whole_arrays=True)
+    nested = paths_storage_type(DDL("array<struct<a: array<int>>>").type_tree(), whole_arrays=True)
     draft = reference.shredded_storage(values, nested, "draft-paths")
     with pytest.raises(NeedsReference):
-        final_of_draft_paths(draft)
+        final_of_draft(draft, "draft-paths")
     assert list(VariantArray(unshredded_storage(draft, "draft-paths"))) == values
 
     leaf = pa.struct({"typed_value": pa.int8(), "untyped_value": pa.binary()})
@@ -183,7 +175,7 @@ def test_nested_typed_values_and_several_shapes_go_to_the_reference() -> None:
     values = [V([1, "x"]), V("s"), V({"k": 1}), None]
     draft = reference.shredded_storage(values, shapes, "draft-object")
     with pytest.raises(NeedsReference):
-        final_of_draft_object(draft)
+        final_of_draft(draft, "draft-object")
     assert list(VariantArray(unshredded_storage(draft, "draft-object"))) == values
 
 

@@ -67,9 +67,9 @@ def test_the_alternative_draft_schemas_lose_nothing(column: tuple[list[Variant |
     values, schema = column
 
     for storage in (
-        paths_storage_type(schema, whole_arrays=True),
-        paths_storage_type(schema, untyped=False),
-        paths_storage_type(schema, whole_arrays=True, untyped=False),
+        paths_storage_type(schema.type_tree(), whole_arrays=True),
+        paths_storage_type(schema.type_tree(), untyped=False),
+        paths_storage_type(schema.type_tree(), whole_arrays=True, untyped=False),
     ):
         assert variants_of_storage(shredded_storage(values, storage, "draft-paths")) == values
 

@@ -17,7 +17,6 @@ from parquet_variant.layouts.draft_storages import object_storage_type, paths_st
 from parquet_variant.layouts.reference import draft_object, draft_paths, final
 from parquet_variant.layouts.reference.storages import array_of_rows, rows_of_array
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.storage_shape import final_storage_type
 from parquet_variant.types import VariantType
 
 DDL = ShreddingSchema.from_ddl
@@ -247,7 +246,7 @@ class TestFinalNestingExample:
         string, double = pair.format("string"), pair.format("double")
         location = pair.format(f"struct<latitude: {double}, longitude: {double}>")
         tags = pair.format(f"list<element: {string}>")
-        assert str(final_storage_type(NESTED)) == (
+        assert str(NESTED.storage_type()) == (
             "struct<metadata: binary not null, value: binary, typed_value: "
             f"struct<event_ts: {pair.format('timestamp[us, tz=UTC]')}, event_type: {string}, "
             f"location: {location}, tags: {tags}>>"
@@ -263,7 +262,7 @@ class TestFinalNestingExample:
                 "more": {"x": []},
             }
         )
-        storage = final_storage_type(NESTED)
+        storage = NESTED.storage_type()
         [row] = rows_of_array(array_of_rows([final.shred_value(value, NESTED)], storage))
 
         location = row["typed_value"]["location"]
@@ -296,7 +295,7 @@ class TestDraftPathsTable:
         ids=["both typed", "a untyped", "both untyped", "c is left", "an array is left"],
     )
     def test_line(self, value: Any, top: Any, in_a: Any, in_b: Any) -> None:
-        storage = paths_storage_type(self.schema)
+        storage = paths_storage_type(self.schema.type_tree())
         [row] = rows_of_array(array_of_rows([draft_paths.shred_value(V(value), self.schema)], storage))
 
         assert (row["metadata"] is None) == (row["value"] is None) == (top is None)
@@ -381,7 +380,7 @@ class TestDraftPathsNestedExample:
 
     def test_storage_type_is_the_printed_one(self) -> None:
         leaf = "struct<typed_value: int64, untyped_value: binary>"
-        assert str(paths_storage_type(DRAFT_ARRAY)) == (
+        assert str(paths_storage_type(DRAFT_ARRAY.type_tree())) == (
             f"struct<value: binary, metadata: binary, paths: "
             f"list<element: struct<a: list<element: {leaf}>, b: {leaf}>>>"
         )
@@ -402,7 +401,7 @@ class TestDraftPathsNestedExample:
 
     def test_null_elements_and_placeholders_are_distinguished(self) -> None:
         value = V([None, {}, {"b": None}, {"a": []}, {"x": 1}, [None], [[]]])
-        storage = paths_storage_type(DRAFT_ARRAY)
+        storage = paths_storage_type(DRAFT_ARRAY.type_tree())
         [row] = rows_of_array(array_of_rows([draft_paths.shred_value(value, DRAFT_ARRAY)], storage))
         assert draft_paths.reconstruct(row, storage) == value
 
@@ -432,7 +431,7 @@ class TestDraftPathsNestedExample:
 class TestDraftPathsAlternativeSchema:
     """Draft 1: the last example, where `typed_value` is a list."""
 
-    storage = paths_storage_type(DRAFT_ARRAY, whole_arrays=True)
+    storage = paths_storage_type(DRAFT_ARRAY.type_tree(), whole_arrays=True)
 
     def test_storage_type_is_the_printed_one(self) -> None:
         assert str(self.storage) == (
@@ -480,7 +479,7 @@ class TestDraftObjectTable:
     schema = DDL("a bigint, b struct<c: string>")
 
     def test_storage_type_is_the_printed_one(self) -> None:
-        assert str(object_storage_type(self.schema)) == (
+        assert str(object_storage_type(self.schema.type_tree())) == (
             "struct<untyped_value: binary, object: struct<"
             "a: struct<untyped_value: binary, typed_value: int64>, "
             "b: struct<untyped_value: binary, object: struct<c: struct<untyped_value: binary, typed_value: string>>>>>"
@@ -505,7 +504,7 @@ class TestDraftObjectTable:
         ids=["both typed", "a untyped", "both untyped", "c is left", "d is left in b", "an array is left"],
     )
     def test_line(self, value: Any, top: Any, b_untyped: Any, in_a: str | None, in_c: str | None) -> None:
-        storage = object_storage_type(self.schema)
+        storage = object_storage_type(self.schema.type_tree())
         [row] = rows_of_array(array_of_rows([draft_object.shred_value(V(value), self.schema)], storage))
 
         assert shown(row["untyped_value"]) == top
@@ -577,7 +576,7 @@ class TestDraftObjectNestedExample:
 
     def test_storage_type_is_the_printed_one(self) -> None:
         leaf = "struct<untyped_value: binary, typed_value: int64>"
-        assert str(object_storage_type(DRAFT_ARRAY)) == (
+        assert str(object_storage_type(DRAFT_ARRAY.type_tree())) == (
             "struct<untyped_value: binary, array: list<element: struct<untyped_value: binary, object: struct<"
             f"a: struct<untyped_value: binary, array: list<element: {leaf}>>, b: {leaf}>>>>"
         )

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from parquet_variant import testing
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.draft_storages import object_storage_type, paths_storage_type, tree_of_object
+from parquet_variant.layouts.draft_storages import object_plan, object_storage_type, paths_storage_type
 from parquet_variant.layouts.layout import detect_layout
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
@@ -124,10 +124,14 @@ class TestFinal:
 class TestDrafts:
     @given(schemas)
     def test_what_is_written_is_read_in_every_layout(self, schema: ShreddingSchema) -> None:
-        assert ShreddingSchema.from_storage(object_storage_type(schema)) == schema
-        assert ShreddingSchema.from_storage(paths_storage_type(schema)) == schema
-        assert ShreddingSchema.from_storage(paths_storage_type(schema, whole_arrays=True)) == schema
-        for storage in (schema.storage_type(), paths_storage_type(schema), object_storage_type(schema)):
+        assert ShreddingSchema.from_storage(object_storage_type(schema.type_tree())) == schema
+        assert ShreddingSchema.from_storage(paths_storage_type(schema.type_tree())) == schema
+        assert ShreddingSchema.from_storage(paths_storage_type(schema.type_tree(), whole_arrays=True)) == schema
+        for storage in (
+            schema.storage_type(),
+            paths_storage_type(schema.type_tree()),
+            object_storage_type(schema.type_tree()),
+        ):
             assert ShreddingSchema.from_storage(storage) == schema
 
     @pytest.mark.parametrize(
@@ -182,7 +186,7 @@ class TestDrafts:
     )
     def test_groups_of_draft_object_that_are_refused(self, storage: pa.DataType, reason: str) -> None:
         with pytest.raises(SchemaError) as caught:
-            tree_of_object(storage)
+            object_plan(storage)
         assert caught.value.reason == reason
 
 

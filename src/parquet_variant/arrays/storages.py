@@ -1,16 +1,45 @@
-"""Conversions of storages between layouts, a batch at a time.
+"""Conversions of storages between layouts, a batch at a time, and the columns of the drafts.
 
-Owns the choice of the conversion by layout. The drafts are converted through the final layout, whose kernels do the
-work, or by the scalar reference if their columns do not decide a value. Leaves the final layout to `final_columns`, and
-the columns of the drafts to `draft_columns`. Each is imported on use.
+Owns the choice of the conversion by layout, and the conversion between the drafts and the final layout, whose kernels
+do the work. Draft ``object`` has the same typed columns as the final layout under other names. Draft ``paths`` stores
+in the one ``value`` at the top what the final layout stores in the ``value`` of every group, so that it is gathered
+from the groups or distributed to them. The scalar reference converts columns that do not decide a value
+(`NeedsReference`). Leaves the final layout to `final_columns`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 
+from parquet_variant.arrays.final_columns import (
+    NeedsReference,
+    Spans,
+    assembled_storage,
+    dictionary_names,
+    needs_reference_if,
+    remapped,
+    shredded_final,
+    spans_of,
+    split_combined,
+    unshredded_final,
+    with_minimal_metadata,
+)
+from parquet_variant.arrays.parts import columns_of, metadata_of_all, metadata_parts, variants_of
+from parquet_variant.encoding.metadata import NULL_VALUE
+from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of
+from parquet_variant.kernels.shredding.schema_table import schema_table
+from parquet_variant.kernels.values.name_tables import NameTable, name_table
+from parquet_variant.layouts.draft_storages import DraftNode, object_plan, paths_plan
+from parquet_variant.layouts.reference import storages as scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Layout, OnConflict
+from parquet_variant.types import MAX_OFFSET
+from parquet_variant.types.forms import list_elements
 
 
 def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: Layout) -> pa.StructArray:
@@ -26,20 +55,11 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: L
     """
     if layout == "unshredded":
         return storage
-    from parquet_variant.arrays.final_columns import shredded_final
-
     if layout == "final":
         return shredded_final(storage, schema)
-    from parquet_variant.arrays.draft_columns import draft_object_of_final, draft_paths_of_final
-    from parquet_variant.arrays.final_columns import NeedsReference
-    from parquet_variant.arrays.parts import variants_of
-    from parquet_variant.layouts.reference import storages as scalar
-
     try:
-        if layout == "draft-object":
-            return draft_object_of_final(shredded_final(storage, schema), schema)
-        if schema.kind != "variant":
-            return draft_paths_of_final(shredded_final(storage, schema), schema)
+        if layout == "draft-object" or schema.kind != "variant":
+            return draft_of_final(shredded_final(storage, schema), schema, layout)
     except NeedsReference:
         pass
     return scalar.shredded_storage(variants_of(storage), schema, layout)
@@ -58,20 +78,315 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
     """
     if layout == "unshredded":
         return storage
-    from parquet_variant.arrays.final_columns import assembled_storage, unshredded_final
-
     if layout == "final":
         return unshredded_final(storage, on_conflict)
-    from parquet_variant.arrays.draft_columns import final_of_draft_object, final_of_draft_paths
-    from parquet_variant.arrays.final_columns import NeedsReference
-    from parquet_variant.arrays.parts import metadata_parts
-    from parquet_variant.kernels.shredding.schema_table import schema_table
-    from parquet_variant.layouts.reference import storages as scalar
-
     try:
-        final = (final_of_draft_object if layout == "draft-object" else final_of_draft_paths)(storage)
+        final = final_of_draft(storage, layout)
     except NeedsReference:
         return scalar.unshredded_storage(storage, on_conflict)
     table = schema_table(ShreddingSchema.from_storage(final.type))
     plain, refused = assembled_storage(final, table, metadata_parts(final.field("metadata")))
     return scalar.unshredded_storage(storage, on_conflict) if refused.any() else plain
+
+
+def _struct_of(columns: dict[str, pa.Array], missing: pa.Array | None) -> pa.StructArray:
+    """Return a group of optional columns, null where `missing` is true."""
+    fields = [pa.field(name, column.type) for name, column in columns.items()]
+    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=missing)
+
+
+def _list_parts(array: pa.Array) -> tuple[Int64s, pa.Array]:
+    """Return the length of each list (0 for null), and the concatenated elements of all lists."""
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return lengths, list_elements(array)
+
+
+def _list_of(lengths: Int64s, elements: pa.Array, missing: pa.Array) -> pa.Array:
+    """Return lists of elements, null where `missing` is true."""
+    offsets = offsets_of(lengths)
+    element = pa.field("element", elements.type)
+    if len(elements) > MAX_OFFSET:
+        return pa.LargeListArray.from_arrays(from_numpy(offsets), elements, type=pa.large_list(element), mask=missing)
+    offsets = offsets.astype(np.int32)
+    return pa.ListArray.from_arrays(from_numpy(offsets), elements, type=pa.list_(element), mask=missing)
+
+
+def _valid_mask(column: pa.Array) -> Mask:
+    return column.is_valid().to_numpy(zero_copy_only=False)
+
+
+# ---- final to draft
+
+
+def draft_of_final(storage: pa.StructArray, schema: ShreddingSchema, layout: Layout) -> pa.StructArray:
+    """Return a storage of the final layout, without conflicts as `shred_variant` makes it, in a draft.
+
+    For draft ``paths`` the schema must not be a single variant. Raises `NeedsReference` for values whose bytes only the
+    scalar reference can rewrite.
+    """
+    columns = columns_of(storage)
+    metadata = metadata_parts(columns["metadata"])
+    rows, names = metadata.indices.astype(np.int64), name_table(metadata.dictionary)
+    if layout == "draft-object":
+        return _draft_group(columns, schema, rows, names, layout, storage.is_null())
+    top = _top_residual(columns, storage.is_null(), schema, rows, names)
+    paths = _draft_group(columns, schema, rows, names, layout, None)
+    return _struct_of({**top, "paths": paths}, storage.is_null())
+
+
+def _draft_group(
+    columns: dict[str, pa.Array],
+    schema: ShreddingSchema,
+    rows: Int64s,
+    names: NameTable,
+    layout: Layout,
+    missing: pa.Array | None,
+) -> pa.Array:
+    """Return a group of a draft, null where `missing` is true, or where a field has neither column."""
+    typed: Any = columns.get("typed_value")
+    nested = None
+    if schema.element is not None:
+        lengths, elements = _list_parts(typed)
+        rows_of_elements = np.repeat(rows, lengths)
+        element = _draft_group(columns_of(elements), schema.element, rows_of_elements, names, layout, None)
+        nested = _list_of(lengths, element, typed.is_null())
+    elif schema.kind == "object":
+        groups, fields = columns_of(typed), {}
+        for name, child in schema.fields:
+            pair = columns_of(groups[name])
+            is_empty = pc.and_(
+                pair["value"].is_null(), pair["typed_value"].is_null() if "typed_value" in pair else True
+            )
+            fields[name] = _draft_group(pair, child, rows, names, layout, is_empty)
+        nested = _struct_of(fields, typed.is_null())
+    if nested is not None and layout == "draft-paths":
+        return nested
+    value = columns.get("value")
+    if value is None or value.null_count == len(value):
+        untyped = pa.nulls(len(rows), pa.binary())
+    else:  # values with their own metadata
+        untyped = pc.binary_join_element_wise(*with_minimal_metadata(spans_of(value, rows), names), b"")
+    draft = {"untyped_value": untyped}
+    if nested is not None:
+        draft["array" if schema.element is not None else "object"] = nested
+    elif schema.type is not None:
+        draft = {"typed_value": typed, **draft} if layout == "draft-paths" else {**draft, "typed_value": typed}
+    return _struct_of(draft, missing)
+
+
+def _top_residual(
+    columns: dict[str, pa.Array], missing: pa.Array, schema: ShreddingSchema, rows: Int64s, names: NameTable
+) -> dict[str, pa.Array]:
+    """Return the top-level ``value`` and ``metadata``: the residuals of all groups."""
+    group, has_residual = _residual(columns, schema)
+    has_residual &= ~missing.to_numpy(zero_copy_only=False)
+    if not has_residual.any():
+        return {name: pa.nulls(len(has_residual), pa.binary()) for name in ("value", "metadata")}
+    storage = _struct_of({"metadata": columns["metadata"], **group}, missing)
+    plain, refused = assembled_storage(storage, schema_table(_skeleton(schema)), metadata_parts(columns["metadata"]))
+    needs_reference_if(refused.any())
+    value = pc.if_else(pa.array(has_residual), plain.field("value"), None)
+    minimal_metadata, value = with_minimal_metadata(spans_of(value, rows), names)
+    return {"value": value, "metadata": minimal_metadata}
+
+
+def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[dict[str, pa.Array], Mask]:
+    """Return a group without the values of its leaves, and the mask of entries that have a residual."""
+    if not schema.children():
+        length = len(columns["value"])
+        return {"value": pa.nulls(length, pa.binary())}, np.zeros(length, np.bool_)
+    value, typed = columns["value"], columns["typed_value"]
+    has_residual, is_typed = _valid_mask(value), _valid_mask(typed)
+    if schema.element is not None:
+        lengths, elements = _list_parts(typed)
+        element, has_element = _residual(columns_of(elements), schema.element)
+        ends = np.cumsum(lengths)
+        residuals_before = np.concatenate([[0], np.cumsum(has_element)])
+        in_elements = is_typed & (residuals_before[ends] > residuals_before[ends - lengths])
+        lists = _list_of(lengths, _struct_of(element, None), pa.array(~in_elements))
+        return {"value": value, "typed_value": lists}, has_residual | in_elements
+    fields = {}
+    in_fields = np.zeros(len(has_residual), np.bool_)
+    groups = columns_of(typed)
+    for name, child in schema.fields:
+        field, has_field = _residual(columns_of(groups[name]), child)
+        fields[name] = _struct_of(field, None)
+        in_fields |= has_field
+    has_residual |= in_fields & is_typed
+    return {"value": value, "typed_value": _struct_of(fields, pa.array(~(is_typed & has_residual)))}, has_residual
+
+
+def _skeleton(node: ShreddingSchema | DraftNode) -> ShreddingSchema:
+    """Return the schema with the same objects and arrays, and untyped leaves."""
+    if node.element is not None:
+        return ShreddingSchema.array(_skeleton(node.element))
+    if node.fields:
+        return ShreddingSchema.object({name: _skeleton(child) for name, child in dict(node.fields).items()})
+    return ShreddingSchema.variant()
+
+
+# ---- draft to final
+
+
+def final_of_draft(storage: pa.StructArray, layout: Layout) -> pa.StructArray:
+    """Return a storage of a draft in the final layout, with one dictionary for all rows.
+
+    Conflicts of draft ``object`` are preserved for `kernels.shredding.unshred` to find. Raises `NeedsReference` for
+    groups of several shapes, storages without ``paths``, nested typed values, columns of ``paths`` that conflict, and
+    binaries that only the scalar reference can read.
+    """
+    plan = object_plan(storage.type) if layout == "draft-object" else paths_plan(storage.type)
+    if plan is None:
+        raise NeedsReference
+    binaries, names = _Binaries(), set[str]()
+    top = columns_of(storage) if layout == "draft-paths" else {}
+    if "value" in top:
+        binaries.add_pair(top["metadata"], top["value"])
+    group = top.get("paths", storage)
+    _collect(group, plan, layout, binaries, names)
+    all_names = sorted(names | binaries.names())
+    metadata = metadata_of_all(all_names, len(storage))
+    values = binaries.values({name: number for number, name in enumerate(all_names)})
+    value = next(values) if "value" in top else None
+    columns = _final_group(group, plan, layout, values)
+    if value is not None and value.null_count < len(value):
+        residual = _struct_of({"metadata": metadata, "value": value}, value.is_null())
+        columns = _merged(columns, columns_of(shredded_final(residual, _skeleton(plan))), plan)
+    return _struct_of({"metadata": metadata, **columns}, storage.is_null())
+
+
+class _Binaries:
+    """The binaries of a storage, in the order in which they are added, to be rewritten with one dictionary."""
+
+    def __init__(self) -> None:
+        self._spans: list[tuple[Spans, list[list[str]]] | int] = []
+
+    def add_combined(self, column: pa.Array) -> None:
+        """Add an ``untyped_value`` column."""
+        self._append(len(column), None if column.null_count == len(column) else split_combined(column))
+
+    def add_pair(self, metadata: pa.Array, value: pa.Array) -> None:
+        """Add a ``value`` column with its ``metadata``."""
+        if value.null_count == len(value):
+            self._append(len(value), None)
+            return
+        parts = metadata_parts(metadata)
+        needs_reference_if(np.any((parts.indices < 0) & value.is_valid().to_numpy(zero_copy_only=False)))
+        self._append(len(value), (spans_of(value, np.maximum(parts.indices, 0).astype(np.int64)), parts.dictionary))
+
+    def _append(self, length: int, split: tuple[Spans, pa.BinaryArray] | None) -> None:
+        self._spans.append(length if split is None else (split[0], dictionary_names(split[1])))
+
+    def names(self) -> set[str]:
+        """Return all names in all dictionaries."""
+        return {name for spans in self._spans if not isinstance(spans, int) for names in spans[1] for name in names}
+
+    def values(self, ids: dict[str, int]) -> Iterator[pa.Array]:
+        """Yield the columns as values with the ids of the common dictionary."""
+        for spans in self._spans:
+            if isinstance(spans, int):
+                yield pa.nulls(spans, pa.binary())
+            else:
+                yield remapped(spans[0], [[ids[name] for name in names] for names in spans[1]])
+
+
+def _parts(group: pa.Array, node: DraftNode, layout: Layout) -> tuple[dict[str, pa.Array], Any]:
+    """Return the columns of a group, and the struct of its fields or the list of its elements."""
+    if layout == "draft-paths" and not node.is_leaf:
+        return {}, group
+    columns = columns_of(group)
+    return columns, columns.get("object", columns.get("array"))
+
+
+def _collect(group: pa.Array, node: DraftNode, layout: Layout, binaries: _Binaries, names: set[str]) -> None:
+    """Add the binaries of a group, and the names of its fields."""
+    needs_reference_if((node.fields is not None) + (node.element is not None) + (node.typed is not None) > 1)
+    needs_reference_if(node.typed is not None and pa.types.is_nested(node.typed))
+    columns, nested = _parts(group, node, layout)
+    if node.has_untyped:
+        binaries.add_combined(columns["untyped_value"])
+    if node.fields is not None:
+        names.update(node.fields)
+        groups = columns_of(nested)
+        for name, child in node.fields.items():
+            _collect(groups[name], child, layout, binaries, names)
+    elif node.element is not None:
+        _collect(_list_parts(nested)[1], node.element, layout, binaries, names)
+
+
+def _final_group(group: pa.Array, node: DraftNode, layout: Layout, values: Iterator[pa.Array]) -> dict[str, pa.Array]:
+    """Return the columns of a group in the final layout."""
+    columns, nested = _parts(group, node, layout)
+    final = {"value": next(values) if node.has_untyped else pa.nulls(len(group), pa.binary())}
+    if node.fields is not None:
+        groups = columns_of(nested)
+        fields = {
+            name: _struct_of(_final_group(groups[name], child, layout, values), None)
+            for name, child in node.fields.items()
+        }
+        final["typed_value"] = _struct_of(fields, nested.is_null())
+    elif node.element is not None:
+        lengths, elements = _list_parts(nested)
+        element = _struct_of(_final_group(elements, node.element, layout, values), None)
+        final["typed_value"] = _list_of(lengths, element, nested.is_null())
+    elif node.typed is not None:
+        final["typed_value"] = columns["typed_value"]
+    return final
+
+
+def _merged(
+    columns: dict[str, pa.Array], residual: dict[str, pa.Array], node: DraftNode, *, element: bool = False
+) -> dict[str, pa.Array]:
+    """Merge the residual at the top, shredded by the same schema, into the columns of ``paths``."""
+    residual_value = residual["value"]
+    has_value = _valid_mask(residual_value)
+    # The placeholder of an element that is stored completely in `paths`.
+    is_placeholder = pc.equal(residual_value, NULL_VALUE).fill_null(False).to_numpy(zero_copy_only=False)
+    if node.is_leaf:
+        in_paths = _valid_mask(columns["value"])
+        if "typed_value" in columns:
+            in_paths = in_paths | _valid_mask(columns["typed_value"])
+        needs_reference_if(np.any(in_paths & has_value & ~is_placeholder))
+        return {**columns, "value": pc.if_else(pa.array(in_paths), columns["value"], residual_value)}
+    typed, residual_typed = columns["typed_value"], residual["typed_value"]
+    in_paths, in_residual = _valid_mask(typed), _valid_mask(residual_typed)
+    conflicts = in_paths & ~in_residual & has_value
+    needs_reference_if(
+        np.any(conflicts & ~is_placeholder) or (not element and node.fields is not None and np.any(conflicts))
+    )
+    value = pc.if_else(pa.array(conflicts), None, residual_value)
+    missing = pa.array(~(in_paths | in_residual))
+    if node.element is not None:
+        lists = _merged_lists(typed, residual_typed, in_paths, in_residual, node.element)
+        return {"value": value, "typed_value": lists}
+    assert node.fields is not None
+    groups, residual_groups = columns_of(typed), columns_of(residual_typed)
+    fields = {
+        name: _struct_of(_merged(columns_of(groups[name]), columns_of(residual_groups[name]), child), None)
+        for name, child in node.fields.items()
+    }
+    return {"value": value, "typed_value": _struct_of(fields, missing)}
+
+
+def _merged_lists(typed: pa.Array, residual: pa.Array, in_paths: Mask, in_residual: Mask, node: DraftNode) -> pa.Array:
+    lengths, elements = _list_parts(typed)
+    residual_lengths, residual_elements = _list_parts(residual)
+    needs_reference_if(np.any(in_paths & in_residual & (lengths != residual_lengths)))
+    sizes = np.maximum(lengths, residual_lengths)
+    merged = _merged(
+        columns_of(_scatter_lists(elements, in_paths, lengths, sizes)),
+        columns_of(_scatter_lists(residual_elements, in_residual, residual_lengths, sizes)),
+        node,
+        element=True,
+    )
+    return _list_of(sizes, _struct_of(merged, None), pa.array(~(in_paths | in_residual)))
+
+
+def _scatter_lists(elements: pa.Array, is_list: Mask, lengths: Int64s, sizes: Int64s) -> pa.Array:
+    """Return the elements, with nulls for the lists that exist only in the other column."""
+    if np.array_equal(lengths, sizes):
+        return elements
+    starts = np.cumsum(lengths) - lengths
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    absent = np.repeat(~is_list, sizes)
+    return elements.take(pa.array(np.repeat(starts, sizes) + within, mask=absent))

@@ -17,7 +17,6 @@ from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.type_grammar import node_name
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 Change = Literal["hot", "shifted", "dead"]
@@ -202,7 +201,7 @@ def _merge(
 ) -> ShreddingSchema | None:
     """Return the old node with the changes that pay, and record the differences."""
     if path_profile is None or path_profile.count == 0:
-        drifts.append(Drift(path, "dead", node_name(old), None, 0.0, 0.0, 0.0, 0))
+        drifts.append(Drift(path, "dead", old.type_name, None, 0.0, 0.0, 0.0, 0))
         return None if drop_dead else old
     if new is None:
         return old  # rarer than the policy requires, but still in the data
@@ -237,8 +236,8 @@ def _drift(
     return Drift(
         path,
         change,
-        node_name(old) if old is not None else None,
-        node_name(new),
+        old.type_name if old is not None else None,
+        new.type_name,
         path_profile.row_share,
         typed_share(path_profile, old) if old is not None else 0.0,
         typed_share(path_profile, new),

@@ -20,7 +20,7 @@ from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.inference.typed_strings import pattern_of
 from parquet_variant.kernels.tapes.tape import DROPPED, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.storage_shape import TypeTree, common_numeric, tree_of_node
+from parquet_variant.layouts.storage_shape import TypeTree, common_numeric
 from parquet_variant.types import DECIMAL_IDS, EXACT_NUMERIC, INTEGER_IDS, TYPE_OF_ARROW, TYPE_OF_ID, PrimitiveId
 from parquet_variant.types.path import VariantPath
 
@@ -42,7 +42,7 @@ def table_schema(files: Sequence[ParquetSource], column: str) -> ShreddingSchema
             rows[schema] += file.metadata.num_rows
     tree: TypeTree = None
     for schema, _ in rows.most_common():
-        other = tree_of_node(schema)
+        other = schema.type_tree()
         tree = other if tree is None else tree if other is None else _kept(tree, other, adds=True)
     return None if tree is None else ShreddingSchema.from_tree(tree)
 
@@ -54,7 +54,7 @@ def keep_types(schema: ShreddingSchema, table: ShreddingSchema) -> ShreddingSche
     >>> keep_types(new, ShreddingSchema.from_ddl("a bigint, b int"))
     <ShreddingSchema a bigint, b decimal(12,2), c date>
     """
-    return ShreddingSchema.from_tree(_kept(tree_of_node(table), tree_of_node(schema), adds=False))
+    return ShreddingSchema.from_tree(_kept(table.type_tree(), schema.type_tree(), adds=False))
 
 
 def string_types(table: ShreddingSchema) -> dict[str, str]:

@@ -6,19 +6,18 @@ The second draft has ``untyped_value``, ``object``, ``array`` and ``typed_value`
 
 The first draft has ``value``, ``metadata`` and ``paths`` (spark-shredding-draft-1-paths, "Parquet Layout"). A group in
 ``paths`` is a leaf if it has a binary ``untyped_value``, or a ``typed_value`` that is not nested; a nested
-``typed_value`` needs an ``untyped_value`` to be a leaf. Leaves the values to `layouts`.
+``typed_value`` needs an ``untyped_value`` to be a leaf. Leaves the values to `layouts.reference`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import pyarrow as pa
 
 from parquet_variant.layouts.storage_shape import (
-    SchemaNode,
+    ROOT,
     TypeTree,
     fields_of,
     is_binary,
@@ -30,46 +29,46 @@ from parquet_variant.layouts.storage_shape import (
 )
 from parquet_variant.types.path import WILDCARD, VariantPath
 
-ROOT = VariantPath()
-
 
 @dataclass(frozen=True, slots=True)
-class ObjectNode:
-    """A shredded value: which of the four columns it has, and its children."""
+class DraftNode:
+    """A shredded value of a draft: its columns, and its children.
 
-    typed: pa.DataType | None  # The canonical type of ``typed_value``, or None without that column.
-    has_untyped: bool  # Whether there is an ``untyped_value``.
-    fields: dict[str, ObjectNode] | None  # The groups in ``object``, or None without that column.
-    element: ObjectNode | None  # The group of an element of ``array``, or None without that column.
+    In the second draft a node may have all of them. In the first draft a node is a leaf with columns, or an object or
+    array without columns of its own.
+    """
+
+    typed: pa.DataType | None = None  # The canonical type of ``typed_value``, or None without that column.
+    has_untyped: bool = False  # Whether there is an ``untyped_value``.
+    fields: dict[str, DraftNode] | None = None  # The fields of an object, or None.
+    element: DraftNode | None = None  # The element of an array, or None.
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the node is neither an object nor an array."""
+        return self.fields is None and self.element is None
 
 
-def object_storage_type(schema: SchemaNode, *, untyped: bool = True) -> pa.StructType:
+def object_storage_type(tree: TypeTree) -> pa.StructType:
     """Return the storage struct of a schema in the second draft; all fields are optional.
 
-    `untyped`: add an ``untyped_value`` to every group. Without it, only groups without other columns have one, and only
-      values that match the schema completely can be stored.
-
-    >>> from parquet_variant.layouts.shredding_schema import ShreddingSchema
-    >>> print(object_storage_type(ShreddingSchema.from_ddl("a bigint")))
+    >>> print(object_storage_type({"a": pa.int64()}))
     struct<untyped_value: binary,
         object: struct<a: struct<untyped_value: binary, typed_value: int64>>>
     """
-    columns = []
-    if untyped or schema.kind == "variant":
-        columns.append(pa.field("untyped_value", pa.binary()))
-    if schema.element is not None:
-        element = object_storage_type(schema.element, untyped=untyped)
-        columns.append(pa.field("array", pa.list_(pa.field("element", element))))
-    elif schema.kind == "object":
-        fields = [pa.field(name, object_storage_type(child, untyped=untyped)) for name, child in schema.fields]
+    columns = [pa.field("untyped_value", pa.binary())]
+    if isinstance(tree, list):
+        columns.append(pa.field("array", pa.list_(pa.field("element", object_storage_type(tree[0])))))
+    elif isinstance(tree, dict):
+        fields = [pa.field(name, object_storage_type(child)) for name, child in tree.items()]
         columns.append(pa.field("object", pa.struct(fields)))
-    elif schema.type is not None:
-        columns.append(pa.field("typed_value", schema.type))
+    elif tree is not None:
+        columns.append(pa.field("typed_value", tree))
     return pa.struct(columns)
 
 
 @lru_cache(maxsize=64)
-def object_plan(storage: pa.StructType) -> ObjectNode:
+def object_plan(storage: pa.StructType) -> DraftNode:
     """Return the plan for reading a storage struct of the second draft.
 
     Raises `SchemaError`: ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-value`` (none of the four),
@@ -78,7 +77,7 @@ def object_plan(storage: pa.StructType) -> ObjectNode:
     return _object_node(storage, ROOT)
 
 
-def _object_node(group: pa.DataType, path: VariantPath) -> ObjectNode:
+def _object_node(group: pa.DataType, path: VariantPath) -> DraftNode:
     columns = value_fields(group, ("untyped_value", "object", "array", "typed_value"), path)
     if not columns:
         raise refuse("the group has none of untyped_value, object, array and typed_value", path, "no-value")
@@ -95,98 +94,65 @@ def _object_node(group: pa.DataType, path: VariantPath) -> ObjectNode:
         if not is_list(inner):
             raise refuse(f"'array' is {inner}, not a list", path, "not-a-list")
         element = _object_node(inner.value_type, path / WILDCARD)
-    return ObjectNode(typed, "untyped_value" in columns, fields, element)
+    return DraftNode(typed, "untyped_value" in columns, fields, element)
 
 
-def tree_of_object(storage: pa.StructType) -> TypeTree:
-    """Return the shredding schema of a storage struct of the second draft, as a plain tree.
+def tree_of_draft(node: DraftNode | None) -> TypeTree:
+    """Return the shredding schema of a plan, as a plain tree; nested typed values are expanded.
 
-    A group may have several of ``object``, ``array`` and ``typed_value``, which a `ShreddingSchema` cannot express;
-    then the first of them is used. Raises `SchemaError` as `object_plan`.
+    A group of the second draft may have several of ``object``, ``array`` and ``typed_value``, which a schema cannot
+    express; then the first of them is used.
     """
-    return _object_tree(object_plan(storage))
-
-
-def _object_tree(node: ObjectNode) -> TypeTree:
+    if node is None:
+        return None
     if node.fields is not None:
-        return {name: _object_tree(child) for name, child in node.fields.items()}
+        return {name: tree_of_draft(child) for name, child in node.fields.items()}
     if node.element is not None:
-        return [_object_tree(node.element)]
-    return node.typed
+        return [tree_of_draft(node.element)]
+    return None if node.typed is None else tree_from_arrow(node.typed)
 
 
-ROOT = VariantPath()
-
-
-@dataclass(frozen=True, slots=True)
-class PathsNode:
-    """A group in ``paths``: a leaf with one or both columns, or a group with leaves inside it.
-
-    Parameters
-    ----------
-    kind
-        ``"leaf"``, ``"object"`` or ``"array"``.
-    typed
-        The Arrow type of a leaf's ``typed_value``, canonical and possibly nested; None without that column.
-    has_untyped
-        Whether the leaf has an ``untyped_value``.
-    fields, element
-        The children of an object or array.
-    """
-
-    kind: Literal["leaf", "object", "array"]
-    typed: pa.DataType | None = None
-    has_untyped: bool = False
-    fields: dict[str, PathsNode] = field(default_factory=dict)
-    element: PathsNode | None = None
-
-
-def paths_storage_type(schema: SchemaNode, *, whole_arrays: bool = False, untyped: bool = True) -> pa.StructType:
+def paths_storage_type(tree: TypeTree, *, whole_arrays: bool = False, untyped: bool = True) -> pa.StructType:
     """Return the storage struct of a schema in the first draft; all fields are optional.
 
-    `schema`: the shredding schema. If it is a single variant, nothing is shredded and there is no ``paths``.
+    `tree`: the shredding schema. If it is a single variant, nothing is shredded and there is no ``paths``.
     `whole_arrays`: store arrays of primitives as leaves with a list as ``typed_value`` (the draft's "alternative
-    Parquet
-      schema"); an array with an element of another type is then stored in ``untyped_value``.
+      Parquet schema"); an array with an element of another type is then stored in ``untyped_value``.
     `untyped`: add an ``untyped_value`` to typed leaves. Without it, values of other types are stored in the top-level
       ``value``.
 
-    >>> from parquet_variant.layouts.shredding_schema import ShreddingSchema
-    >>> print(paths_storage_type(ShreddingSchema.from_ddl("a bigint")))
+    >>> print(paths_storage_type({"a": pa.int64()}))
     struct<value: binary, metadata: binary,
         paths: struct<a: struct<typed_value: int64, untyped_value: binary>>>
     """
     top = [pa.field("value", pa.binary()), pa.field("metadata", pa.binary())]
-    if schema.kind != "variant":
-        top.append(pa.field("paths", _paths_group(schema, whole_arrays, untyped)))
+    if tree is not None:
+        top.append(pa.field("paths", _paths_group(tree, whole_arrays, untyped)))
     return pa.struct(top)
 
 
-def _paths_group(schema: SchemaNode, whole_arrays: bool, untyped: bool) -> pa.DataType:
-    if schema.kind == "object":
-        return pa.struct([pa.field(name, _paths_group(child, whole_arrays, untyped)) for name, child in schema.fields])
-    if schema.element is not None:
-        list_type = _list_type(schema) if whole_arrays else None
-        if list_type is not None:
-            return pa.struct([pa.field("typed_value", list_type), pa.field("untyped_value", pa.binary())])
-        return pa.list_(pa.field("element", _paths_group(schema.element, whole_arrays, untyped)))
-    if schema.type is None:
-        return pa.struct([pa.field("untyped_value", pa.binary())])
-    columns = [pa.field("typed_value", schema.type)]
-    if untyped:
+def _paths_group(tree: TypeTree, whole_arrays: bool, untyped: bool) -> pa.DataType:
+    if isinstance(tree, dict):
+        return pa.struct([pa.field(name, _paths_group(child, whole_arrays, untyped)) for name, child in tree.items()])
+    typed = _list_type(tree) if whole_arrays or not isinstance(tree, list) else None
+    if isinstance(tree, list) and typed is None:
+        return pa.list_(pa.field("element", _paths_group(tree[0], whole_arrays, untyped)))
+    columns = [] if typed is None else [pa.field("typed_value", typed)]
+    if untyped or typed is None or isinstance(tree, list):
         columns.append(pa.field("untyped_value", pa.binary()))
     return pa.struct(columns)
 
 
-def _list_type(schema: SchemaNode) -> pa.DataType | None:
-    if schema.element is None:
-        return schema.type
-    element = _list_type(schema.element)
-    return None if element is None else pa.list_(pa.field("element", element))
+def _list_type(tree: TypeTree) -> pa.DataType | None:
+    """Return the type of lists of primitives, or of a primitive; None for any other node."""
+    if isinstance(tree, list):
+        element = _list_type(tree[0])
+        return None if element is None else pa.list_(pa.field("element", element))
+    return None if isinstance(tree, dict) else tree
 
 
 @lru_cache(maxsize=64)
-def paths_plan(storage: pa.StructType) -> PathsNode | None:
+def paths_plan(storage: pa.StructType) -> DraftNode | None:
     """Return the plan for reading a storage struct of the first draft; None if it has no ``paths``.
 
     Raises `SchemaError`: ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-metadata`` (``value`` without
@@ -198,9 +164,9 @@ def paths_plan(storage: pa.StructType) -> PathsNode | None:
     return _paths_node(top["paths"].type, ROOT) if "paths" in top else None
 
 
-def _paths_node(group: pa.DataType, path: VariantPath) -> PathsNode:
+def _paths_node(group: pa.DataType, path: VariantPath) -> DraftNode:
     if is_list(group):
-        return PathsNode("array", element=_paths_node(group.value_type, path / WILDCARD))
+        return DraftNode(element=_paths_node(group.value_type, path / WILDCARD))
     if not pa.types.is_struct(group):
         raise refuse(f"expected a group or a list in 'paths', got {group}", path, "not-a-group")
     fields = fields_of(group, path)
@@ -208,11 +174,10 @@ def _paths_node(group: pa.DataType, path: VariantPath) -> PathsNode:
     has_untyped = untyped is not None and is_binary(untyped.type)
     if has_untyped or (typed is not None and not pa.types.is_nested(typed.type)):
         value_fields(group, ("typed_value", "untyped_value"), path)
-        return PathsNode("leaf", None if typed is None else _nested_type(typed.type, path), has_untyped)
+        return DraftNode(None if typed is None else _nested_type(typed.type, path), has_untyped)
     if not fields:
         raise refuse("a group of 'paths' has no fields", path, "empty-object")
-    children = {name: _paths_node(child.type, path / name) for name, child in fields.items()}
-    return PathsNode("object", fields=children)
+    return DraftNode(fields={name: _paths_node(child.type, path / name) for name, child in fields.items()})
 
 
 def _nested_type(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
@@ -222,21 +187,3 @@ def _nested_type(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
         fields = fields_of(arrow, path)
         return pa.struct([pa.field(name, _nested_type(field.type, path / name)) for name, field in fields.items()])
     return shredded_type(arrow, path)
-
-
-def tree_of_paths(storage: pa.StructType) -> TypeTree:
-    """Return the shredding schema of a storage struct of the first draft, as a plain tree; nested typed values are
-    expanded.
-
-    Raises `SchemaError` as `paths_plan`.
-    """
-    plan = paths_plan(storage)
-    return None if plan is None else _paths_tree(plan)
-
-
-def _paths_tree(node: PathsNode) -> TypeTree:
-    if node.element is not None:
-        return [_paths_tree(node.element)]
-    if node.kind == "object":
-        return {name: _paths_tree(child) for name, child in node.fields.items()}
-    return None if node.typed is None else tree_from_arrow(node.typed)

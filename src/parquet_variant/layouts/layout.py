@@ -23,7 +23,7 @@ from typing import Any, Protocol, Self
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.layouts.draft_storages import tree_of_object, tree_of_paths
+from parquet_variant.layouts.draft_storages import object_plan, paths_plan, tree_of_draft
 from parquet_variant.layouts.parquet_reader import MAX_SCHEMA_DEPTH, open_parquet, too_deep
 from parquet_variant.layouts.path_steps import ArrowGroup
 from parquet_variant.layouts.storage_shape import TypeTree, check_known, fields_of, refuse, tree_of_final
@@ -244,8 +244,8 @@ def tree_of_layout(storage: pa.DataType) -> TypeTree:
     """
     layout = _layout_of_names(storage)
     if layout == "draft-paths":
-        return tree_of_paths(storage)
-    return tree_of_object(storage) if layout == "draft-object" else tree_of_final(storage)
+        return tree_of_draft(paths_plan(storage))
+    return tree_of_draft(object_plan(storage)) if layout == "draft-object" else tree_of_final(storage)
 
 
 def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None) -> TypeTree:

@@ -18,17 +18,16 @@ import pyarrow as pa
 from parquet_variant.errors import SchemaError, check_mapping
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.layouts.layout import tree_of_layout, tree_of_parquet
-from parquet_variant.layouts.primitive_types import canonical_primitive
+from parquet_variant.layouts.primitive_types import canonical_primitive, ddl_name
 from parquet_variant.layouts.storage_shape import (
     MAX_DEPTH,
     TypeTree,
     final_storage_type,
     merge_trees,
-    schema_to_arrow,
     tree_from_arrow,
-    tree_of_node,
+    tree_to_arrow,
 )
-from parquet_variant.layouts.type_grammar import parse_ddl, render_ddl, render_tree, schema_to_json, tree_from_json
+from parquet_variant.layouts.type_grammar import parse_ddl, render_ddl, render_tree, tree_from_json, tree_to_json
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 # The number of characters of a schema that fit on a screen.
@@ -175,7 +174,18 @@ class ShreddingSchema:
             return cls.object({name: cls.from_tree(child) for name, child in tree.items()})
         return cls.primitive(tree)
 
+    def type_tree(self) -> TypeTree:
+        """Return the plain tree of the schema, the inverse of `from_tree`."""
+        if self.element is not None:
+            return [self.element.type_tree()]
+        return {name: child.type_tree() for name, child in self.fields} if self.fields else self.type
+
     # ---- navigation
+
+    @property
+    def type_name(self) -> str:
+        """The name of the node without its children: its DDL type, ``array``, ``object`` or ``variant``."""
+        return self.kind if self.type is None else ddl_name(self.type)
 
     def children(self) -> tuple[ShreddingSchema, ...]:
         """Return the child nodes."""
@@ -296,7 +306,7 @@ class ShreddingSchema:
         >>> ShreddingSchema.from_ddl("struct<`a b`: decimal(10, 2), v variant>").to_ddl()
         '`a b` decimal(10,2), v variant'
         """
-        return render_ddl(self)
+        return render_ddl(self.type_tree())
 
     @classmethod
     def from_arrow(cls, arrow: pa.Schema | pa.DataType) -> ShreddingSchema:
@@ -311,7 +321,7 @@ class ShreddingSchema:
 
     def to_arrow(self) -> pa.DataType:
         """Return the logical Arrow type: typed fields, with ``struct<metadata, value>`` for untyped nodes."""
-        return schema_to_arrow(self)
+        return tree_to_arrow(self.type_tree())
 
     @classmethod
     def from_storage(cls, storage: pa.DataType) -> ShreddingSchema:
@@ -351,7 +361,7 @@ class ShreddingSchema:
 
     def storage_type(self) -> pa.StructType:
         """Return the canonical storage struct of the final layout."""
-        return final_storage_type(self)
+        return final_storage_type(self.type_tree())
 
     @classmethod
     def from_json(cls, text: str | Mapping[str, Any]) -> ShreddingSchema:
@@ -372,11 +382,11 @@ class ShreddingSchema:
         >>> ShreddingSchema.from_ddl("a int, b array<date>").to_json()
         '{"object": {"a": "int", "b": {"array": "date"}}}'
         """
-        return schema_to_json(self)
+        return tree_to_json(self.type_tree())
 
     def to_tree(self) -> str:
         """Return the schema as a printed tree, with one line per node."""
-        return render_tree(self)
+        return render_tree(self.type_tree())
 
     def __repr__(self) -> str:
         return f"<ShreddingSchema {textwrap.shorten(self.to_ddl(), _REPR_WIDTH, placeholder=' …')}>"
@@ -400,7 +410,7 @@ class ShreddingSchema:
         >>> a.merge(b).to_ddl()
         'a decimal(12,2), b variant'
         """
-        return self.from_tree(merge_trees(tree_of_node(self), tree_of_node(self.of(other))))
+        return self.from_tree(merge_trees(self.type_tree(), self.of(other).type_tree()))
 
     def diff(self, other: ShreddingSchema) -> list[SchemaChange]:
         """Return the changes from this schema to `other`, in the order of the paths.
@@ -463,7 +473,7 @@ def _add_changes(
 def _change_text(schema: ShreddingSchema | None) -> str:
     if schema is None:
         return "(not shredded)"
-    return f"struct<{render_ddl(schema)}>" if schema.kind == "object" else render_ddl(schema)
+    return f"struct<{schema.to_ddl()}>" if schema.kind == "object" else schema.to_ddl()
 
 
 @lru_cache(maxsize=256)

@@ -9,8 +9,8 @@ widens integers and decimals to a type that holds every value of both. Fields ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Iterable
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -21,38 +21,6 @@ from parquet_variant.types.path import WILDCARD, VariantPath
 
 # None: an untyped variant. An Arrow type: a typed column. A list of one node: an array. A dict: an object's fields.
 TypeTree: TypeAlias = "pa.DataType | list[TypeTree] | dict[str, TypeTree] | None"
-
-
-class SchemaNode(Protocol):
-    """A node of a shredding schema, as the modules that spell and store schemas read it.
-
-    `ShreddingSchema` is the implementation. It imports those modules, so they may not import it.
-    """
-
-    @property
-    def kind(self) -> str:
-        """``"variant"``, ``"primitive"``, ``"array"`` or ``"object"``."""
-
-    @property
-    def type(self) -> pa.DataType | None:
-        """The Arrow type of a primitive, else None."""
-
-    @property
-    def element(self) -> SchemaNode | None:
-        """The schema of an array's elements, else None."""
-
-    @property
-    def fields(self) -> Sequence[tuple[str, SchemaNode]]:
-        """The fields of an object by name, else empty."""
-
-
-def tree_of_node(node: SchemaNode) -> TypeTree:
-    """Return the plain tree of a schema node."""
-    if node.element is not None:
-        return [tree_of_node(node.element)]
-    if node.kind == "object":
-        return {name: tree_of_node(child) for name, child in node.fields}
-    return node.type
 
 
 # Two Arrow structs per level: deeper than Parquet readers support, and shallow enough for recursive functions.
@@ -147,35 +115,31 @@ def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], path: VariantPath
 ROOT = VariantPath()
 
 
-def final_storage_type(schema: SchemaNode) -> pa.StructType:
+def final_storage_type(tree: TypeTree) -> pa.StructType:
     """Return the canonical storage struct of a schema.
 
     ``value`` always exists; it is required only if nothing is shredded.
 
-    >>> from parquet_variant.layouts.shredding_schema import ShreddingSchema
-    >>> print(final_storage_type(ShreddingSchema.from_ddl("array<date>")))
+    >>> print(final_storage_type([pa.date32()]))
     struct<metadata: binary not null, value: binary,
         typed_value: list<element: struct<value: binary, typed_value: date32[day]> not null>>
     """
     metadata = pa.field("metadata", pa.binary(), nullable=False)
-    if schema.kind == "variant":
+    if tree is None:
         return pa.struct([metadata, pa.field("value", pa.binary(), nullable=False)])
-    return pa.struct([metadata, *_value_fields(schema)])
+    return pa.struct([metadata, *_value_fields(tree)])
 
 
-def _value_fields(schema: SchemaNode) -> list[pa.Field]:
+def _value_fields(tree: TypeTree) -> list[pa.Field]:
     value = pa.field("value", pa.binary())
-    return [value] if schema.kind == "variant" else [value, pa.field("typed_value", _typed_value_type(schema))]
-
-
-def _typed_value_type(schema: SchemaNode) -> pa.DataType:
-    if schema.element is not None:
-        return pa.list_(pa.field("element", pa.struct(_value_fields(schema.element)), nullable=False))
-    if schema.kind == "object":
-        return pa.struct(
-            [pa.field(name, pa.struct(_value_fields(child)), nullable=False) for name, child in schema.fields]
-        )
-    return schema.type
+    if tree is None:
+        return [value]
+    typed = tree
+    if isinstance(tree, list):
+        typed = pa.list_(pa.field("element", pa.struct(_value_fields(tree[0])), nullable=False))
+    elif isinstance(tree, dict):
+        typed = pa.struct([pa.field(name, pa.struct(_value_fields(child)), False) for name, child in tree.items()])
+    return [value, pa.field("typed_value", typed)]
 
 
 def tree_of_final(storage: pa.DataType) -> TypeTree:
@@ -263,18 +227,17 @@ def _is_variant(arrow: pa.StructType) -> bool:
     )
 
 
-def schema_to_arrow(schema: SchemaNode) -> pa.DataType:
+def tree_to_arrow(tree: TypeTree) -> pa.DataType:
     """Return the logical Arrow type of a schema.
 
-    >>> from parquet_variant.layouts.shredding_schema import ShreddingSchema
-    >>> print(schema_to_arrow(ShreddingSchema.from_ddl("a array<int>, b variant")))
+    >>> print(tree_to_arrow({"a": [pa.int32()], "b": None}))
     struct<a: list<element: int32>, b: struct<metadata: binary not null, value: binary not null>>
     """
-    if schema.element is not None:
-        return pa.list_(pa.field("element", schema_to_arrow(schema.element)))
-    if schema.kind == "object":
-        return pa.struct([pa.field(name, schema_to_arrow(child)) for name, child in schema.fields])
-    return final_storage_type(schema) if schema.type is None else schema.type
+    if isinstance(tree, list):
+        return pa.list_(pa.field("element", tree_to_arrow(tree[0])))
+    if isinstance(tree, dict):
+        return pa.struct([pa.field(name, tree_to_arrow(child)) for name, child in tree.items()])
+    return final_storage_type(tree) if tree is None else tree
 
 
 # Decimal digits that hold every value of an integer type.

@@ -15,16 +15,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, VariantError, choice_of
 from parquet_variant.layouts.primitive_types import DDL_NAMES, ddl_name, decimal
-from parquet_variant.layouts.storage_shape import MAX_DEPTH, SchemaNode, TypeTree
+from parquet_variant.layouts.storage_shape import MAX_DEPTH, TypeTree
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath, quote_name
-
-T = TypeVar("T")
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<quoted>`(?:[^`]|``)*`)|(?P<word>\w+)|(?P<text>'(?:[^'\\]|\\.)*')|(?P<mark>[<>(),:!])|(?P<end>\Z))"
@@ -38,26 +37,27 @@ class _Token(NamedTuple):
     offset: int
 
 
-class ParsedColumn(NamedTuple):
-    """A column of a struct."""
-
-    name: str  # The name, without backquotes.
-    type: Any  # The result for its type.
-    offset: int  # Its position, in characters.
-
-
-class TypeParser(Generic[T]):
-    """Parser of type names; a subclass defines the result for each type, and the error."""
+class Grammar(NamedTuple):
+    """The rules of one kind of text, and its error."""
 
     error: type[VariantError]
     reason: str
     max_depth: int
-    too_deep: str
-    nested: tuple[str, ...] = ("array", "struct")
-    faults_at_start: bool = True  # whether the error for an invalid decimal has the offset of its start, or of its end
+    too_deep: str  # The message for more levels.
+    # Whether the text is a shredding schema: without maps and empty structs, with ``!`` after types of strings.
+    is_shredding: bool = False
+    has_aliases: bool = False  # Whether pyarrow's names of types are allowed, too.
+    keeps_not_null: bool = False  # Whether ``NOT NULL`` makes a field of a struct required; otherwise it has no effect.
 
-    def __init__(self, text: str) -> None:
+
+class TypeParser:
+    """Parser of type names, which makes Arrow types; ``variant`` is `VARIANT_STORAGE`."""
+
+    def __init__(self, text: str, grammar: Grammar) -> None:
         self.text = text
+        self.grammar = grammar
+        self.nested = ("array", "struct") if grammar.is_shredding else ("array", "struct", "map")
+        self.string_types: dict[str, str] = {}  # by path: the types that ``!`` follows
         self.depth = 0
         self.at = 0
         self.path: list[Segment] = []  # of the type that is being parsed
@@ -71,49 +71,35 @@ class TypeParser(Generic[T]):
             self.tokens.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
             end = match.end()
 
-    # -- results
-
-    def variant(self) -> T:
-        """Return the result for ``variant``."""
-        raise NotImplementedError
-
-    def array(self, element: T) -> T:
-        """Return the result for ``array<…>``."""
-        raise NotImplementedError
-
-    def struct(self, columns: list[ParsedColumn]) -> T:
-        """Return the result for ``struct<…>``."""
-        raise NotImplementedError
-
-    def map(self, key: T, value: T) -> T:
-        """Return the result for ``map<…>``, if it is one of the nested types."""
-        raise NotImplementedError
-
-    def other(self, name: str) -> Any:
-        """Return the Arrow type of a name that is not a DDL name, or None."""
-        return None
-
-    # -- the grammar
-
-    def complete(self, kind: T) -> T:
+    def complete(self, kind: pa.DataType) -> pa.DataType:
         """Return a result if the text ends here; else raise the error."""
         if self.token.kind != "end":
             self.fail(f"expected the end of the type, found {self._token_description()}")
         return kind
 
-    def columns(self) -> list[ParsedColumn]:
+    def columns(self) -> pa.StructType:
         """Parse columns separated by commas, at least one."""
-        columns = []
+        fields: list[pa.Field] = []
         while True:
             offset = self.token.offset
-            name = self._name()
+            if self.token.kind not in ("quoted", "word"):
+                self.fail(f"expected a field name, found {self._token_description()}")
+            name = self.token.text
+            name = name[1:-1].replace("``", "`") if self.token.kind == "quoted" else name
+            self.at += 1
+            if self.grammar.is_shredding and any(field.name == name for field in fields):
+                self.fail(f"duplicate field {name!r}", offset)
             self._take_mark(":")
-            columns.append(ParsedColumn(name, self._type_at(name), offset))
-            self._skip_notes()
+            kind = self._type_at(name)
+            is_required = self._text() == "NOT" and self.tokens[self.at + 1].text.upper() == "NULL"
+            self.at += 2 * is_required
+            if self._text() == "COMMENT" and self.tokens[self.at + 1].kind == "text":
+                self.at += 2
+            fields.append(pa.field(name, kind, not (is_required and self.grammar.keeps_not_null)))
             if not self._take_mark(","):
-                return columns
+                return pa.struct(fields)
 
-    def type(self) -> T:
+    def type(self) -> pa.DataType:
         """Parse one type."""
         name, start = self.token.text.lower(), self.token.offset
         if self.token.kind != "word":
@@ -122,61 +108,76 @@ class TypeParser(Generic[T]):
         if name in self.nested:
             return self._nested_type(name, start)
         if name == "variant":
-            return self.variant()
+            return VARIANT_STORAGE
         if name in _DECIMALS:
             precision, *scale = self._parameters() or [10]  # Spark's and SQL's default
             try:
-                return self._not_null_mark(decimal(precision, scale[0] if scale else 0))
+                kind = decimal(precision, scale[0] if scale else 0)
             except SchemaError as error:
-                self.fail(error.message, start if self.faults_at_start else None)
-        if name == "time":
-            self._parameters()  # Spark writes time(6); the precision does not affect the storage
-        kind: pa.DataType = DDL_NAMES.get(name) or self.other(name)
+                self.fail(error.message, start)
+        else:
+            if name == "time":
+                self._parameters()  # Spark writes time(6); the precision does not affect the storage
+            kind = DDL_NAMES.get(name) or (_alias(name) if self.grammar.has_aliases else None)
         if kind is None:
             names = (*DDL_NAMES, _DECIMALS[0], *self.nested, "variant")
             self.fail(f"unknown type {self.text[start : start + len(name)]!r}: {choice_of(name, names)}", start)
-        return self._not_null_mark(kind)
-
-    def marked(self, kind: pa.DataType) -> None:
-        """Handle a type that is followed by ``!``."""
-        self.fail("unexpected '!' after the type")
+        if self._text() == "!":
+            self._mark(kind)
+        return kind
 
     def fail(self, message: str, offset: int | None = None) -> NoReturn:
         """Raise the error with the byte offset of a character (default: the next token)."""
         before = self.text[: self.token.offset if offset is None else offset]
-        raise self.error(message, reason=self.reason, offset=len(before.encode("utf-8", "surrogatepass")))
+        offset = len(before.encode("utf-8", "surrogatepass"))
+        raise self.grammar.error(message, reason=self.grammar.reason, offset=offset)
 
     @property
     def token(self) -> _Token:
         """The next token."""
         return self.tokens[self.at]
 
-    def _not_null_mark(self, kind: pa.DataType) -> Any:
-        if self.token.kind == "mark" and self.token.text == "!":
-            self.marked(kind)
-            self.at += 1
-        return kind
+    def _mark(self, kind: pa.DataType) -> None:
+        """Read the ``!`` after a type."""
+        if not self.grammar.is_shredding:
+            self.fail("unexpected '!' after the type")
+        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+            name = "number"
+        elif pa.types.is_timestamp(kind):
+            name = "timestamp_ntz" if kind.tz is None else "timestamp"
+        elif pa.types.is_date(kind) or kind == pa.uuid():
+            name = ddl_name(kind)
+        else:
+            self.fail(f"unexpected '!': strings cannot be parsed as {ddl_name(kind)}")
+        self.string_types[str(VariantPath(tuple(self.path)))] = f"{name}!"
+        self.at += 1
 
-    def _type_at(self, segment: Segment) -> T:
+    def _type_at(self, segment: Segment) -> pa.DataType:
         self.path.append(segment)
         try:
             return self.type()
         finally:
             self.path.pop()
 
-    def _nested_type(self, name: str, start: int) -> T:
+    def _nested_type(self, name: str, start: int) -> pa.DataType:
         self.depth += 1
-        if self.depth > self.max_depth:
-            self.fail(self.too_deep.format(self.max_depth), start)
+        if self.depth > self.grammar.max_depth:
+            self.fail(self.grammar.too_deep.format(self.grammar.max_depth), start)
         self._expect("<")
         if name == "array":
-            nested = self.array(self._type_at(WILDCARD))
-        elif name == "struct":
-            nested = self.struct([] if self._text() == ">" else self.columns())
-        else:
+            nested = pa.list_(pa.field("element", self._type_at(WILDCARD)))
+        elif name == "map":
             key = self.type()
             self._expect(",")
-            nested = self.map(key, self.type())
+            if pa.types.is_null(key):
+                self.fail("map keys cannot be NULL: use a map with string keys", start)
+            nested = pa.map_(key, self.type())
+        elif self._text() != ">":
+            nested = self.columns()
+        elif self.grammar.is_shredding:
+            self.fail("a struct without fields cannot be shredded: use variant")
+        else:
+            nested = pa.struct([])
         self._expect(">")
         self.depth -= 1
         return nested
@@ -197,31 +198,28 @@ class TypeParser(Generic[T]):
         if not self._take_mark(mark):
             self.fail(f"expected {mark!r}, found {self._token_description()}")
 
-    def _name(self) -> str:
-        token = self.token
-        if token.kind not in ("quoted", "word"):
-            self.fail(f"expected a field name, found {self._token_description()}")
-        self.at += 1
-        return token.text[1:-1].replace("``", "`") if token.kind == "quoted" else token.text
-
-    def _skip_notes(self) -> None:
-        if self._text() == "NOT" and self.tokens[self.at + 1].text.upper() == "NULL":
-            self.at += 2
-        if self._text() == "COMMENT" and self.tokens[self.at + 1].kind == "text":
-            self.at += 2
-
     def _parameters(self) -> list[int]:
-        if not self._take_mark("("):
-            return []
-        numbers = []
-        while True:
+        numbers: list[int] = []
+        while self._take_mark("," if numbers else "("):
             if not re.fullmatch(r"[0-9]{1,4}", self.token.text):
                 self.fail(f"expected a number, found {self._token_description()}")
             numbers.append(int(self.token.text))
             self.at += 1
-            if not self._take_mark(","):
-                self._expect(")")
-                return numbers
+        if numbers:
+            self._expect(")")
+        return numbers
+
+
+def _alias(name: str) -> pa.DataType | None:
+    try:
+        return pa.type_for_alias(name)
+    except ValueError:
+        return None
+
+
+_SHREDDING = Grammar(
+    SchemaError, "bad-ddl", MAX_DEPTH, "the shredding schema is nested deeper than {} levels", is_shredding=True
+)
 
 
 def parse_ddl(text: str) -> TypeTree:
@@ -255,72 +253,38 @@ def parse_ddl_with_strings(text: str) -> tuple[TypeTree, dict[str, str]]:
     >>> parse_ddl_with_strings("at timestamp!, n bigint")
     ({'at': TimestampType(timestamp[us, tz=UTC]), 'n': DataType(int64)}, {"$['at']": 'timestamp!'})
     """
-    parser = _Parser(text)
+    parser = TypeParser(text, _SHREDDING)
     # The second token decides: `date` is a type, `date date` is a column of that name.
     second = parser.tokens[min(1, len(parser.tokens) - 1)]
     is_type = parser.token.kind == "word" and (second.kind == "end" or second.text in ("<", "(", "!"))
-    tree = parser.complete(parser.type() if is_type else parser.struct(parser.columns()))
-    return tree, parser.string_types
+    kind = parser.complete(parser.type() if is_type else parser.columns())
+    return _tree(kind), parser.string_types
 
 
-class _Parser(TypeParser[TypeTree]):
-    """Parser that makes the tree of a schema."""
-
-    error = SchemaError
-    reason = "bad-ddl"
-    max_depth = MAX_DEPTH
-    too_deep = "the shredding schema is nested deeper than {} levels"
-
-    def __init__(self, text: str) -> None:
-        self.string_types: dict[str, str] = {}
-        super().__init__(text)
-
-    def marked(self, kind: pa.DataType) -> None:
-        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-            name = "number"
-        elif pa.types.is_timestamp(kind):
-            name = "timestamp_ntz" if kind.tz is None else "timestamp"
-        elif pa.types.is_date(kind) or kind == pa.uuid():
-            name = ddl_name(kind)
-        else:
-            self.fail(f"unexpected '!': strings cannot be parsed as {ddl_name(kind)}")
-        self.string_types[str(VariantPath(tuple(self.path)))] = f"{name}!"
-
-    def variant(self) -> TypeTree:
+def _tree(kind: pa.DataType) -> TypeTree:
+    if kind == VARIANT_STORAGE:
         return None
-
-    def array(self, element: TypeTree) -> TypeTree:
-        return [element]
-
-    def struct(self, columns: list[ParsedColumn]) -> TypeTree:
-        if not columns:
-            self.fail("a struct without fields cannot be shredded: use variant")
-        fields: dict[str, TypeTree] = {}
-        for column in columns:
-            if column.name in fields:
-                self.fail(f"duplicate field {column.name!r}", column.offset)
-            fields[column.name] = column.type
-        return fields
+    if pa.types.is_struct(kind):
+        return {field.name: _tree(field.type) for field in kind}
+    return [_tree(kind.value_type)] if pa.types.is_list(kind) else kind
 
 
-def render_ddl(schema: SchemaNode) -> str:
+def render_ddl(tree: TypeTree) -> str:
     """Return a schema as DDL: an object as columns, any other node as one type."""
-    if schema.kind == "object":
-        return ", ".join(f"{quote_name(name)} {_type(child)}" for name, child in schema.fields)
-    return _type(schema)
+    if isinstance(tree, dict):
+        return ", ".join(f"{quote_name(name)} {_type(child)}" for name, child in tree.items())
+    return _type(tree)
 
 
-def _type(schema: SchemaNode) -> str:
-    if schema.kind == "object":
-        return "struct<" + ", ".join(f"{quote_name(name)}: {_type(child)}" for name, child in schema.fields) + ">"
-    if schema.element is not None:
-        return f"array<{_type(schema.element)}>"
-    return "variant" if schema.type is None else ddl_name(schema.type)
+def _type(tree: TypeTree) -> str:
+    if isinstance(tree, dict):
+        return "struct<" + ", ".join(f"{quote_name(name)}: {_type(child)}" for name, child in tree.items()) + ">"
+    return f"array<{_type(tree[0])}>" if isinstance(tree, list) else _name(tree)
 
 
-def schema_to_json(schema: SchemaNode) -> str:
+def tree_to_json(tree: TypeTree) -> str:
     """Return a schema as JSON text."""
-    return json.dumps(_json_node(schema), ensure_ascii=False)
+    return json.dumps(_json_node(tree), ensure_ascii=False)
 
 
 def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
@@ -337,10 +301,10 @@ def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
     return _json_tree(plain, 0)
 
 
-def _json_node(schema: SchemaNode) -> Any:
-    if schema.kind == "object":
-        return {"object": {name: _json_node(child) for name, child in schema.fields}}
-    return node_name(schema) if schema.element is None else {"array": _json_node(schema.element)}
+def _json_node(tree: TypeTree) -> Any:
+    if isinstance(tree, dict):
+        return {"object": {name: _json_node(child) for name, child in tree.items()}}
+    return {"array": _json_node(tree[0])} if isinstance(tree, list) else _name(tree)
 
 
 def _json_tree(plain: Any, depth: int) -> TypeTree:
@@ -370,22 +334,24 @@ def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def node_name(schema: SchemaNode) -> str:
+def _name(tree: TypeTree) -> str:
     """Return the name of a node without its children: its DDL type, ``array``, ``object`` or ``variant``."""
-    return schema.kind if schema.type is None else ddl_name(schema.type)
+    if isinstance(tree, pa.DataType):
+        return ddl_name(tree)
+    return "variant" if tree is None else "array" if isinstance(tree, list) else "object"
 
 
-def render_tree(schema: SchemaNode) -> str:
+def render_tree(tree: TypeTree) -> str:
     """Return a schema as a tree, with one line per node."""
-    return "\n".join([node_name(schema), *_lines(schema)])
+    return "\n".join([_name(tree), *_lines(tree)])
 
 
-def _lines(schema: SchemaNode) -> list[str]:
-    children = list(schema.fields) if schema.element is None else [("[*]", schema.element)]
+def _lines(tree: TypeTree) -> list[str]:
+    children = list(tree.items()) if isinstance(tree, dict) else [("[*]", tree[0])] if isinstance(tree, list) else []
     lines = []
     for position, (name, child) in enumerate(children):
         last = position == len(children) - 1
         label = name if name.isprintable() and name else repr(name)
-        lines.append(f"{'└─' if last else '├─'} {label}: {node_name(child)}")
+        lines.append(f"{'└─' if last else '├─'} {label}: {_name(child)}")
         lines.extend(("   " if last else "│  ") + line for line in _lines(child))
     return lines

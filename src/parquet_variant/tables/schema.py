@@ -20,8 +20,9 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import TableError
 from parquet_variant.layouts.storage_shape import is_list
-from parquet_variant.layouts.type_grammar import ParsedColumn, TypeParser
+from parquet_variant.layouts.type_grammar import Grammar, TypeParser
 from parquet_variant.types import TYPES, of_arrow
+from parquet_variant.types.forms import with_fields as arrow_with_fields
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _EXTENSION = b"ARROW:extension:name"
@@ -157,49 +158,18 @@ def from_ddl(text: str) -> StructType:
     >>> [(f.name, f.type, f.nullable) for f in from_ddl("id BIGINT NOT NULL, v VARIANT").fields]
     [('id', PrimitiveType(name='long'), False), ('v', PrimitiveType(name='variant'), True)]
     """
-    parser = _DdlParser(text)
-    schema = parser.struct(parser.columns())
-    parser.complete(schema)
-    return schema
+    parser = TypeParser(text, _DDL)
+    schema = parser.complete(parser.columns())
+    return from_arrow_schema(pa.schema(list(arrow_with_fields(schema, _mark_variants))))
 
 
-class _DdlParser(TypeParser["TableType"]):
-    """Builds the types of tables; the result for a column is its type, and whether it may be null."""
+_DDL = Grammar(TableError, "bad-schema", 100, "the schema is nested more than {} levels deep", keeps_not_null=True)
 
-    error = TableError
-    reason = "bad-schema"
-    max_depth = 100
-    too_deep = "the schema is nested more than {} levels deep"
-    nested = ("array", "struct", "map")
 
-    def variant(self) -> TableType:
-        return VARIANT
-
-    def array(self, element: TableType) -> TableType:
-        return ArrayType(element)
-
-    def struct(self, columns: list[ParsedColumn]) -> StructType:
-        return StructType(tuple(Field(column.name, *column.type) for column in columns))
-
-    def map(self, key: TableType, value: TableType) -> TableType:
-        return MapType(key, value)
-
-    def other(self, name: str) -> Any:
-        return None
-
-    def columns(self) -> list[ParsedColumn]:
-        columns = []
-        while True:
-            offset, name = self.token.offset, self._name()
-            self._take_mark(":")
-            kind = self._type_at(name)
-            columns.append(ParsedColumn(name, (kind, self._text() != "NOT"), offset))
-            self._skip_notes()
-            if not self._take_mark(","):
-                return columns
-
-    def _not_null_mark(self, kind: pa.DataType) -> Any:
-        return _from_arrow(kind, "")
+def _mark_variants(f: pa.Field) -> pa.Field:
+    if f.type == VARIANT_STORAGE:
+        return f.with_metadata({_EXTENSION: _VARIANT_NAME})
+    return f.with_type(arrow_with_fields(f.type, _mark_variants))
 
 
 def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:

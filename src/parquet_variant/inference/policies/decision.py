@@ -18,7 +18,6 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion, suggest_types
 from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.type_grammar import node_name
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 if TYPE_CHECKING:
@@ -242,7 +241,7 @@ def result_of(
 
     def walk(path_profile: PathProfile | None, node: ShreddingSchema | None, path: VariantPath) -> None:
         default = outside_reason if node is None else shredded_reason
-        reason, kind = reasons.get(path, default) or shredded_reason, None if node is None else node_name(node)
+        reason, kind = reasons.get(path, default) or shredded_reason, None if node is None else node.type_name
         if path_profile is None:
             decisions.append(Decision(path, kind, 0, 0.0, 0.0, 0, f"{reason}, but not in the data"))
         else:

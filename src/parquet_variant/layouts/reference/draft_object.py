@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.draft_storages import ObjectNode, object_plan, object_storage_type
+from parquet_variant.layouts.draft_storages import DraftNode, object_plan, object_storage_type
 from parquet_variant.layouts.reference.trees import (
     VARIANT_NULL,
     Policy,
@@ -33,8 +33,8 @@ from parquet_variant.types import VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath
 
 
-def _plan(schema: ShreddingSchema | pa.StructType) -> ObjectNode:
-    return object_plan(object_storage_type(schema) if isinstance(schema, ShreddingSchema) else schema)
+def _plan(schema: ShreddingSchema | pa.StructType) -> DraftNode:
+    return object_plan(object_storage_type(schema.type_tree()) if isinstance(schema, ShreddingSchema) else schema)
 
 
 def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
@@ -53,7 +53,7 @@ def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType
     return None if variant is None else _shred(variant, _plan(schema), VariantPath())
 
 
-def _shred(variant: Variant, node: ObjectNode, path: VariantPath) -> dict[str, Any]:
+def _shred(variant: Variant, node: DraftNode, path: VariantPath) -> dict[str, Any]:
     row: dict[str, Any] = {}
     residual: Tree | None = None
     kind = variant.type
@@ -105,7 +105,7 @@ def reconstruct(
     return VARIANT_NULL if tree is None else compact(tree)
 
 
-def _build(group: Mapping[str, Any] | None, node: ObjectNode, path: VariantPath, policy: Policy) -> Tree | None:
+def _build(group: Mapping[str, Any] | None, node: DraftNode, path: VariantPath, policy: Policy) -> Tree | None:
     if group is None:
         return None
     untyped = group.get("untyped_value")
@@ -131,7 +131,7 @@ def _build(group: Mapping[str, Any] | None, node: ObjectNode, path: VariantPath,
 def _object(
     residual: Variant | None,
     groups: Mapping[str, Any],
-    nodes: Mapping[str, ObjectNode],
+    nodes: Mapping[str, DraftNode],
     path: VariantPath,
     policy: Policy,
 ) -> dict[str, Tree]:

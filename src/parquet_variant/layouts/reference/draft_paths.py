@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
-from parquet_variant.layouts.draft_storages import PathsNode, paths_plan, paths_storage_type
+from parquet_variant.layouts.draft_storages import DraftNode, paths_plan, paths_storage_type
 from parquet_variant.layouts.reference.trees import (
     VARIANT_NULL,
     Policy,
@@ -35,8 +35,8 @@ from parquet_variant.types import VariantType
 from parquet_variant.types.path import VariantPath
 
 
-def _plan(schema: ShreddingSchema | pa.StructType) -> PathsNode | None:
-    return paths_plan(paths_storage_type(schema) if isinstance(schema, ShreddingSchema) else schema)
+def _plan(schema: ShreddingSchema | pa.StructType) -> DraftNode | None:
+    return paths_plan(paths_storage_type(schema.type_tree()) if isinstance(schema, ShreddingSchema) else schema)
 
 
 def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
@@ -68,9 +68,9 @@ def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType
     return row if plan is None else {**row, "paths": paths}
 
 
-def _shred(variant: Variant, node: PathsNode) -> tuple[Tree | None, Any]:
+def _shred(variant: Variant, node: DraftNode) -> tuple[Tree | None, Any]:
     """Return the residual for ``value``, and the columns for ``paths``."""
-    if node.kind == "leaf":
+    if node.is_leaf:
         return _leaf(variant, node)
     if node.element is not None:
         if variant.type != VariantType.ARRAY:
@@ -82,6 +82,7 @@ def _shred(variant: Variant, node: PathsNode) -> tuple[Tree | None, Any]:
     if variant.type != VariantType.OBJECT:
         return variant, None
     fields: dict[str, Tree] = {**fields_of_object(variant)}
+    assert node.fields is not None
     groups: dict[str, Any] = dict.fromkeys(node.fields)
     for name, child in node.fields.items():
         field = fields.pop(name, None)
@@ -92,7 +93,7 @@ def _shred(variant: Variant, node: PathsNode) -> tuple[Tree | None, Any]:
     return fields or None, groups
 
 
-def _leaf(variant: Variant, node: PathsNode) -> tuple[Tree | None, dict[str, Any] | None]:
+def _leaf(variant: Variant, node: DraftNode) -> tuple[Tree | None, dict[str, Any] | None]:
     slot = None if node.typed is None else nested_slot_of(variant, node.typed)
     if slot is None and not node.has_untyped:
         return variant, None
@@ -126,10 +127,10 @@ def reconstruct(
     return VARIANT_NULL if tree is None else compact(tree)
 
 
-def _build(residual: Variant | None, paths: Any, node: PathsNode, path: VariantPath, policy: Policy) -> Tree | None:
+def _build(residual: Variant | None, paths: Any, node: DraftNode, path: VariantPath, policy: Policy) -> Tree | None:
     if paths is None:
         return residual
-    if node.kind == "leaf":
+    if node.is_leaf:
         typed, untyped = paths.get("typed_value"), paths.get("untyped_value")
         if typed is None and untyped is None:
             return residual
@@ -146,6 +147,7 @@ def _build(residual: Variant | None, paths: Any, node: PathsNode, path: VariantP
         elements = [_build(residuals[i], item, node.element, path / i, policy) for i, item in enumerate(paths)]
         return [VARIANT_NULL if element is None else element for element in elements]
     fields = policy.residual_fields(residual, path)
+    assert node.fields is not None
     for name, child in node.fields.items():
         field_residual = fields.pop(name, None)
         assert field_residual is None or isinstance(field_residual, Variant)

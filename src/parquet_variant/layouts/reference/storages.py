@@ -77,11 +77,11 @@ _MODULES: dict[Layout, ModuleType] = {
 def storage_type_of(schema: ShreddingSchema, layout: Layout) -> pa.StructType:
     """Return the storage struct of a schema in a layout. Raises `VariantError` for an unknown layout."""
     if layout == "draft-paths":
-        return paths_storage_type(schema)
+        return paths_storage_type(schema.type_tree())
     if layout == "draft-object":
-        return object_storage_type(schema)
+        return object_storage_type(schema.type_tree())
     check_choice("layout", layout, _MODULES)
-    return final_storage_type(schema if layout == "final" else ShreddingSchema.variant())
+    return final_storage_type(schema.type_tree() if layout == "final" else None)
 
 
 def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> list[Variant | None]:

@@ -10,11 +10,10 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from parquet_variant.errors import CastError, SchemaError
+from parquet_variant.errors import CastError
 from parquet_variant.layouts.storage_shape import is_list, refuse_deep
-from parquet_variant.layouts.type_grammar import ParsedColumn, TypeParser
+from parquet_variant.layouts.type_grammar import Grammar, TypeParser
 from parquet_variant.types.path import WILDCARD, VariantPath
-from parquet_variant.types.targets import VARIANT_STORAGE
 
 
 def as_target(target: str | pa.DataType) -> pa.DataType:
@@ -40,9 +39,12 @@ def as_target(target: str | pa.DataType) -> pa.DataType:
     return _parsed(target)
 
 
+_TARGETS = Grammar(CastError, "bad-type", 100, "the target type is nested more than {} levels deep", has_aliases=True)
+
+
 @lru_cache(maxsize=256)
 def _parsed(target: str) -> pa.DataType:
-    parser = _Parser(target)
+    parser = TypeParser(target, _TARGETS)
     return parser.complete(parser.type())
 
 
@@ -83,34 +85,3 @@ def result_type(value_type: pa.DataType, path: VariantPath) -> pa.DataType:
 def wildcard_count(path: VariantPath) -> int:
     """Return how many wildcards a path has."""
     return sum(segment is WILDCARD for segment in path.segments)
-
-
-class _Parser(TypeParser[pa.DataType]):
-    """Builds Arrow types."""
-
-    error = CastError
-    reason = "bad-type"
-    max_depth = 100
-    too_deep = "the target type is nested more than {} levels deep"
-    nested = ("array", "struct", "map")
-    faults_at_start = False
-
-    def variant(self) -> pa.DataType:
-        return VARIANT_STORAGE
-
-    def array(self, element: pa.DataType) -> pa.DataType:
-        return pa.list_(pa.field("element", element))
-
-    def struct(self, columns: list[ParsedColumn]) -> pa.DataType:
-        return pa.struct([pa.field(column.name, column.type) for column in columns])
-
-    def map(self, key: pa.DataType, value: pa.DataType) -> pa.DataType:
-        if pa.types.is_null(key):
-            raise SchemaError("map keys cannot be NULL: use a map with string keys", reason="bad-type")
-        return pa.map_(key, value)
-
-    def other(self, name: str) -> pa.DataType | None:
-        try:
-            return pa.type_for_alias(name)
-        except ValueError:
-            return None
