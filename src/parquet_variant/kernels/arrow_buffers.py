@@ -22,6 +22,10 @@ from parquet_variant.types import MAX_OFFSET
 Int64s = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+# Arrow's allocator reserves its memory under a lock, at the first allocation of a process. A child that is forked at
+# this moment could never allocate. This module is imported while forks wait (`support.fork_safety.loading`).
+pa.allocate_buffer(1)
+
 
 def bitmap(valid: npt.NDArray[np.uint8 | np.bool_] | None) -> pa.Buffer | None:
     """Return an Arrow validity buffer from one byte per entry; None (all entries are valid) is returned unchanged."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from parquet_variant.errors import KernelsError
 from parquet_variant.kernels.machine_code.checks import is_checking, reporting, symbols
 from parquet_variant.kernels.machine_code.library import levels_here
-from parquet_variant.support.fork_safety import cached_property, in_forked_child
+from parquet_variant.support.fork_safety import cached_property, in_forked_child, loading
 
 if TYPE_CHECKING:
     from parquet_variant.kernels.machine_code.functions import Kernel
@@ -59,7 +59,8 @@ class Jit:
 
     def address(self, kernel: Kernel) -> int:
         """Return the address of a kernel's entry point, which is compiled if needed."""
-        with _COMPILING:
+        # LLVM compiles under a lock of its own, so that forks wait.
+        with loading(), _COMPILING:
             import llvmlite.binding as llvm
 
             from parquet_variant.kernels.machine_code.building.objects import build_objects
