@@ -267,7 +267,7 @@ POINTS = (
     ),
     _point(
         "Two JSON files are compared by path: new fields, and fields with other types, with their number of values",
-        _SIDES + "found = pv.diff('before.ndjson', 'after.ndjson').findings\n"
+        _SIDES + "found = pv.open('before.ndjson').diff('after.ndjson').findings\n"
         "assert {(f.path.shorthand, f.change, f.count) for f in found} == {('$.id', 'type', 50), ('$.new', 'appeared', 50)}",
         _SIDES + "ask = \"SELECT fullkey, type, count(*) FROM read_ndjson_objects('{}.ndjson'), json_tree(json) GROUP BY ALL\"\n"
         "old, new = (set(con.execute(ask.format(side)).fetchall()) for side in ('before', 'after'))\n"
@@ -281,9 +281,9 @@ POINTS = (
     ),
     _point(
         "Rules for nested fields are inferred from a file, and rows of another file that break them are counted by rule",
-        "contract = pv.contract('events.ndjson', 'strict'); assert pv.check('events.ndjson', contract)\n"
+        "contract = pv.open('events.ndjson').contract('strict'); assert pv.open('events.ndjson').check(contract)\n"
         "open('other.ndjson', 'w').write('{\"user\": {\"n\": \"x\"}}\\n')\n"
-        "assert ('$.user.n', 'type', 1) in [(v.path.shorthand, v.rule, v.count) for v in pv.check('other.ndjson', contract).violations]",
+        "assert ('$.user.n', 'type', 1) in [(v.path.shorthand, v.rule, v.count) for v in pv.open('other.ndjson').check(contract).violations]",
         None,
         None,
         None,

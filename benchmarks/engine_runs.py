@@ -1,8 +1,8 @@
 """The runs behind the table of engines in `Table.validate`: `python -m benchmarks.engine_runs [--python PYTHON]`.
 
-Writes a file for each trait that matters to an engine, tries the engines on it by `pv.compat`, and stores what they did
-in ``parquet/validation/engine_runs.json``. Engines that are not installed keep the result of their last run. A limit
-that a run does not show is not reported by `validate`.
+Writes a file for each trait that matters to an engine, tries the engines on it by `Table.compat`, and stores what they
+did in ``parquet/validation/engine_runs.json``. Engines that are not installed keep the result of their last run. A
+limit that a run does not show is not reported by `validate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 import parquet_variant as pv
 from parquet_variant.files.parquet.validation.engines import ENGINE_LIMITS, RUNS_FILE
 
-# The engine of a limit -> its name in `pv.compat`.
+# The engine of a limit -> its name in `Table.compat`.
 ENGINES = {
     "DuckDB 2.0": "duckdb",
     "polars 2.1": "polars",
@@ -56,7 +56,7 @@ def write_subjects(folder: Path) -> dict[str, Path]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engine_runs")
     parser.add_argument("--python", action="append", default=[], help="the Python of another environment")
-    parser.add_argument("--engine", action="append", help="only this engine, by its name in pv.compat")
+    parser.add_argument("--engine", action="append", help="only this engine, by its name in Table.compat")
     options = parser.parse_args()
     runs = json.loads(RUNS_FILE.read_text()) if RUNS_FILE.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +65,9 @@ def main() -> None:
             engine = ENGINES.get(limit.engine)
             if engine is None or limit.trait not in files or (options.engine and engine not in options.engine):
                 continue
-            (result,) = pv.compat(files[limit.trait], engines=[engine], pythons=options.python, timeout=600).engines
+            (result,) = (
+                pv.open(files[limit.trait]).compat(engines=[engine], pythons=options.python, timeout=600).engines
+            )
             if result.verdict != "not installed" and "no answer" not in result.detail:
                 # Without the time, which differs in each run, and without the command, which the limit names.
                 detail = re.sub(r"[,;] ([0-9,]+ rows? in|readable after).*", "", result.detail).replace(folder, "")

@@ -214,7 +214,7 @@ JOBS = (
         "A page shows paths, types, examples and the cost of typed columns",
         "True",
         (
-            "r = pv.explore('events.ndjson').save('page.html')\nprint((r.exists()))",
+            "r = pv.open('events.ndjson').explore().save('page.html')\nprint((r.exists()))",
             "",
             "",
         ),

@@ -12,7 +12,7 @@ import parquet_variant as pv
 
 def main(source: str, page: str) -> None:
     """Print the most frequent paths that a schema would type, and write the page."""
-    report = pv.explore(source)
+    report = pv.open(source).explore()
     paths = report.to_dict()["paths"]
     order = sorted(range(len(paths["key"])), key=lambda index: -paths["encoded"][index])
     for index in [index for index in order if paths["chosen"][index] and paths["distinct"][index]][:10]:

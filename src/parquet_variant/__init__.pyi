@@ -60,21 +60,13 @@ from parquet_variant.ops.variant_get import VariantScalar as VariantScalar
 from parquet_variant.ops.variant_get import get_variant_element as get_variant_element
 from parquet_variant.ops.variant_get import get_variant_scalar as get_variant_scalar
 from parquet_variant.ops.variant_get import variant_get as variant_get
-from parquet_variant.quality.check import check as check
-from parquet_variant.quality.compatibility.run import compat as compat
-from parquet_variant.quality.contract import contract as contract
 from parquet_variant.quality.diff import DataDiff as DataDiff
-from parquet_variant.quality.diff import diff as diff
-from parquet_variant.quality.explorer.explore import explore as explore
 from parquet_variant.sql_query.sql import sql as sql
-from parquet_variant.sql_query.sql_view import sql_view as sql_view
 from parquet_variant.sql_query.typed_view import TypedView as TypedView
-from parquet_variant.sql_query.typed_view import typed as typed
 from parquet_variant.tables.creating import create as create
 from parquet_variant.tables.creating import write as write
 from parquet_variant.tables.iceberg.writing.write import create_namespace as create_namespace
 from parquet_variant.tables.opening import open as open
-from parquet_variant.tables.publishing.publish import publish as publish
 from parquet_variant.tables.publishing.source import PublishResult as PublishResult
 from parquet_variant.tables.table.delta import DeltaTable as DeltaTable
 from parquet_variant.tables.table.files import ParquetTable as ParquetTable
@@ -132,14 +124,9 @@ __all__ = [
     "VortexTable",
     "WorkloadPolicy",
     "cast_to_variant",
-    "check",
-    "compat",
-    "contract",
     "create",
     "create_namespace",
-    "diff",
     "equals",
-    "explore",
     "from_python",
     "get_variant_element",
     "get_variant_scalar",
@@ -150,19 +137,16 @@ __all__ = [
     "open",
     "parse_json",
     "profile",
-    "publish",
     "read_json",
     "schema_of_variant",
     "schema_of_variant_agg",
     "shred_variant",
     "spark",
     "sql",
-    "sql_view",
     "strip_nulls",
     "testing",
     "to_json",
     "to_python",
-    "typed",
     "unshred_variant",
     "validate",
     "variant_array_append",

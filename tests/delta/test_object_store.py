@@ -152,7 +152,7 @@ def test_a_table_is_published_in_the_store(options: dict[str, Any]) -> None:
         storage_options=options,
     )
     pv.open(table, storage_options=options).delete("v:n::int = 1")
-    assert pv.publish(table, "iceberg", storage_options=options).vectors_written == 1
-    assert not pv.publish(table, "iceberg", storage_options=options).committed
+    assert pv.open(table, storage_options=options).publish("iceberg").vectors_written == 1
+    assert not pv.open(table, storage_options=options).publish("iceberg").committed
     found = pv.open(table, storage_options=options).scan({"n": ("$.n", "int")}).to_arrow()
     assert sorted(found["n"].to_pylist()) == [0, 2]

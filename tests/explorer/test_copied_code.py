@@ -62,7 +62,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _texts(table: Path, paths: list[str], where: str, folder: Path) -> dict[str, str]:
     document = folder / "document.json"
-    document.write_text(json.dumps(pv.explore(table).to_dict()))
+    document.write_text(json.dumps(pv.open(table).explore().to_dict()))
     script = folder / "run.js"
     script.write_text(SCRIPT)
     scripts = str(Path(page.__file__).parent)

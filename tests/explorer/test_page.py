@@ -17,7 +17,7 @@ KEYS = {"down": "\ue015", "left": "\ue012", "right": "\ue014", "home": "\ue011",
 
 @pytest.fixture(scope="module")
 def page(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pv.explore(table).save(tmp_path_factory.mktemp("page") / "explore.html")
+    return pv.open(table).explore().save(tmp_path_factory.mktemp("page") / "explore.html")
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_texts_of_data_do_nothing_in_the_page(browser: Any, tmp_path: Path) -> N
     folder.mkdir()
     rows = [json.dumps({text: text, "k": {text: [text, 1]}}) for text in bad]
     pv.write(folder / "<b onclick=x>.parquet", pv.parse_json(rows))
-    opened = _open(browser, pv.explore(folder).save(tmp_path / "page.html"))
+    opened = _open(browser, pv.open(folder).explore().save(tmp_path / "page.html"))
     for name in ("query", "schema", "mixed", "paths"):
         _tab(opened, name)
     opened.execute_script(
@@ -146,7 +146,7 @@ def test_texts_of_data_do_nothing_in_the_page(browser: Any, tmp_path: Path) -> N
 def test_ten_thousand_paths_have_few_rows_in_the_page(browser: Any, tmp_path: Path) -> None:
     rows = [json.dumps({f"key_{n}": n for n in range(start, start + 1000)}) for start in range(0, 10_000, 1000)]
     pv.write(tmp_path / "0.parquet", pv.parse_json(rows))
-    opened = _open(browser, pv.explore(tmp_path).save(tmp_path / "page.html"))
+    opened = _open(browser, pv.open(tmp_path).explore().save(tmp_path / "page.html"))
     assert opened.execute_script("return explorer.grid.rows.length") == 10_001
     assert 10 < len(_rows(opened)) < 100
     opened.find_element("css selector", ".grid-body").send_keys(KEYS["end"])
@@ -234,7 +234,7 @@ def test_the_texts_to_copy_run(opened: Any, table: Path) -> None:
 def test_versions_and_a_comparison_are_shown(browser: Any, table: Path, tmp_path: Path) -> None:
     target = str(tmp_path / "delta")
     pv.write(target, {"v": pv.parse_json(['{"id": 1}'])}, format="delta")
-    opened = _open(browser, pv.explore(target, compare=table).save(tmp_path / "page.html"))
+    opened = _open(browser, pv.open(target).explore(compare=table).save(tmp_path / "page.html"))
     _tab(opened, "versions")
     assert "CREATE TABLE AS SELECT" in opened.find_element("id", "panel-versions").text
     _tab(opened, "compare")
@@ -244,7 +244,7 @@ def test_versions_and_a_comparison_are_shown(browser: Any, table: Path, tmp_path
 def test_estimates_of_what_shares_a_residual_add_up_to_it(browser: Any, tmp_path: Path) -> None:
     rows = [f'{{"id": {at}, "o": {{"text": "{at * 7919:050d}", "n": {at}}}, "k": "{at % 3}"}}' for at in range(3000)]
     pv.write(tmp_path / "table.parquet", pv.parse_json(rows), schema="id bigint")
-    opened = _open(browser, pv.explore(tmp_path / "table.parquet").save(tmp_path / "page.html"))
+    opened = _open(browser, pv.open(tmp_path / "table.parquet").explore().save(tmp_path / "page.html"))
     whole, parts = opened.execute_script(
         """const model = explorer.model, of = (path) => residualBytes(model, model.byPath.get(path));
         return [model.root.bytes, [of("$.o"), of("$.k"), of("$.o.text") + of("$.o.n")]];"""
@@ -257,7 +257,7 @@ def test_estimates_of_what_shares_a_residual_add_up_to_it(browser: Any, tmp_path
 def test_bytes_said_are_the_bytes_read(browser: Any, variant_test_data: Path, tmp_path: Path, name: str) -> None:
     """Over real data: within 5 % of what a scan then reads, for each path alone and for all of them together."""
     pv.ingest(str(variant_test_data / "data" / f"{name}.ndjson.zst"), str(tmp_path / "table"))
-    found = pv.explore(tmp_path / "table")
+    found = pv.open(tmp_path / "table").explore()
     opened = _open(browser, found.save(tmp_path / "page.html"))
     plans = opened.execute_script(
         """const model = explorer.model;
@@ -277,7 +277,7 @@ def test_bytes_said_are_the_bytes_read(browser: Any, variant_test_data: Path, tm
 def test_the_page_of_differences_shows_and_filters_findings(browser: Any, tmp_path: Path) -> None:
     old = pv.parse_json([json.dumps({"id": n, "kind": "<b>"}) for n in range(50)])
     new = pv.parse_json([json.dumps({"id": str(n), "kind": "<b>", "extra": [1.5]}) for n in range(50)])
-    page = save_diff(pv.diff(old, new), tmp_path / "diff.html")
+    page = save_diff(pv.open(old).diff(new), tmp_path / "diff.html")
     _open(browser, page)
     shown = [title.text for title in browser.find_elements("css selector", ".finding .path-title")]
     assert shown == ["$['id']", "$['extra']"]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.quality.explorer.footers import read_footers
+from parquet_variant.quality.sources import data_of
 
 
 def _paths(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -26,7 +26,7 @@ def _paths(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_every_path_is_there_typed_or_not(table: Path) -> None:
-    document = pv.explore(table).to_dict()
+    document = pv.open(table).explore().to_dict()
     paths = _paths(document)
     assert document["kind"] == "parquet"
     assert document["rows"] == 6000
@@ -41,12 +41,13 @@ def test_every_path_is_there_typed_or_not(table: Path) -> None:
 
 
 def test_bytes_by_row_group_are_those_of_the_footers(table: Path) -> None:
-    footers = read_footers(locate(str(table)), None)
+    footers = read_footers(data_of(pv.open(table)).files)
     inspected = pv.open(str(table)).inspect().columns[0]
     assert len(footers.groups) > 4
     assert sum(rows for _, rows in footers.groups) == 6000
     assert (
-        sum(leaf.bytes for leaf in footers.leaves) == sum(p.bytes for p in inspected.paths) + inspected.metadata_bytes
+        sum(sum(leaf.by_group) for leaf in footers.leaves)
+        == sum(p.bytes for p in inspected.paths) + inspected.metadata_bytes
     )
     assert all(len(leaf.by_group) == len(footers.groups) for leaf in footers.leaves)
 
@@ -56,7 +57,7 @@ def test_files_that_are_shredded_differently_stand_in_one_table(tmp_path: Path) 
     pv.write(tmp_path / "1.parquet", rows, schema="a bigint")
     pv.write(tmp_path / "2.parquet", rows, schema="b string")
     pv.write(tmp_path / "3.parquet", rows)
-    document = pv.explore(tmp_path).to_dict()
+    document = pv.open(tmp_path).explore().to_dict()
     assert [shape["layout"] for shape in document["footers"]["shapes"]] == ["final", "final", "unshredded"]
     assert {_paths(document)[path]["kind"] for path in ("$.a", "$.b")} == {"bigint", "string"}
 
@@ -65,23 +66,23 @@ def test_files_that_are_shredded_differently_stand_in_one_table(tmp_path: Path) 
 def test_drafts_are_explored(tmp_path: Path, layout: str) -> None:
     rows = pv.parse_json(['{"a": 1}', '{"a": 2}'])
     pv.write(tmp_path / "1.parquet", rows, schema="a bigint", layout=layout)
-    assert _paths(pv.explore(tmp_path).to_dict())["$.a"]["count"] == 2
+    assert _paths(pv.open(tmp_path).explore().to_dict())["$.a"]["count"] == 2
 
 
 def test_a_delta_table_has_its_versions(tmp_path: Path) -> None:
     target = str(tmp_path / "table")
     pv.write(target, {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
     pv.open(target).append({"v": pv.parse_json(['{"n": 2}'])})
-    document = pv.explore(target).to_dict()
+    document = pv.open(target).explore().to_dict()
     assert (document["kind"], document["rows"]) == ("delta", 2)
     assert [item["version"] for item in document["versions"]] == [1, 0]
-    assert pv.explore(target, version=0).to_dict()["rows"] == 1
+    assert pv.open(target, version=0).explore().to_dict()["rows"] == 1
 
 
 def test_vortex_files_are_explored(tmp_path: Path) -> None:
     pytest.importorskip("vortex")
     pv.write(tmp_path / "a.vortex", pv.parse_json(['{"a": 1}', '{"a": "x"}']))
-    document = pv.explore(tmp_path / "a.vortex").to_dict()
+    document = pv.open(tmp_path / "a.vortex").explore().to_dict()
     assert (document["kind"], document["rows"]) == ("vortex", 2)
     assert _paths(document)["$.a"]["kinds"] == {"int8": 1, "string": 1}
 
@@ -90,7 +91,7 @@ def test_json_is_explored_before_any_ingest_and_its_bad_lines_are_passed_over(tm
     file = tmp_path / "a.ndjson"
     good = "".join(json.dumps({"a": n, "b": {"c": f"x{n}"}}) + "\n" for n in range(500))
     file.write_bytes(good.encode() + b'{bad\n{"a": "\xff"}\n')
-    document = pv.explore(file).to_dict()
+    document = pv.open(file).explore().to_dict()
     assert document["kind"] == "json"
     assert document["sample"]["rows"] == 500
     assert document["sample"]["ddl"] == "a bigint, b struct<c: string>"
@@ -104,7 +105,7 @@ def test_what_is_not_there_is_said(tmp_path: Path, table: Path) -> None:
         (table, {"version": 1}),
     ):
         with pytest.raises(pv.VariantFileError):
-            pv.explore(source, **options)
+            pv.open(source, **options).explore()
 
 
 def test_texts_in_data_are_never_markup(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_texts_in_data_are_never_markup(tmp_path: Path) -> None:
     folder.mkdir()
     rows = [json.dumps({text: text, "k": {text: [text]}}) for text in bad]
     pv.write(folder / "</title><script>.parquet", pv.parse_json(rows))
-    page = pv.explore(folder).to_html()
+    page = pv.open(folder).explore().to_html()
     assert "<img" not in page
     assert all(text not in page for text in bad[:3])
     # The only elements that run are the page's own.
@@ -132,7 +133,7 @@ def test_a_wide_table_of_many_files_makes_a_small_page(tmp_path: Path) -> None:
     data = (tmp_path / "0.parquet").read_bytes()
     for number in range(1, 1000):
         (tmp_path / f"{number}.parquet").write_bytes(data)
-    found = pv.explore(tmp_path)
+    found = pv.open(tmp_path).explore()
     assert len(found.to_dict()["paths"]["key"]) == 10_001
     assert len(found.to_html()) <= 3_000_000
     assert found.report.rows == 10_000
@@ -152,13 +153,13 @@ def test_rows_of_json_are_counted_for_any_white_space(tmp_path: Path, layout: st
     }[layout]
     path = tmp_path / "rows.json"
     path.write_text(text)
-    assert pv.explore(path).to_dict()["rows"] == 10
+    assert pv.open(path).explore().to_dict()["rows"] == 10
 
 
 def test_objects_with_residuals_in_the_files_are_listed_as_slow_for_duckdb(tmp_path: Path) -> None:
     rows = pv.parse_json(['{"n": 1, "o": {"a": 1}}'] * 50 + ['{"n": 1, "o": {"a": 1, "rare": true}}'])
     pv.write(tmp_path / "a.parquet", {"v": rows}, schema="n bigint, o struct<a bigint>")
-    (line,) = read_footers(locate(str(tmp_path / "a.parquet")), None).slow_paths
+    (line,) = read_footers(data_of(pv.open(tmp_path / "a.parquet")).files).slow_paths
     assert "typed paths in $.o slowly" in line and "1 residual in 51 rows" in line
     pv.write(tmp_path / "b.parquet", {"v": rows}, schema="n bigint, o struct<a bigint, rare boolean>")
-    assert pv.explore(tmp_path / "b.parquet").to_dict()["footers"]["slow"] == []
+    assert pv.open(tmp_path / "b.parquet").explore().to_dict()["footers"]["slow"] == []

@@ -17,7 +17,7 @@ from parquet_variant.quality.explorer.serve import ExploreServer
 
 @pytest.fixture(scope="module")
 def server(table: Path) -> Iterator[ExploreServer]:
-    served = ExploreServer(pv.explore(table))
+    served = ExploreServer(pv.open(table).explore())
     thread = threading.Thread(target=served.serve_forever)
     thread.start()
     yield served
@@ -85,13 +85,13 @@ def test_bodies_and_lengths_that_cannot_be_are_answered(
 
 def test_a_page_that_cannot_be_saved_is_an_error_of_ours(table: Path, tmp_path: Path) -> None:
     with pytest.raises(pv.VariantFileError, match="cannot write"):
-        pv.explore(table).save(tmp_path / "no" / "such" / "page.html")
+        pv.open(table).explore().save(tmp_path / "no" / "such" / "page.html")
 
 
 def test_a_port_that_cannot_be_had_is_said(server: ExploreServer, table: Path) -> None:
     taken = int(server.url.split(":")[2].split("/")[0])
     with pytest.raises(pv.VariantError) as caught:
-        ExploreServer(pv.explore(table), taken)
+        ExploreServer(pv.open(table).explore(), taken)
     assert caught.value.reason == "bad-port"
 
 

@@ -27,7 +27,7 @@ CALLS: dict[str, Callable[[Path, Any], object]] = {
     "delta.commit_files": lambda path, value: pv.open(path / "delta").commit_files([], mode=value),
     "delta.read": lambda path, value: pv.open(path / "delta", version=value).read(),
     "ingest": lambda path, value: pv.ingest(path / "a.ndjson", path / "new", readers=value),
-    "diff": lambda path, value: pv.diff(path / "a.ndjson", value),
+    "diff": lambda path, value: pv.open(path / "a.ndjson").diff(value),
 }
 
 # Options of other types: calls, and values that they refuse.
@@ -52,11 +52,17 @@ OTHERS: dict[str, tuple[Callable[[Path, Any], object], list[Any]]] = {
     ),
     "ingest dest": (lambda path, value: pv.ingest(path / "a.ndjson", value), [5, b"a"]),
     "profile": (lambda _, value: pv.profile(value), [5, b"a", None]),
-    "diff factor": (lambda path, value: pv.diff(path / "a.ndjson", path / "a.ndjson", factor=value), ["x", None]),
-    "diff min_share": (lambda path, value: pv.diff(path / "a.ndjson", path / "a.ndjson", min_share=value), ["x", [1]]),
-    "diff ignore": (lambda path, value: pv.diff(path / "a.ndjson", path / "a.ndjson", ignore=value), [5, None]),
-    "diff sample": (lambda path, value: pv.diff(path / "a.ndjson", path / "a.ndjson", sample_bytes=value), ["x", 0.5]),
-    "publish": (lambda _, value: pv.publish(value, "iceberg"), [5, b"a"]),
+    "diff factor": (lambda path, value: pv.open(path / "a.ndjson").diff(path / "a.ndjson", factor=value), ["x", None]),
+    "diff min_share": (
+        lambda path, value: pv.open(path / "a.ndjson").diff(path / "a.ndjson", min_share=value),
+        ["x", [1]],
+    ),
+    "diff ignore": (lambda path, value: pv.open(path / "a.ndjson").diff(path / "a.ndjson", ignore=value), [5, None]),
+    "diff sample": (
+        lambda path, value: pv.open(path / "a.ndjson").diff(path / "a.ndjson", sample_bytes=value),
+        ["x", 0.5],
+    ),
+    "publish": (lambda _, value: pv.open(value).publish("iceberg"), [5, b"a"]),
     "engine": (lambda path, value: pv.open(path / "delta", engine=value).delete("v:a::int = 1"), [5, "spark"]),
     "retention": (lambda path, value: pv.open(path / "delta").vacuum(retention=value), [5, "7 days"]),
     "file_bytes": (lambda path, value: pv.open(path / "delta").optimize(file_bytes=value), ["x", 0]),
@@ -67,10 +73,10 @@ OTHERS: dict[str, tuple[Callable[[Path, Any], object], list[Any]]] = {
     "write variants": (lambda path, value: pv.write(path / "new", ROWS, variants=value), [5, b"v"]),
     "write encodings": (lambda path, value: pv.write(path / "new", ROWS, encodings=value), [5, "x"]),
     "validate limit": (lambda path, value: pv.open(path / "a.parquet").validate(limit=value), ["x", -1]),
-    "sql_view": (lambda _, value: pv.sql_view(value), [5, b"a"]),
-    "sql_view columns": (lambda path, value: pv.sql_view(path / "a.parquet", columns=value), [5, True]),
-    "sql_view name": (lambda path, value: pv.sql_view(path / "a.parquet", name=value), [5, None]),
-    "compat": (lambda path, value: pv.compat(path / "a.parquet", engines=value), [5, b"a"]),
+    "sql_view": (lambda _, value: pv.open(value).sql_view(), [5, b"a"]),
+    "sql_view columns": (lambda path, value: pv.open(path / "a.parquet").sql_view(columns=value), [5, True]),
+    "sql_view name": (lambda path, value: pv.open(path / "a.parquet").sql_view(name=value), [5, None]),
+    "compat": (lambda path, value: pv.open(path / "a.parquet").compat(engines=value), [5, b"a"]),
     "delta.append": (lambda path, value: pv.open(path / "delta").append(value), [5, object()]),
     "delta.append txn": (
         lambda path, value: pv.open(path / "delta").append({"v": ROWS}, batch=value),

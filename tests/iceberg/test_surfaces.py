@@ -141,15 +141,15 @@ def test_tables_are_explored(tmp_path: Path) -> None:
     pv.write(table, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])}, format="iceberg")
     first = pv.open(table).snapshot.snapshot_id
     pv.open(table).append({"v": pv.parse_json(['{"n": 3}'])})
-    found = pv.explore(table)
+    found = pv.open(table).explore()
     document = found.to_dict()
     assert (document["kind"], document["rows"], document["catalog"]) == ("iceberg", 3, None)
     assert [entry["operation"] for entry in document["versions"]] == ["append", "append"]
     assert document["versions"][0]["metrics"] == {"added-data-files": "1", "added-records": "1"}
     assert found.sql("SELECT sum(v:n::int) AS s FROM t").to_pylist() == [{"s": 6}]
-    old = pv.explore(table, version=first)
+    old = pv.open(table, version=first).explore()
     assert (old.to_dict()["rows"], old.sql("SELECT count(*) AS c FROM t").to_pylist()) == (2, [{"c": 2}])
     pv.open(table).delete()
     with pytest.raises(VariantError) as caught:
-        pv.explore(table)
+        pv.open(table).explore()
     assert caught.value.reason == "no-rows"

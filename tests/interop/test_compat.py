@@ -1,4 +1,4 @@
-"""`pv.compat` runs other engines on a copy of the user's file, and finds values that they change."""
+"""`Table.compat` runs other engines on a copy of the user's file, and finds values that they change."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def test_verdicts_of_engines_and_the_command_that_helps(tmp_path: Path) -> None:
     file = tmp_path / "a.parquet"
     pv.write(file, {"id": [1, 2], "v": pv.parse_json(['{"a": 1}', '{"a": 2.5}'])}, schema="a bigint")
     before = file.read_bytes()
-    report = pv.compat(file, engines=["pyarrow", "duckdb", "polars"])
+    report = pv.open(file).compat(engines=["pyarrow", "duckdb", "polars"])
     assert _verdicts(report) == {"pyarrow": "struct", "duckdb": "equal", "polars": "refused"}
     polars = report.engines[2]
     assert f"variant rewrite {file} DEST --no-annotation" in polars.detail
     pv.open(file).rewrite(tmp_path / "b.parquet", annotation=False)
-    assert _verdicts(pv.compat(tmp_path / "b.parquet", engines=["polars"])) == {"polars": "struct"}
+    assert _verdicts(pv.open(tmp_path / "b.parquet").compat(engines=["polars"])) == {"polars": "struct"}
     assert file.read_bytes() == before
 
 
@@ -53,7 +53,7 @@ def test_differences_are_found_in_variants_and_other_columns(tmp_path: Path) -> 
     decimals = pa.array([Decimal("1.25"), Decimal("2.75")], pa.decimal128(12, 2))
     variants = pv.from_python([{"d": Decimal("1.25")}, None])
     pv.write(tmp_path / "a.parquet", {"d": decimals, "v": variants}, schema="d decimal(12,2)")
-    with copy_of(tmp_path / "a.parquet") as subject:
+    with copy_of(pv.open(tmp_path / "a.parquet")) as subject:
         rows = subject.rows
         assert first_difference(subject, rows) is None
         truncated = rows.set_column(0, "d", decimals.cast(pa.decimal128(12, 0), safe=False))
@@ -68,11 +68,11 @@ def test_differences_are_found_in_variants_and_other_columns(tmp_path: Path) -> 
 def test_tables_are_compared_and_invalid_input_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("deltalake")
     pv.write(tmp_path / "t", {"v": pv.parse_json(["1", "2"])}, format="delta")
-    report = pv.compat(tmp_path / "t", engines=["delta-rs"])
+    report = pv.open(tmp_path / "t").compat(engines=["delta-rs"])
     assert _verdicts(report) == {"delta-rs": "refused"}
     with pytest.raises(pv.VariantError, match="unknown engine for delta data"):
-        pv.compat(tmp_path / "t", engines=["vortex"])
+        pv.open(tmp_path / "t").compat(engines=["vortex"])
     with pytest.raises(pv.VariantError, match="does not exist"):
-        pv.compat(tmp_path / "missing.parquet")
-    hung = pv.compat(tmp_path / "t", engines=["delta-rs"], timeout=0.01)
+        pv.open(tmp_path / "missing.parquet").compat()
+    hung = pv.open(tmp_path / "t").compat(engines=["delta-rs"], timeout=0.01)
     assert hung.engines[0].verdict in ("refused", "not installed")

@@ -37,7 +37,7 @@ def test_results_have_one_set_of_methods(tmp_path: Path) -> None:
         assert frame["id"].to_list() == [1, 2]
         assert frame["o"].variant.to_json().to_list() == ['{"a":[1]}', "null"]
     rows = pv.from_python(_ROWS)
-    for view in (pv.typed(rows), pv.sql("SELECT v:id AS id FROM t", t=rows)):
+    for view in (pv.open(rows).typed(), pv.sql("SELECT v:id AS id FROM t", t=rows)):
         assert view.to_arrow()["id"].to_pylist() == view.to_polars()["id"].to_list() == [1, 2]
         assert view.to_pandas()["id"].tolist() == [row["id"] for row in view.to_pylist()]
     for array in (rows, ChunkedVariantArray([rows])):

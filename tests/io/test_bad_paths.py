@@ -29,7 +29,7 @@ TAKERS = {
     "ingest": lambda path: pv.ingest("examples/usgs_earthquakes.ndjson", path),
     "read_json": pv.read_json,
     "sql": lambda path: pv.sql("SELECT 1 FROM t", t=path),
-    "sql_view": pv.sql_view,
+    "sql_view": lambda path: pv.open(path).sql_view(),
     "delta": (lambda path: pv.open(path).read()),
     "delta write": lambda path: pv.write(path, ARRAY, format="delta"),
     "vortex": (lambda path: pv.open(path).read()),

@@ -123,17 +123,17 @@ def test_a_publication_without_room_can_be_repeated(is_published, size, tmp_path
     table, catalog = tmp_path / "t", tmp_path / "t.ducklake"
     pv.write(table, {"n": np.arange(100), "v": pv.parse_json(['{"n": 1}'] * 100)}, format="delta")
     if is_published:
-        pv.publish(table, "ducklake")
+        pv.open(table).publish("ducklake")
     pv.open(table).append({"n": np.arange(5), "v": pv.parse_json(["1"] * 5)})
     before = catalog.read_bytes() if is_published else None
     with _full(size):
         try:
-            pv.publish(table, "ducklake")
+            pv.open(table).publish("ducklake")
         except pv.VariantError as error:
             assert str(catalog) in str(error)
             assert (catalog.read_bytes() if catalog.exists() else None) == before
-    pv.publish(table, "ducklake")
-    assert not pv.publish(table, "ducklake").committed
+    pv.open(table).publish("ducklake")
+    assert not pv.open(table).publish("ducklake").committed
     assert {path.name for path in tmp_path.iterdir()} <= {"t", "t.ducklake", "t.ducklake.wal"}
 
 

@@ -73,11 +73,11 @@ def test_explored_from_afar(s3):
     pv.write("s3://lake/explored.parquet", rows, schema="n bigint")
     pv.write("s3://lake/explored-delta", {"v": rows}, format="delta")
     for place in ("s3://lake/explored.parquet", "s3://lake/explored-delta"):
-        page = pv.explore(place).to_html()
+        page = pv.open(place).explore().to_html()
         assert place in page
         assert '"text"' in page
     with pytest.raises(pv.VariantError, match="s3://lake/nothing does not exist"):
-        pv.explore("s3://lake/nothing")
+        pv.open("s3://lake/nothing").explore()
 
 
 NOWHERE = "region=us-east-1&endpoint_override=127.0.0.1:9&scheme=http"

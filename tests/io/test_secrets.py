@@ -44,7 +44,7 @@ WAYS: dict[str, Callable[[str], Any]] = {
     "vortex": lambda url: pv.open(url).scan({"a": "$.a:int"}),
     "sql": lambda url: pv.sql("select v:a from t", t=url).to_arrow(),
     "sql path": lambda url: pv.sql(f"select v:a from '{url}'").to_arrow(),
-    "explore": pv.explore,
+    "explore": lambda path: pv.open(path).explore(),
 }
 
 

@@ -102,7 +102,7 @@ rows = pv.parse_json(['{"a": 1}'])
 pv.write(folder, {"v": rows}, format="delta")
 pv.write(folder, {"v": rows}, format="delta", mode="append")
 assert len(pv.open(folder).read()) == 2
-assert "<html" in pv.explore(folder).to_html()
+assert "<html" in pv.open(folder).explore().to_html()
 wrong = []
 for use in (
     lambda: pv.sql("SELECT 1"),

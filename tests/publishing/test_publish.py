@@ -1,4 +1,4 @@
-"""`pv.publish`: one data set as Delta, Iceberg and DuckLake tables, read by several readers."""
+"""`Table.publish`: one data set as Delta, Iceberg and DuckLake tables, read by several readers."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ def test_a_table_is_published_in_the_other_format_and_follows_its_changes(
     files = sorted(table.rglob("*.parquet"))
 
     def check(**counts: Any) -> None:
-        result = pv.publish(table, target)
+        result = pv.open(table).publish(target)
         assert {name: getattr(result, name) for name in counts} == counts
         assert content(table, copy) == content(table, source)
-        assert not pv.publish(table, target).committed
+        assert not pv.open(table).publish(target).committed
         for where in ("id >= 57", "d < 2.5", "day > '2020-02-20'", "e = 0.42", "t > '2020-01-01T00:00:00.058999Z'",
                       "k = 'k1' AND id < 9", "t <= '2020-01-01T00:00:00.000999Z'"):  # fmt: skip
             found = [
@@ -132,9 +132,9 @@ def test_three_readers_agree_about_every_format(tmp_path: Path) -> None:
     delta_table(table)
     pv.open(table).append(rows(60, 80))
     pv.open(table).delete("v:n::int % 10 = 3")
-    pv.publish(table, "iceberg")
+    pv.open(table).publish("iceberg")
     lake = tmp_path / "lake.ducklake"
-    pv.publish(table, "ducklake", to=lake)
+    pv.open(table).publish("ducklake", to=lake)
     questions = (
         "SELECT count(*), sum(id), sum(v.n::bigint), min(v.o.s::varchar), sum(d), sum(len(s.text)) FROM t",
         "SELECT sum(id) FROM t WHERE k = 'k1' AND v.n::bigint > 40",
@@ -161,7 +161,7 @@ def test_three_readers_agree_about_every_format(tmp_path: Path) -> None:
             # The next publication ends files and deleted rows, and adds others.
             pv.open(table).delete("id < 5")
             pv.open(table).append(rows(100, 110))
-            pv.publish(table, "ducklake", to=lake)
+            pv.open(table).publish("ducklake", to=lake)
             judge.sql(f"ATTACH 'ducklake:{lake}' AS lake (READ_ONLY)")
             ids = sum(pv.open(table).to_arrow(["id"])["id"].to_pylist())
             assert judge.sql("SELECT sum(id), sum(v.n::bigint) FROM lake.main.events") == [[ids, ids]]
@@ -175,11 +175,11 @@ def test_plain_tables_are_read_by_deltalake_and_pyiceberg(tmp_path: Path) -> Non
     table_module = pytest.importorskip("pyiceberg.table")
     plain = {name: column for name, column in rows(0, 50).items() if name not in ("v", "s")}
     pv.write(tmp_path / "i", plain, format="iceberg", partition_by="k")
-    pv.publish(tmp_path / "i", "delta")
+    pv.open(tmp_path / "i").publish("delta")
     found = deltalake.DeltaTable(str(tmp_path / "i")).to_pyarrow_table(filters=[("id", ">", 30)])
     assert sum(found["id"].to_pylist()) == sum(range(31, 50))
     pv.write(tmp_path / "d", plain, format="delta", partition_by="k")
-    pv.publish(tmp_path / "d", "iceberg")
+    pv.open(tmp_path / "d").publish("iceberg")
     table = table_module.StaticTable.from_metadata(newest_metadata(tmp_path / "d"))
     assert sum(table.scan(row_filter="id > 30 and k = 'k1'").to_arrow()["id"].to_pylist()) == sum(range(31, 50, 2))
 
@@ -190,13 +190,13 @@ def test_a_directory_of_parquet_files_is_published(tmp_path: Path) -> None:
     for target in ("delta", "iceberg"):
         table = tmp_path / target
         pv.ingest(str(lines), table, partition_by="k=$.k:string")
-        assert pv.publish(table, target).files_added == 2
+        assert pv.open(table).publish(target).files_added == 2
         copy = next((table / "k=k1").glob("*.parquet"))
         shutil.copy(copy, copy.with_name("second.parquet"))
-        assert pv.publish(table, target).files_added == 1
+        assert pv.open(table).publish(target).files_added == 1
         copy.unlink()
-        assert pv.publish(table, target).files_removed == 1
-        assert not pv.publish(table, target).committed
+        assert pv.open(table).publish(target).files_removed == 1
+        assert not pv.open(table).publish(target).committed
         published = pv.open(table, format=target)
         found = published.scan({"n": ("$.n", "bigint"), "k": "k"}).to_pylist()
         assert sorted((row["n"], row["k"]) for row in found) == [(n, f"k{n % 2}") for n in range(100)]
@@ -205,7 +205,7 @@ def test_a_directory_of_parquet_files_is_published(tmp_path: Path) -> None:
     other = tmp_path / "delta" / "k=k0" / "other.parquet"
     pq.write_table(pa.table({"v": ["text"]}), other)
     with pytest.raises(pv.TableError, match=r"column v is string in one file and variant in"):
-        pv.publish(tmp_path / "delta", "delta")
+        pv.open(tmp_path / "delta").publish("delta")
 
 
 def test_lists_of_a_fixed_size_are_read(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_lists_of_a_fixed_size_are_read(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     pq.write_table(pa.table({"f": pa.array(lists, pa.list_(pa.int64(), 2))}), tmp_path / "t" / "a.parquet")
     for target in ("delta", "iceberg"):
-        pv.publish(tmp_path / "t", target, to=tmp_path / target)
+        pv.open(tmp_path / "t").publish(target, to=tmp_path / target)
     assert pv.open(tmp_path / "iceberg").to_arrow()["f"].to_pylist() == lists
     table = pv.open(tmp_path / "delta", allow_outside=True).snapshot
     assert pv.open(table).to_arrow()["f"].to_pylist() == lists
@@ -225,10 +225,10 @@ def test_a_file_that_was_replaced_is_published_again(tmp_path: Path, form: Any) 
     directory.mkdir()
     pq.write_table(pa.table({"n": [1, 2, 3]}), directory / "a.parquet")
     pv.write(directory / "other", {"n": [99]}, format="delta")
-    pv.publish(directory, form)
+    pv.open(directory).publish(form)
     pq.write_table(pa.table({"n": [101, 102, 103]}), directory / "a.parquet")
-    assert pv.publish(directory, form).files_added == 1
-    assert not pv.publish(directory, form).committed
+    assert pv.open(directory).publish(form).files_added == 1
+    assert not pv.open(directory).publish(form).committed
     if form != "ducklake":
         found = pv.open(directory, format=form).scan(["n"], "n > 50").to_arrow()
         assert found["n"].to_pylist() == [101, 102, 103]
@@ -237,16 +237,16 @@ def test_a_file_that_was_replaced_is_published_again(tmp_path: Path, form: Any) 
 def test_columns_that_evolve_are_followed(tmp_path: Path) -> None:
     plain = {"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"], "v": pv.parse_json(['{"n": 1}', '{"n": 2}'])}
     pv.write(tmp_path / "i", plain, format="iceberg")
-    pv.publish(tmp_path / "i", "delta")
+    pv.open(tmp_path / "i").publish("delta")
     pv.open(tmp_path / "i").add_columns(pa.schema([("c", pa.string())]))
     pv.open(tmp_path / "i").widen_column("a", "long")
     pv.open(tmp_path / "i").append({**plain, "a": pa.array([2**40, None]), "c": ["new", None]})
-    pv.publish(tmp_path / "i", "delta")
+    pv.open(tmp_path / "i").publish("delta")
     assert content(tmp_path / "i", "delta") == content(tmp_path / "i", "iceberg")
     pv.open(tmp_path / "i").rename_column("b", "renamed")  # needs column mapping by field id
     pv.open(tmp_path / "i").drop_column("c")
     pv.open(tmp_path / "i").append({"a": [7], "renamed": ["z"], "v": pv.parse_json(["null"])})
-    result = pv.publish(tmp_path / "i", "delta")
+    result = pv.open(tmp_path / "i").publish("delta")
     assert (result.files_added, result.files_removed) == (3, 0)
     assert pv.open(tmp_path / "i", format="delta").snapshot.column_mapping == "id"
     assert content(tmp_path / "i", "delta") == content(tmp_path / "i", "iceberg")
@@ -260,13 +260,13 @@ def test_columns_that_evolve_are_followed(tmp_path: Path) -> None:
             format="delta",
             properties={"delta.columnMapping.mode": mode, "delta.enableTypeWidening": "true"},
         )
-        pv.publish(table, "iceberg")
+        pv.open(table).publish("iceberg")
         pv.open(table).widen_column("a", "long")
         pv.open(table).append({**plain, "a": [2**40, 3], "c": [{"x": 1}, None]}, schema_mode="merge")
         if mode == "name":
             pv.open(table).rename_column("b", "renamed")
             pv.open(table).drop_column("a")
-        pv.publish(table, "iceberg")
+        pv.open(table).publish("iceberg")
         assert content(table, "iceberg") == content(table, "delta")
 
 
@@ -275,7 +275,7 @@ def test_what_a_format_cannot_express_is_refused_by_name(tmp_path: Path) -> None
 
     def refused(match: str, target: Any, name: str) -> None:
         with pytest.raises(pv.TableError, match=match) as caught:
-            pv.publish(tmp_path / name, target)
+            pv.open(tmp_path / name).publish(target)
         assert caught.value.reason == "cannot-publish"
         assert not (tmp_path / name / ("_delta_log" if target == "delta" else "metadata")).exists()
 
@@ -297,31 +297,31 @@ def test_tables_that_publishing_did_not_make_are_kept(tmp_path: Path) -> None:
     table = tmp_path / "t"
     delta_table(table)
     with pytest.raises(pv.TableError, match="is a table of the format delta already"):
-        pv.publish(table, "delta")
+        pv.open(table).publish("delta")
     pv.write(tmp_path / "other", {"id": [1]}, format="iceberg")
     with pytest.raises(pv.TableError, match="was not published from delta: choose another name"):
-        pv.publish(table, "iceberg", to=tmp_path / "other")
-    pv.publish(table, "iceberg")
+        pv.open(table).publish("iceberg", to=tmp_path / "other")
+    pv.open(table).publish("iceberg")
     pv.open(table, format="iceberg").delete("id = 1")
     with pytest.raises(pv.TableError, match=r"snapshot \d+ \(delete|overwrite\) changed the published table"):
-        pv.publish(table, "iceberg")
+        pv.open(table).publish("iceberg")
     iceberg = tmp_path / "i"
     iceberg_table(iceberg)
-    pv.publish(iceberg, "delta")
+    pv.open(iceberg).publish("delta")
     delta = pv.open(iceberg, format="delta")
     for clean_up in (delta.vacuum, partial(delta.erase, where="id = 1", force=True)):
         with pytest.raises(pv.TableError, match="was published from iceberg"):
             clean_up()
     delta.delete("id < 3")
     with pytest.raises(pv.TableError, match="commits after version 0 changed the published table"):
-        pv.publish(iceberg, "delta")
+        pv.open(iceberg).publish("delta")
 
 
 def test_cleaning_up_the_source_keeps_what_was_published(tmp_path: Path) -> None:
     table = tmp_path / "t"
     delta_table(table)
     pv.open(table).delete("id < 7")
-    pv.publish(table, "iceberg")
+    pv.open(table).publish("iceberg")
     before = content(table, "iceberg")
     pv.open(table).vacuum(retention=timedelta(0), force=True)
     assert content(table, "iceberg") == before
@@ -337,10 +337,10 @@ def test_tables_in_catalogs_and_other_directories(tmp_path: Path) -> None:
     assert main(command) == 0
     expected = content(tmp_path / "t", "delta")
     assert content(pv.open("db.events", catalog=catalog).snapshot, "iceberg") == expected
-    pv.publish(tmp_path / "t", "iceberg", to=tmp_path / "elsewhere")
+    pv.open(tmp_path / "t").publish("iceberg", to=tmp_path / "elsewhere")
     assert content(tmp_path / "elsewhere", "iceberg") == expected
     pv.write("db.source", rows(0, 9), format="iceberg", catalog=catalog)
-    pv.publish("db.source", "delta", catalog=catalog, to=tmp_path / "log")
+    pv.open("db.source", catalog=catalog).publish("delta", to=tmp_path / "log")
     assert len(pv.open(pv.open(tmp_path / "log", allow_outside=True).snapshot).to_arrow()) == 9
 
 
@@ -370,7 +370,7 @@ def test_a_killed_publication_leaves_the_old_or_the_new_table(
 ) -> None:
     table = tmp_path / "t"
     source = (iceberg_table if target == "delta" else delta_table)(table)
-    pv.publish(table, target)
+    pv.open(table).publish(target)
     before = len(content(table, source))
     pv.open(table, format=source).append(rows(60, 70))
     pv.open(table, format=source).delete("id = 5 OR id = 64")
@@ -378,7 +378,7 @@ def test_a_killed_publication_leaves_the_old_or_the_new_table(
     for number in range(1, 40):
         killed_at(number)
         try:
-            result = pv.publish(table, target)
+            result = pv.open(table).publish(target)
         except KeyboardInterrupt:
             if target != "ducklake":
                 assert len(content(table, target)) in (before, after)
@@ -389,7 +389,7 @@ def test_a_killed_publication_leaves_the_old_or_the_new_table(
     assert result.committed or target == "iceberg"  # which moves version-hint.text after the commit
     if target != "ducklake":
         assert content(table, target) == content(table, source)
-    assert not pv.publish(table, target).committed
+    assert not pv.open(table).publish(target).committed
 
 
 def test_inverted_bounds_are_not_published(tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ def test_inverted_bounds_are_not_published(tmp_path: Path) -> None:
             text = text.replace(before, after, 1)
         assert '\\"id\\":20,' in text and '\\"s\\":\\"z\\"' in text
         path.write_text(text)
-    pv.publish(table, "iceberg")
+    pv.open(table).publish("iceberg")
     published = pv.open(table, format="iceberg")
     [(_, entry)] = published.snapshot.live_entries(deletes=False)
     assert (dict(entry.file.lower_bounds), dict(entry.file.upper_bounds)) == ({}, {})

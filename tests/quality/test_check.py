@@ -1,4 +1,4 @@
-"""`pv.check`: footers, columns and values give the same violations, for every format."""
+"""`Table.check`: footers, columns and values give the same violations, for every format."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_footers_columns_and_values_give_the_same_violations(tmp_path, rows, typ
     file = tmp_path / "a.parquet"
     file.unlink(missing_ok=True)
     pv.write(file, array, schema=schema)
-    assert _summary(pv.check(file, contract)) == _summary(pv.check(array, contract))
+    assert _summary(pv.open(file).check(contract)) == _summary(pv.open(array).check(contract))
 
 
 def test_rules_that_footers_prove_read_no_values_and_others_only_their_columns(tmp_path) -> None:
@@ -98,11 +98,11 @@ def test_rules_that_footers_prove_read_no_values_and_others_only_their_columns(t
         "$.text": {"presence": 0.99, "pattern": None},
         "$.none": {"type": "string"},
     }
-    report = pv.check(tmp_path / "data", proved)
+    report = pv.open(tmp_path / "data").check(proved)
     assert report and report.rows == 10_000
     assert report.evidence == {"footers": 19, "columns": 0, "values": 0}
     assert report.bytes_read < sum(file.stat().st_size for file in (tmp_path / "data").iterdir())
-    report = pv.check(tmp_path / "data", proved | {"$.id": {"max": 4997}, "$.t.name": {"pattern": "^n"}})
+    report = pv.open(tmp_path / "data").check(proved | {"$.id": {"max": 4997}, "$.t.name": {"pattern": "^n"}})
     assert report.evidence == {"footers": 11, "columns": 2, "values": 0}
     (found,) = report.violations
     assert (found.count, found.share, [(e.row, e.value) for e in found.examples]) == (
@@ -111,7 +111,7 @@ def test_rules_that_footers_prove_read_no_values_and_others_only_their_columns(t
         [(4998, 4998), (4999, 4999)] * 2,
     )
     assert [e.file.rpartition("/")[2] for e in found.examples] == ["0.parquet"] * 2 + ["1.parquet"] * 2
-    hidden = pv.check(tmp_path / "data", {"$.id": {"max": 4997}}, values=False, examples=1)
+    hidden = pv.open(tmp_path / "data").check({"$.id": {"max": 4997}}, values=False, examples=1)
     assert [(e.row, e.value) for e in hidden.violations[0].examples] == [(4998, None)]
 
 
@@ -126,12 +126,12 @@ def test_every_format_has_the_same_violations(tmp_path) -> None:
         places[form] = tmp_path / form
         pv.ingest(source, places[form], format=form)
     for form, place in places.items():
-        report = pv.check(place, contract)
+        report = pv.open(place).check(contract)
         found = [(v.path.shorthand, v.rule, v.count, v.share, v.examples[0].row) for v in report.violations]
         row = 8 if form == "json" else 7
         assert found == [("$.id", "required", 1, 0.05, row), ("$.tag", "values", 1, 0.05, row)], form
         assert (report.rows, report.bad_rows) == (20, 1)
     pv.open(places["delta"]).delete("v:id::int IS NULL")
-    report = pv.check(places["delta"], contract)
+    report = pv.open(places["delta"]).check(contract)
     assert report and report.rows == 19
-    assert not pv.check(places["delta"], contract, version=0)
+    assert not pv.open(places["delta"], version=0).check(contract)

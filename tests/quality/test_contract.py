@@ -1,4 +1,4 @@
-"""`pv.contract`: the data satisfies the contract that is inferred from it, at every level."""
+"""`Table.contract`: the data satisfies the contract that is inferred from it, at every level."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _VALUES = st.recursive(
 @given(st.lists(_VALUES, min_size=1, max_size=6), st.sampled_from(["loose", "normal", "strict"]))
 def test_data_satisfies_the_contract_that_is_inferred_from_it(rows, level) -> None:
     data = pv.parse_json([json.dumps(row) for row in rows])
-    contract = pv.contract(data, level)
-    assert pv.check(data, contract)
+    contract = pv.open(data).contract(level)
+    assert pv.open(data).check(contract)
     assert pv.Contract.from_yaml(contract.to_yaml()) == contract
 
 
@@ -36,7 +36,7 @@ def test_each_level_has_its_rules() -> None:
     data = pv.VariantArray.from_pylist(rows)
 
     def rules(level: str) -> dict:
-        return {path.shorthand: found.rules() for path, found in pv.contract(data, level).paths.items()}
+        return {path.shorthand: found.rules() for path, found in pv.open(data).contract(level).paths.items()}
 
     loose, normal, strict = rules("loose"), rules("normal"), rules("strict")
     assert loose["$.score"] == {"types": ("number",), "nullable": True}
@@ -52,7 +52,7 @@ def test_each_level_has_its_rules() -> None:
 
 def test_the_fields_of_maps_have_no_rules() -> None:
     rows = [{"counts": {f"k{number}-{part}": 1 for part in range(3)}} for number in range(60)]
-    contract = pv.contract(pv.VariantArray.from_pylist(rows), "strict")
+    contract = pv.open(pv.VariantArray.from_pylist(rows)).contract("strict")
     assert [path.shorthand for path in contract] == ["$", "$.counts"]
     assert contract.rules("$.counts").extra_fields
 
@@ -60,5 +60,5 @@ def test_the_fields_of_maps_have_no_rules() -> None:
 def test_every_format_satisfies_the_strict_contract_of_its_rows(tmp_path, usgs_sample) -> None:
     for form in ("delta", "iceberg", "vortex"):
         pv.ingest(usgs_sample, tmp_path / form, format=form)
-        contract = pv.contract(tmp_path / form, "strict")
-        assert len(contract) == 34 and pv.check(tmp_path / form, contract)
+        contract = pv.open(tmp_path / form).contract("strict")
+        assert len(contract) == 34 and pv.open(tmp_path / form).check(contract)

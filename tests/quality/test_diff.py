@@ -9,12 +9,10 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.errors import VariantError
 
 ROWS = 240
 Row = dict[str, Any]
@@ -97,7 +95,7 @@ def test_planted_drift_is_found_and_nothing_else(
     ]
     # With few bytes to read, footers and residual columns must show the difference.
     options: dict[str, Any] = {"sample_bytes": 6_000} if "footers" in forms and "ndjson" not in forms else {}
-    result = pv.diff(*sources, **options)
+    result = pv.open(sources[0]).diff(sources[1], **options)
     found = [(finding.path.shorthand, finding.change) for finding in result.findings]
     if planted is None:
         assert result.is_equal, str(result)
@@ -121,31 +119,28 @@ def test_samples_of_large_data_and_versions_of_a_table(tmp_path: Path) -> None:
     for row in new[: len(new) // 3]:
         row["user"]["age"] = str(row["user"]["age"])
     files = [_stored(rows, "ndjson", tmp_path / f"{n}.ndjson") for n, rows in enumerate((old, new))]
-    sampled = pv.diff(*files, sample_bytes=100_000)
+    sampled = pv.open(files[0]).diff(files[1], sample_bytes=100_000)
     assert [(found.path.shorthand, found.change, found.evidence) for found in sampled.findings] == [
         ("$.user.age", "type", "sample")
     ]
     assert 0 < sampled.after.sampled_rows < len(new)
-    assert pv.diff(files[0], files[0], sample_bytes=100_000).is_equal
+    assert pv.open(files[0]).diff(files[0], sample_bytes=100_000).is_equal
     for file, mode in zip(files, ("error", "overwrite"), strict=True):
         pv.ingest(file, tmp_path / "delta", format="delta", mode=mode)  # type: ignore[arg-type]
     pv.open(tmp_path / "delta").set_properties({"delta.enableDeletionVectors": "true"})
     pv.open(tmp_path / "delta").delete("v:id::int = 7")
-    result = pv.diff(tmp_path / "delta", versions=(0, None))
+    old, new = pv.open(tmp_path / "delta", version=0), pv.open(tmp_path / "delta")
+    result = old.diff(new)
     assert [(found.path.shorthand, found.change) for found in result.findings] == [("$.user.age", "type")]
     # The footers of a file count deleted rows, too, so they prove nothing.
-    bounded = pv.diff(tmp_path / "delta", versions=(0, None), sample_bytes=9_000)
+    bounded = old.diff(new, sample_bytes=9_000)
     assert (bounded.before.rows_evidence, bounded.after.rows_evidence) == ("footers", "sample")
-    with pytest.raises(VariantError, match="there is one data set"):
-        pv.diff(files[0])
-    with pytest.raises(VariantError, match="versions is 3: it must be a pair"):
-        pv.diff(files[0], files[1], versions=3)  # type: ignore[arg-type]
 
 
 def test_hidden_values_are_nowhere_in_the_result() -> None:
     old = pv.parse_json([json.dumps({"ssn": f"{n}-secret", "pay": 77_001 + n}) for n in range(50)])
     new = pv.parse_json([json.dumps({"ssn": n, "pay": 9_977_001 + n}) for n in range(50)])
-    shown, hidden = (pv.diff(old, pa.table({"v": new}), values=values) for values in (True, False))
+    shown, hidden = (pv.open(old).diff(pa.table({"v": new}), values=values) for values in (True, False))
     for text in ("secret", "77001", "9977001"):
         assert text in json.dumps(shown.to_dict())
         assert text not in json.dumps(hidden.to_dict()) + str(hidden) + hidden._repr_html_()

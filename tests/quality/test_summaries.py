@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.quality.sources import open_data
+from parquet_variant.quality.sources import data_of
 from parquet_variant.quality.summaries import PathSummary, Summary, summarize
 from parquet_variant.types.path import VariantPath
 
@@ -44,7 +44,7 @@ def _known(path: PathSummary) -> dict[str, Any]:
 
 
 def _of(data: Any, **options: Any) -> Summary:
-    return summarize(open_data(data), **options)
+    return summarize(data_of(pv.open(data)), **options)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -78,12 +78,12 @@ def _bytes_read() -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="needs Linux, which counts the bytes that are read")
 def test_a_large_file_is_summarized_from_few_bytes(tmp_path: Path) -> None:
-    text = Random(1).randbytes(30_000 * 40).hex()
-    rows: list[Any] = [{"id": n, "kind": "ab"[n % 2], "text": text[n * 80 : n * 80 + 80]} for n in range(30_000)]
+    text = Random(1).randbytes(30_000 * 280).hex()
+    rows: list[Any] = [{"id": n, "kind": "ab"[n % 2], "text": text[n * 560 : n * 560 + 560]} for n in range(30_000)]
     rows[20_000] = {"id": "text", "extra": {"x": 1}}
     array = pv.parse_json(list(map(json.dumps, rows)))
     file = tmp_path / "a.parquet"
-    pv.write(file, array, schema="id bigint, kind string, text string", row_group_bytes=400_000)
+    pv.write(file, array, schema="id bigint, kind string, text string", row_group_bytes=2_800_000)
     size = file.stat().st_size
     _of(file, sample_bytes=size // 20)
     before = _bytes_read()
@@ -110,11 +110,11 @@ def test_every_format_is_read(tmp_path: Path) -> None:
     sources[5] = tmp_path / "delta", {}, 5
     sources += [(tmp_path / "delta", {"version": 0}, 6)]
     for source, options, count in sources:
-        summary = summarize(open_data(source, **options))
+        summary = summarize(data_of(pv.open(source, **options)))
         assert (summary.rows, summary.paths[VariantPath(("n",))].count) == (count, count), (source, options)
     with pytest.raises(VariantFileError, match="no partition column hour: choose from day"):
-        open_data(tmp_path / "parquet", partition={"hour": "1"})
+        data_of(pv.open(tmp_path / "parquet", partition={"hour": "1"}))
     with pytest.raises(VariantFileError, match="no files with day=2027-01-01"):
-        open_data(tmp_path / "iceberg", partition={"day": "2027-01-01"})
+        data_of(pv.open(tmp_path / "iceberg", partition={"day": "2027-01-01"}))
     with pytest.raises(VariantFileError, match="no versions"):
-        open_data(lines, version=1)
+        pv.open(lines, version=1)

@@ -25,7 +25,7 @@ def test_an_ingest_and_a_dataframe_have_the_violations_of_the_local_check(spark,
     assert (result.rows, result.bad_records, result.contract.bad_rows) == (50, 2, 2)
     df = spark.read.text(str(source)).selectExpr("parse_json(value) AS v")
     report = pv.open(df).check(_CONTRACT)
-    local = pv.check(source, _CONTRACT)
+    local = pv.open(source).check(_CONTRACT)
     assert [(v.path, v.rule, v.count, v.share) for v in report.violations] == [
         (v.path, v.rule, v.count, v.share) for v in local.violations
     ]

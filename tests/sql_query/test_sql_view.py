@@ -1,4 +1,4 @@
-"""`pv.sql_view`: its statements run where they are meant to, and give what `pv.sql` gives."""
+"""`Table.sql_view`: its statements run where they are meant to, and give what `pv.sql` gives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def files(tmp_path: Path) -> Path:
 
 def test_duckdb_runs_the_view(files: Path) -> None:
     with duckdb.connect() as connection:
-        connection.execute(pv.sql_view(files))
+        connection.execute(pv.open(files).sql_view())
         rows = connection.sql('SELECT day, a_id, "x y", id, ok FROM events ORDER BY day').fetchall()
     assert rows == [(1, 1, "it's", "k", True), (2, 2, "b", "l", False)]
 
@@ -41,7 +41,7 @@ def test_duckdb_runs_the_view(files: Path) -> None:
 def test_columns_may_be_chosen(files: Path) -> None:
     columns = {"tag": "$.tags[1]:string", "n": ("$.a.id", "double"), "day": "day", "whole": "$.a"}
     with duckdb.connect() as connection:
-        connection.execute(pv.sql_view(files, columns, name="my view"))
+        connection.execute(pv.open(files).sql_view(columns, name="my view"))
         found = connection.sql('SELECT tag, n, day FROM "my view" ORDER BY day')
         assert found.fetchall() == [("q", 1.0, 1), (None, 2.0, 2)]
         assert found.types[1] == "DOUBLE"
@@ -51,7 +51,7 @@ def test_a_key_cannot_leave_its_text(tmp_path: Path) -> None:
     key = "x'] AS y, 1 FROM z; --`\"\\"
     pv.write(tmp_path / "a.parquet", {"v": pv.parse_json([json.dumps({key: 7})])}, schema="infer")
     with duckdb.connect() as connection:
-        connection.execute(pv.sql_view(tmp_path / "a.parquet"))
+        connection.execute(pv.open(tmp_path / "a.parquet").sql_view())
         assert connection.sql("SELECT * FROM events").fetchall() == [(7,)]
 
 
@@ -59,23 +59,23 @@ def test_letter_case(tmp_path: Path) -> None:
     values = pv.parse_json(['{"a": 1, "o": {"A": 3}}', '{"A": 2}'])
     pv.write(tmp_path / "a.parquet", {"v": values}, schema="a int, o struct<A: int>")
     with duckdb.connect() as connection:
-        connection.execute(pv.sql_view(tmp_path / "a.parquet"))
+        connection.execute(pv.open(tmp_path / "a.parquet").sql_view())
         assert connection.sql("SELECT a, o_A FROM events").fetchall() == [(1, 3), (None, None)]
     with pytest.raises(VariantError, match="two view columns"):
-        pv.sql_view(tmp_path / "a.parquet", {"a": "$.a:int", "A": "$.A:int"})
+        pv.open(tmp_path / "a.parquet").sql_view({"a": "$.a:int", "A": "$.A:int"})
     pv.write(tmp_path / "b.parquet", {"v": values}, schema="a int, A int, a_2 int")
     names = [
         line.split(" AS ")[1].strip(",`")
-        for line in pv.sql_view(tmp_path / "b.parquet", engine="spark").split("\n")[1:-1]
+        for line in pv.open(tmp_path / "b.parquet").sql_view(engine="spark").split("\n")[1:-1]
     ]
     assert len({name.lower() for name in names}) == 3
     with pytest.raises(VariantError, match="shreds A and a"):
-        pv.sql_view(tmp_path / "b.parquet")
+        pv.open(tmp_path / "b.parquet").sql_view()
 
 
 @pytest.mark.spark
 def test_spark_runs_the_view(files: Path, spark: Any) -> None:
-    spark.sql(pv.sql_view(files, engine="spark", name="typed_view"))
+    spark.sql(pv.open(files).sql_view(engine="spark", name="typed_view"))
     rows = spark.sql("SELECT day, a_id, `x y`, tags FROM typed_view ORDER BY day").collect()
     assert [tuple(row) for row in rows] == [(1, 1, "it's", ["p", "q"]), (2, 2, "b", [])]
 
@@ -88,12 +88,12 @@ def test_the_command_prints_it(files: Path, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("make", "wrong"),
     [
-        (lambda path: pv.sql_view(path, {"a": "$.tags[*]:string"}), "cannot have"),
-        (lambda path: pv.sql_view(path, engine="trino"), "duckdb or spark"),
-        (lambda path: pv.sql_view(path, column="w"), "choose one Variant column from v"),
-        (lambda path: pv.sql_view(path / "nowhere"), "does not exist"),
-        (lambda path: pv.sql_view(path, []), "at least one column"),
-        (lambda path: pv.sql_view(path, ["id", "nope"]), "has no column"),
+        (lambda path: pv.open(path).sql_view({"a": "$.tags[*]:string"}), "cannot have"),
+        (lambda path: pv.open(path).sql_view(engine="trino"), "duckdb or spark"),
+        (lambda path: pv.open(path).sql_view(column="w"), "choose one Variant column from v"),
+        (lambda path: pv.open(path / "nowhere").sql_view(), "does not exist"),
+        (lambda path: pv.open(path).sql_view([]), "at least one column"),
+        (lambda path: pv.open(path).sql_view(["id", "nope"]), "has no column"),
     ],
 )
 def test_what_makes_no_view(files: Path, make: Callable[[Path], str], wrong: str) -> None:
@@ -109,7 +109,7 @@ def test_other_formats_make_no_view(tmp_path: Path, name: str) -> None:
     else:
         pv.write(path, pv.parse_json(['{"a": 1}']), format="iceberg" if name == "iceberg" else "vortex")
     with pytest.raises(VariantError, match="a view needs Parquet files or a Delta table"):
-        pv.sql_view(path)
+        pv.open(path).sql_view()
 
 
 def test_an_empty_key_has_a_name_that_engines_accept(tmp_path: Path) -> None:
@@ -117,14 +117,14 @@ def test_an_empty_key_has_a_name_that_engines_accept(tmp_path: Path) -> None:
     pv.write(tmp_path / "shredded.parquet", {"v": values}, schema="infer")
     pv.write(tmp_path / "plain.parquet", {"v": values})
     with pytest.raises(VariantError, match=r"DuckDB 2\.0 cannot read"):
-        pv.sql_view(tmp_path / "shredded.parquet")
-    statement = pv.sql_view(tmp_path / "shredded.parquet", engine="spark")
+        pv.open(tmp_path / "shredded.parquet").sql_view()
+    statement = pv.open(tmp_path / "shredded.parquet").sql_view(engine="spark")
     assert [line.split(" AS ")[1].rstrip(",") for line in statement.splitlines()[1:-1]] == ["_", "__1", "a_"]
     with duckdb.connect() as connection:
-        connection.execute(pv.sql_view(tmp_path / "plain.parquet", {"x": "$['']:int", "y": "$.a['']:int"}))
+        connection.execute(pv.open(tmp_path / "plain.parquet").sql_view({"x": "$['']:int", "y": "$.a['']:int"}))
         assert connection.sql("SELECT DISTINCT x, y FROM events").fetchall() == [(1, 2)]
     with pytest.raises(VariantError, match="empty name"):
-        pv.sql_view(tmp_path / "plain.parquet", {"": "$.a:int"})
+        pv.open(tmp_path / "plain.parquet").sql_view({"": "$.a:int"})
 
 
 def test_paths_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +132,7 @@ def test_paths_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytest
     schema = "Id bigint, o struct<X: bigint>, other struct<x: bigint>, `a\nB` bigint"
     path = tmp_path / "a.parquet"
     pv.write(path, {"v": pv.parse_json([text] * 3)}, schema=schema)
-    statement = pv.sql_view(path)
+    statement = pv.open(path).sql_view()
     comments = [line for line in statement.splitlines() if line.startswith("--")]
     assert len(comments) == 3
     assert all(any(path in line for line in comments) for path in ("$['id']", "$['o']['x']", "$['a\\nb']"))
@@ -143,7 +143,7 @@ def test_paths_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytest
     shown = capsys.readouterr()
     assert shown.err.count("only in letter case") == 3
     assert shown.out == statement + ";\n"
-    assert "--" not in pv.sql_view(path, {"x": "$.Id:int"})
+    assert "--" not in pv.open(path).sql_view({"x": "$.Id:int"})
 
 
 def test_reserved_words_are_quoted_in_views(tmp_path: Path) -> None:

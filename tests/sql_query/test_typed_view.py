@@ -46,7 +46,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def test_columns_and_rows(table: Any) -> None:
-    view = pv.typed(table)
+    view = pv.open(table).typed()
     assert view.column_names == ["day", "dev_id", "kind", "mag", "maybe", "tags", "user_id"]
     first = {"day": 1, "dev_id": "x0", "kind": "k0", "maybe": None, "tags": ["a"], "user_id": 0}
     row = view.to_arrow().to_pylist()[0]
@@ -65,7 +65,7 @@ def test_in_sql(table: Any) -> None:
     assert [column["column_name"] for column in described] == names
     joined = "SELECT count(*) AS n FROM typed(t) a JOIN typed(t) b ON a.user_id = b.user_id AND b.kind = 'k1'"
     assert pv.sql(joined, t=table).to_pylist() == [{"n": 10}]
-    assert pv.sql("SELECT max(mag) > 29 AS x FROM v", v=pv.typed(table)).to_pylist() == [{"x": True}]
+    assert pv.sql("SELECT max(mag) > 29 AS x FROM v", v=pv.open(table).typed()).to_pylist() == [{"x": True}]
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_a_view_for_duckdb_has_the_same_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pv.write(path, {"v": pv.parse_json([json.dumps(row) for row in ROWS])}, schema="infer")
     with duckdb.connect() as connection:
-        connection.execute(pv.sql_view(path))
-        assert connection.sql("SELECT * FROM events").columns == pv.typed(path).column_names
+        connection.execute(pv.open(path).sql_view())
+        assert connection.sql("SELECT * FROM events").columns == pv.open(path).typed().column_names
 
 
 def test_the_command_prints_the_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,11 +132,11 @@ def test_wrong_arguments(query: str) -> None:
 
 def test_a_table_without_variants() -> None:
     with pytest.raises(VariantError, match="no Variant column"):
-        pv.typed(pa.table({"a": [1]}))
+        pv.open(pa.table({"a": [1]})).typed()
     two = {"a": pv.parse_json(['{"x": 1}']), "b": pv.parse_json(['{"y": 1}'])}
     with pytest.raises(VariantError, match="choose one from a, b"):
-        pv.typed(two)
-    assert pv.typed(two, column="b").column_names == ["y"]
+        pv.open(two).typed()
+    assert pv.open(two).typed(column="b").column_names == ["y"]
 
 
 def _stored(values, layout, folder):
@@ -165,7 +165,7 @@ def test_every_field_of_the_first_level_is_a_column(tmp_path, layout):
     assert names - {"map"} <= set(typed.column_names)
     assert any(name in ("map", "k7") for name in typed.column_names)
     assert typed["rare399"].to_pylist() == [None] * 399 + [399]
-    assert set(pv.typed(source).column_names) == set(typed.column_names)
+    assert set(pv.open(source).typed().column_names) == set(typed.column_names)
 
 
 @pytest.mark.parametrize("layout", ["memory", "json", "unshredded", "shredded"])
@@ -174,7 +174,7 @@ def test_keys_that_differ_only_in_case_are_two_columns(tmp_path, layout):
     assert pv.sql("SELECT v.* FROM t", t=source).to_pylist() == [{"a": 1, "order": 1, "Order_1": 5}]
     assert pv.sql('SELECT "order" FROM typed(t)', t=source).to_pylist() == [{"order": 1}]
     assert pv.sql("SELECT order_1 AS x FROM typed(t)", t=source).to_pylist() == [{"x": 5}]
-    assert pv.typed(source).to_arrow().to_pylist() == [{"a": 1, "order": 1, "Order_1": 5}]
+    assert pv.open(source).typed().to_arrow().to_pylist() == [{"a": 1, "order": 1, "Order_1": 5}]
     assert pv.sql("SELECT * FROM (SELECT v.* FROM t)", t=source).to_pylist() == [{"a": 1, "order": 1, "Order_1": 5}]
 
 
@@ -186,7 +186,7 @@ def test_fields_beyond_the_limit_are_counted_in_a_warning(monkeypatch):
         result = pv.sql(query, t=values)
         assert result.column_names[:3] == ["a", "b", "c"]
         assert result.warnings == (line,)
-    assert pv.typed(values).warnings == (line,)
+    assert pv.open(values).typed().warnings == (line,)
 
 
 @pytest.mark.parametrize("target", ["a.parquet", "a.vortex", "delta", "iceberg", "memory"])

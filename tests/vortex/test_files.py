@@ -212,7 +212,7 @@ def test_a_variant_inside_of_structs_is_rewritten_scanned_and_compared(tmp_path,
         assert rows["a"].to_pylist() == ["1", "x", None, None]
         assert pv.VariantArray.from_arrow(rows, "v").to_pylist() == [{"a": 1}, {"a": "x"}, None, None]
         assert scan({"id": "id", "a": "$.a:int"}, "a = 1").to_arrow()["id"].to_pylist() == [0]
-    assert pv.diff(parquet, file, column="o.s.v").is_equal
+    assert pv.open(parquet, column="o.s.v").diff(file).is_equal
     with pytest.raises(VariantFileError, match=r"'o\.v' is not a Variant column"):
         pv.open(file).scan({"a": "$.a"}, column="o.v")
 

@@ -112,7 +112,7 @@ def test_rewrite_and_diff_of_a_json_column(only, tmp_path, capsys):
         assert "no differences" in capsys.readouterr().out
         changed = pv.parse_json(['{"a":"x"}', None, "[1.5]", "null"])
         pv.write(tmp_path / "changed.vortex", changed, mode="overwrite")
-        assert pv.diff(tmp_path / "changed.vortex", tmp_path / other).is_equal is False
+        assert pv.open(tmp_path / "changed.vortex").diff(tmp_path / other).is_equal is False
 
 
 def test_invalid_json_has_its_file_column_and_row(tmp_path, capsys):
@@ -138,7 +138,7 @@ def test_queries_and_diff_read_json_text_as_variants(only, tmp_path):
     assert [(row["a"], row["d"]) for row in rows] == [(1, None), (None, None), (None, 1.5), (None, None)]
     assert pv.open(only).scan({"a": "$.a:bigint"}, "a = 1").to_arrow().to_pylist() == [{"a": 1}]
     pv.write(tmp_path / "v.vortex", {"j": pv.parse_json(TEXTS)})
-    assert pv.diff(only, tmp_path / "v.vortex").is_equal
+    assert pv.open(only).diff(tmp_path / "v.vortex").is_equal
     # Next to a Variant, JSON text must be named.
     both = {"v": pv.parse_json(['{"a": 2}'] * 4), "j": json()}
     vortex.io.write(pv.vortex.variant_table(both), str(tmp_path / "both.vortex"))

@@ -1,4 +1,4 @@
-"""`pv.publish` of Vortex files: tables whose Parquet files have the same values, each converted once."""
+"""`Table.publish` of Vortex files: tables whose Parquet files have the same values, each converted once."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def stored(directory):
 @pytest.mark.parametrize("target", ["delta", "iceberg"])
 def test_vortex_files_are_published_each_once(files, target):
     table = files.with_name("v.published")
-    result = pv.publish(files, target)
+    result = pv.open(files).publish(target)
     assert (result.files_added, result.table) == (6, str(table))
     assert content(pv.open(table, format=target).to_arrow()) == stored(files)
     assert len(stored(files)) == 50
-    assert not pv.publish(files, target).committed
+    assert not pv.open(files).publish(target).committed
     # Every Variant is shredded, so that statistics exclude files.
     for file in (table / "data").iterdir():
         assert pv.open(file).read().is_shredded or file.name.startswith("empty")
@@ -88,10 +88,10 @@ def test_vortex_files_are_published_each_once(files, target):
     before = {file.name: file.stat().st_mtime_ns for file in (table / "data").iterdir()}
     # A file that is touched or was copied has the content of its publication.
     os.utime(files / "a.vortex", (0, 0))
-    assert not pv.publish(files, target).committed
+    assert not pv.open(files).publish(target).committed
     write(files / "c.vortex", 100, 110)
     (files / "b.vortex").unlink()
-    result = pv.publish(files, target)
+    result = pv.open(files).publish(target)
     assert (result.files_added, result.files_removed) == (1, 2)
     assert content(pv.open(table, format=target).to_arrow()) == stored(files)
     after = {file.name: file.stat().st_mtime_ns for file in (table / "data").iterdir()}
@@ -109,24 +109,24 @@ def test_formats_share_the_converted_files(files, tmp_path, capsys):
     assert len(list((table / "data").iterdir())) == 6
     assert (tmp_path / "v.ducklake").is_file()
     assert content(pv.open(table).to_arrow()) == content(pv.open(table).to_arrow())
-    assert pv.diff(files, table).is_equal
+    assert pv.open(files).diff(table).is_equal
     assert not list(files.rglob("*.parquet"))
 
 
 def test_one_file_a_glob_a_catalog_and_another_directory(files, tmp_path):
     one, several = files / "a.vortex", files / "*.vortex"
-    assert pv.publish(one, "delta").table == str(files / "a.published")
+    assert pv.open(one).publish("delta").table == str(files / "a.published")
     assert len(pv.open(files / "a.published").to_arrow()) == 10
-    assert pv.publish(one, "iceberg", to=tmp_path / "one").files_added == 1
+    assert pv.open(one).publish("iceberg", to=tmp_path / "one").files_added == 1
     assert len(pv.open(tmp_path / "one").to_arrow()) == 10
-    assert pv.publish(several, "delta", to=tmp_path / "several").files_added == 5
+    assert pv.open(several).publish("delta", to=tmp_path / "several").files_added == 5
     assert len(pv.open(tmp_path / "several").to_arrow()) == 40
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": str(tmp_path / "warehouse")}
     pytest.importorskip("sqlalchemy", reason="sqlalchemy is not installed")
     pv.create_namespace("db", catalog=catalog)
-    assert pv.publish(files, "iceberg", to="db.events", catalog=catalog).files_added == 6
+    assert pv.open(files).publish("iceberg", to="db.events", catalog=catalog).files_added == 6
     assert content(pv.open(pv.open("db.events", catalog=catalog).snapshot).to_arrow()) == stored(files)
-    assert not pv.publish(files, "iceberg", to="db.events", catalog=catalog).committed
+    assert not pv.open(files).publish("iceberg", to="db.events", catalog=catalog).committed
 
 
 def test_a_killed_conversion_and_two_at_once(files, monkeypatch):
@@ -141,24 +141,24 @@ def test_a_killed_conversion_and_two_at_once(files, monkeypatch):
     table = files.with_name("v.published")
     monkeypatch.setattr(file_sources, "write_shredded_parquet", killed)
     with pytest.raises(KeyboardInterrupt):
-        pv.publish(files, "delta")
+        pv.open(files).publish("delta")
     assert not (table / "_delta_log").exists()
     monkeypatch.undo()
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda _: pv.publish(files, "delta"), range(2)))
+        results = list(pool.map(lambda _: pv.open(files).publish("delta"), range(2)))
     assert sum(result.files_added for result in results) == 6
     assert content(pv.open(table).to_arrow()) == stored(files)
 
 
 def test_what_is_refused(files, tmp_path):
-    pv.publish(files, "delta")
+    pv.open(files).publish("delta")
     pv.write(tmp_path / "mixed/a.parquet", pv.parse_json(["1"]))
     pv.write(tmp_path / "mixed/a.vortex", pv.parse_json(["1"]))
     for call, match in (
-        (lambda: pv.publish(files, "vortex"), r"copy the rows with variant rewrite"),
-        (lambda: pv.publish(tmp_path / "v.published", "delta"), "publish these files again"),
-        (lambda: pv.publish(tmp_path / "mixed", "delta"), "has Vortex and Parquet files"),
-        (lambda: pv.publish(tmp_path / "none.vortex", "delta"), "none.vortex"),
+        (lambda: pv.open(files).publish("vortex"), r"copy the rows with variant rewrite"),
+        (lambda: pv.open(tmp_path / "v.published").publish("delta"), "publish these files again"),
+        (lambda: pv.open(tmp_path / "mixed").publish("delta"), "has Vortex and Parquet files"),
+        (lambda: pv.open(tmp_path / "none.vortex").publish("delta"), "none.vortex"),
     ):
         with pytest.raises(pv.VariantError, match=match):
             call()

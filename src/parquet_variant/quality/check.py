@@ -1,4 +1,4 @@
-"""`pv.check`: the violations of a contract in data of any format.
+"""`Table.check`: the violations of a contract in data of any format.
 
 Owns how each source is decided: footers of shredded files, then the columns of the rules that footers do not prove,
 then all values. `footer_proof` concludes from footers, and `contracts` evaluates values.
@@ -18,8 +18,7 @@ from parquet_variant.arrays.parts import nested_array, one_chunk
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import check_count
-from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.files.parquet.format.footer_cache import with_wide_decimals, without_views
+from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.contracts.report import ContractCounts, ContractReport, Example, RuleCount
@@ -29,9 +28,10 @@ from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.quality.footer_proof import FooterProof
-from parquet_variant.quality.footers import FileFacts, file_facts, read_footer, read_leaves
-from parquet_variant.quality.sources import DataSet, RowBatch, has_column, open_data, parquet_batches
+from parquet_variant.quality.footers import VariantFacts, variant_facts
+from parquet_variant.quality.sources import DataFile, DataSet, RowBatch, data_of
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath
 
 # Ways to decide a rule, the cheapest first.
@@ -42,72 +42,27 @@ _COST = {_FOOTERS: 0, _COLUMNS: 1, _VALUES: 2}
 
 
 def check(
-    data: Any,
-    contract: Any,
-    *,
-    values: bool = True,
-    examples: int = 5,
-    threads: int | None = None,
-    **source: Any,
+    table: Table, contract: Any, *, values: bool = True, examples: int = 5, threads: int | None = None
 ) -> ContractReport:
-    """Check data of any format against a contract.
-
-    Shredded Parquet files, and Delta and Iceberg tables, are decided by the statistics in their footers where these
-    prove a rule; only the columns of the other rules are read.
-
-    Parameters
-    ----------
-    data
-        JSON, Parquet or Vortex files, directories, globs or URIs; a Delta or Iceberg table; a `VariantArray`, a data
-        frame or an Arrow table.
-    contract
-        A `Contract`, a file (YAML, JSON Schema or ODCS), or a mapping of paths to rules.
-    values
-        Whether examples contain values. False is for confidential data.
-    examples
-        Number of examples per rule.
-    threads
-        Number of worker threads (default: one per CPU).
-    **source
-        ``column``, ``version``, ``timestamp``, ``partition``, ``catalog``, and how JSON is read (as for `pv.profile`).
-
-    Returns
-    -------
-    ContractReport
-        The violations; it is true if there are none.
-
-    Raises
-    ------
-    VariantError
-        For a contract that is not valid, or an unknown option.
-    VariantFileError
-        For data that does not exist or cannot be read.
-    JsonError
-        For an invalid line of JSON, unless ``on_error`` is ``"quarantine"`` or ``"null"``.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> report = pv.check("examples/usgs_earthquakes.ndjson", {"$.properties.mag": {"type": "number", "max": 5}})
-    >>> bool(report)
-    False
-    >>> print(report.violations[0])
-    $.properties.mag max: expected at most 5; 35 values in 2.05% of rows
-    """
+    """Check the Variants of a table against a contract; see `Table.check`."""
     check_count("examples", examples)
     rules = ContractCheck(RuleTables.of(Contract.of(contract)), "warn", values, examples)
-    opened = open_data(data, **source)
+    return check_data(data_of(table), rules, threads)
+
+
+def check_data(data: DataSet, rules: ContractCheck, threads: int | None) -> ContractReport:
+    """Return the violations of a contract in a data set."""
     workers = thread_count(threads)
-    if opened.kind == "json":
-        result = _of_text(opened, rules, workers)
-    elif opened.files and not opened.has_deletes:
-        result = _of_files(opened, rules, workers)
+    if data.kind == "json":
+        result = _of_text(data, rules, workers)
+    elif data.files and not data.has_deletes:
+        result = _of_files(data, rules, workers)
     else:
-        result = _of_rows(opened, rules, workers)
+        result = _of_rows(data, rules, workers)
     evidence = dict.fromkeys(_COST, 0)
     for way in result.ways.values():
         evidence[way] += 1
-    return replace(rules.report(opened.name, result.counts), evidence=evidence, bytes_read=result.bytes_read)
+    return replace(rules.report(data.name, result.counts), evidence=evidence, bytes_read=result.bytes_read)
 
 
 @dataclass(slots=True)
@@ -179,7 +134,7 @@ class _FilePlan:
 def _of_files(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
     result = _Result()
     result.decide(rules.contract, _FOOTERS)
-    plans = list(in_order(partial(_plan_file, data, rules), data.files, threads))
+    plans = list(in_order(partial(_plan_file, rules), data.files, threads))
     for plan in plans:
         result.bytes_read += plan.bytes_read
         for contract, way in plan.ways:
@@ -190,18 +145,17 @@ def _of_files(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
     return result
 
 
-def _plan_file(data: DataSet, rules: ContractCheck, file: ParquetSource) -> _FilePlan:
-    footer = read_footer(file)
-    plan = _FilePlan(footer.size)
-    metadata = footer.metadata
-    if not has_column(footer.schema, data.column):
-        plan.counts.append(_null_rows(metadata.num_rows, rules, file.path))
-        return plan
-    facts = file_facts(footer, data.column)
+def _plan_file(rules: ContractCheck, file: DataFile) -> _FilePlan:
+    with file.open() as (opened, column):
+        plan = _FilePlan(opened.metadata.serialized_size)
+        if column is None:
+            plan.counts.append(_null_rows(opened.rows, rules, opened.name))
+            return plan
+        facts = variant_facts(file, opened, column)
     if facts is None:  # A layout of the drafts.
         plan.ways.append((rules.contract, _VALUES))
-        plan.bytes_read += file.size
-        plan.work += (partial(_batch_counts, rules, batch) for batch in parquet_batches([file], data.column))
+        plan.bytes_read += file.source.size
+        plan.work += (partial(_batch_counts, rules, batch) for batch in file.batches())
         return plan
     proof = FooterProof(rules.contract, facts)
     places = {
@@ -214,39 +168,31 @@ def _plan_file(data: DataSet, rules: ContractCheck, file: ParquetSource) -> _Fil
         return plan
     plan.counts.append(ContractCounts(places=places))
     plan.ways.append((proof.open_contract, _VALUES if proof.needs_values else _COLUMNS))
-    leaves, first = proof.leaves(), 0
-    for number in range(metadata.num_row_groups):
-        plan.bytes_read += sum(proof.chunk_bytes(number, leaf) for leaf in leaves)
-        plan.work.append(partial(_row_group_counts, rules, facts, proof, number, first))
-        first += metadata.row_group(number).num_rows
+    plan.bytes_read += facts.columns.size(proof.leaves())
+    plan.work += (partial(_row_group_counts, rules, facts, proof, number) for number in facts.columns.groups)
     return plan
 
 
-def _row_group_counts(
-    rules: ContractCheck, facts: FileFacts, proof: FooterProof, number: int, first_row: int
-) -> ContractCounts:
+def _row_group_counts(rules: ContractCheck, facts: VariantFacts, proof: FooterProof, number: int) -> ContractCounts:
     """Return the counts of a row group from the columns that decide its open rules."""
-    footer = facts.footer
-    strings = proof.string_columns(number)
-    if strings and _strings_hold(rules, facts, proof, number):
-        proof = proof.without(strings)
-        if not proof.open_rules:
-            return ContractCounts(footer.metadata.row_group(number).num_rows)
-    open_rules = replace(rules, tables=RuleTables.of(proof.open_contract))
-    leaves = sorted(leaf.leaf or 0 for leaf in proof.leaves())
-    every = footer.schema.leaves()
-    table = without_views(read_leaves(footer, number, leaves), footer.metadata)
-    table = with_wide_decimals(table, [every[leaf] for leaf in leaves], footer.source.path)
-    values = VariantArray(nested_array(table, facts.column.path))
-    return _batch_counts(open_rules, RowBatch(values, footer.source.path, first_row))
+    with facts.file.open() as (file, _):
+        strings = proof.string_columns(number)
+        if strings and _strings_hold(rules, file, proof, number):
+            proof = proof.without(strings)
+            if not proof.open_rules:
+                return ContractCounts(facts.columns.rows([number]))
+        open_rules = replace(rules, tables=RuleTables.of(proof.open_contract))
+        table = file.read_leaves([number], sorted(leaf.leaf or 0 for leaf in proof.leaves()))
+        values = VariantArray(nested_array(table, facts.column.path))
+    return _batch_counts(open_rules, RowBatch(values, file.name, facts.columns.rows(range(number))))
 
 
-def _strings_hold(rules: ContractCheck, facts: FileFacts, proof: FooterProof, number: int) -> bool:
+def _strings_hold(rules: ContractCheck, file: OpenFile, proof: FooterProof, number: int) -> bool:
     """Return whether the distinct values of string columns satisfy their open rules; False if they are many."""
-    footer = facts.footer
     columns = proof.string_columns(number)
     leaves = [node.leaf or 0 for node in columns.values()]
-    table = read_leaves(footer, number, leaves, leaves)
+    with_dictionaries = replace(file, dictionaries=frozenset(leaves), cached=None, _reader=None)
+    table = with_dictionaries.read_leaves([number], sorted(leaves))
     for path, node in columns.items():
         column = one_chunk(table.column(node.path[0]))
         values = pc.struct_field(column, list(node.path[1:]))

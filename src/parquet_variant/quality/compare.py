@@ -68,9 +68,9 @@ def compare(before: Summary, after: Summary, thresholds: Thresholds) -> list[Fin
     """Return the differences of two summaries, those that break queries first.
 
     >>> import parquet_variant as pv
-    >>> from parquet_variant.quality.sources import open_data
+    >>> from parquet_variant.quality.sources import data_of
     >>> from parquet_variant.quality.summaries import summarize
-    >>> sides = [summarize(open_data(pv.parse_json([text] * 50))) for text in ('{"a": 1, "b": 2}', '{"a": "x"}')]
+    >>> sides = [summarize(data_of(pv.open(pv.parse_json([text] * 50)))) for text in ('{"a": 1, "b": 2}', '{"a": "x"}')]
     >>> for finding in compare(*sides, Thresholds()):
     ...     print(finding)
     vanished  $.b: was in 100% of its parents (50 values) [values]

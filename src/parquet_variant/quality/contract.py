@@ -1,4 +1,4 @@
-"""`pv.contract`: a contract that some data satisfies, as strict as asked for.
+"""`Table.contract`: a contract that some data satisfies, as strict as asked for.
 
 Owns which rules a level has, and removing rules that the data breaks: rules are made from a summary, which may be of a
 sample, and checked on all rows. Leaves figures to `summaries`, and the evaluation to `check`.
@@ -16,15 +16,18 @@ import pyarrow as pa
 
 from parquet_variant.errors import check_choice
 from parquet_variant.inference.contracts.contract import Contract
+from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.contracts.path_rules import FORMATS, PathRules
+from parquet_variant.inference.contracts.rule_tables import RuleTables
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.quality.check import check
-from parquet_variant.quality.sources import open_data
+from parquet_variant.quality.check import check_data
+from parquet_variant.quality.sources import data_of
 from parquet_variant.quality.summaries import PathSummary, Summary, summarize
 from parquet_variant.quality.value_figures import type_name
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import ContractLevel
+from parquet_variant.tables.table.table import Table
 from parquet_variant.types import VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
@@ -52,68 +55,17 @@ _TYPES = {"decimal": "number", "double": "number"}
 
 
 def contract(
-    data: Any,
-    level: ContractLevel = "normal",
-    *,
-    name: str | None = None,
-    threads: int | None = None,
-    **source: Any,
+    table: Table, level: ContractLevel = "normal", *, name: str | None = None, threads: int | None = None
 ) -> Contract:
-    """Infer a contract from data of any format.
-
-    The data satisfies the contract: rules come from a summary (of a sample, if the data is large), and those that any
-    row breaks are removed.
-
-    Parameters
-    ----------
-    data
-        Data as for `pv.check`.
-    level
-        ``"loose"``: types and nulls. ``"normal"``: also required fields, enumerations, forms of strings such as
-        timestamps, and numbers that are not negative. ``"strict"``: also exact ranges and lengths, the share of rows
-        with a field, patterns, and no other fields.
-    name
-        The name of the contract.
-    threads
-        Number of worker threads (default: one per CPU).
-    **source
-        As for `pv.check`.
-
-    Returns
-    -------
-    Contract
-        The rules of every path.
-
-    Raises
-    ------
-    VariantFileError
-        For data that does not exist, cannot be read, or has no rows.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> rows = pv.parse_json(['{"id": 1, "tag": "a"}', '{"id": 2}'])
-    >>> print(pv.contract(rows).to_yaml())
-    version: 1
-    paths:
-      $:
-        type: object
-        required: true
-      $.id:
-        type: integer
-        required: true
-        min: 0
-      $.tag:
-        type: string
-    """
+    """Infer a contract that the Variants of a table satisfy; see `Table.contract`."""
     check_choice("level", level, get_args(ContractLevel))
-    opened = open_data(data, **source)
-    summary = summarize(opened, threads=threads)
+    data = data_of(table)
+    summary = summarize(data, threads=threads)
     details = _details(summary, level)
     paths = dict(_rules(summary, details, level))
     inferred = Contract(paths, name=name)
     # A rule that was removed can hide another one, so the data is checked until it satisfies the contract.
-    while not (report := check(opened, inferred, values=False, examples=0, threads=threads)):
+    while not (report := check_data(data, ContractCheck(RuleTables.of(inferred), "warn", False, 0), threads)):
         for violation in report.violations:
             remaining = [rule for rule in inferred.rules(violation.path).active if rule != violation.rule]
             paths[violation.path] = inferred.rules(violation.path).only(remaining)

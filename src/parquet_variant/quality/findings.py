@@ -149,7 +149,7 @@ def without_values(finding: Finding) -> Finding:
 
     >>> import parquet_variant as pv
     >>> old, new = pv.parse_json(["1", "2"] * 50), pv.parse_json(["1000", "2000"] * 50)
-    >>> print(pv.diff(old, new, values=False).findings[0])
+    >>> print(pv.open(old).diff(new, values=False).findings[0])
     range  $: the smallest or largest value differs [values]
     """
     sides = [None if side is None else replace(side, ranges={}) for side in (finding.before, finding.after)]

@@ -20,7 +20,7 @@ from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, leaf_type
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import TYPES, PathRules, order_of, scalar_key
-from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual
+from parquet_variant.quality.footers import PathFacts, Residual, VariantFacts
 from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ARROW, VariantType, of_arrow
 from parquet_variant.types.path import VariantPath, is_within
 
@@ -38,9 +38,9 @@ class FooterProof:
     `facts`: the facts of the footer.
     """
 
-    def __init__(self, contract: Contract, facts: FileFacts) -> None:
+    def __init__(self, contract: Contract, facts: VariantFacts) -> None:
         self._contract, self._facts = contract, facts
-        self._no_nan = NO_NAN_KEY in (facts.footer.metadata.metadata or {})
+        self._no_nan = NO_NAN_KEY in (facts.metadata.metadata or {})
         self.open_rules: dict[VariantPath, tuple[str, ...]] = {}
         for path, rules in contract.paths.items():
             if names := tuple(name for name in rules.active if not self._proves(path, rules, name)):
@@ -65,7 +65,7 @@ class FooterProof:
             return self._facts.null_rows == 0
         if name == "presence" and not path.segments:
             return False
-        group = self._facts.groups.get(path)
+        group = self._facts.paths.get(path)
         if group is None:
             return self._proves_missing(path, name)
         places = self._facts.places(path)
@@ -92,7 +92,7 @@ class FooterProof:
     def _proves_missing(self, path: VariantPath, name: str) -> bool:
         """Return whether a rule holds at a path that is not shredded, because no value can be there."""
         outer = self._outer(path)
-        group = self._facts.groups[outer]
+        group = self._facts.paths[outer]
         if group.residual is Residual.OPEN or group.stored is None:
             return False
         if name in ("required", "presence"):
@@ -101,12 +101,12 @@ class FooterProof:
 
     def _outer(self, path: VariantPath) -> VariantPath:
         """Return the nearest path above that is shredded."""
-        while path not in self._facts.groups:
+        while path not in self._facts.paths:
             path = path.parent
         return path
 
-    def _fields(self, path: VariantPath) -> Iterator[tuple[str, GroupFacts]]:
-        for inner, group in self._facts.groups.items():
+    def _fields(self, path: VariantPath) -> Iterator[tuple[str, PathFacts]]:
+        for inner, group in self._facts.paths.items():
             if len(inner) == len(path) + 1 and inner.parent == path and isinstance(inner.segments[-1], str):
                 yield inner.segments[-1], group
 
@@ -115,7 +115,7 @@ class FooterProof:
         size = len(path)
         return {str(inner.segments[size]) for inner in self._contract.paths if inner != path and is_within(inner, path)}
 
-    def _proves_typed(self, group: GroupFacts, rules: PathRules, name: str) -> bool:
+    def _proves_typed(self, group: PathFacts, rules: PathRules, name: str) -> bool:
         """Return whether all values of the typed column satisfy a rule."""
         typed = group.group.typed
         assert typed is not None
@@ -138,7 +138,8 @@ class FooterProof:
         bound = rules.min if name == "min" else rules.max
         if name != "values" and isinstance(bound, dt.date) is not _is_time(arrow):
             return True  # The rule does not apply to values of the type.
-        low, high = group.bounds.lower, group.bounds.upper
+        bounds = self._facts.columns.statistics(typed)
+        low, high = bounds.lower, bounds.upper
         if name == "values":
             return low is not None and high is not None and _only_values(low, high, arrow, rules)
         if not _is_time(arrow) and not _is_number(arrow):
@@ -159,14 +160,13 @@ class FooterProof:
     def string_columns(self, row_group: int) -> dict[VariantPath, SchemaNode]:
         """Return the columns with a dictionary that hold only strings, whose open rules the distinct values decide."""
         columns = {}
-        chunks = self._facts.footer.metadata.row_group(row_group)
         for path, names in self.open_rules.items():
-            group = self._facts.groups.get(path)
+            group = self._facts.paths.get(path)
             typed = None if group is None or group.residual is not Residual.EMPTY else group.group.typed
             is_text = typed is not None and typed.leaf is not None and leaf_type(typed) == pa.string()
             if typed is None or not is_text or path.has_wildcard or not set(names) <= {*_OF_STRINGS, "values"}:
                 continue
-            chunk = chunks.column(typed.leaf)
+            chunk = self._facts.columns.chunk(typed, row_group)
             if chunk.has_dictionary_page and set(chunk.encodings) <= _DICTIONARY_ENCODINGS:
                 columns[path] = typed
         return columns
@@ -183,7 +183,7 @@ class FooterProof:
 
     def _leaves_of(self, path: VariantPath, names: tuple[str, ...]) -> Iterator[SchemaNode]:
         outer = self._outer(path)
-        group = self._facts.groups[outer]
+        group = self._facts.paths[outer]
         if group.group.residual is not None:
             yield group.group.residual
         typed = group.group.typed
@@ -193,24 +193,16 @@ class FooterProof:
             yield typed
             return
         # Any leaf shows which values are objects or arrays, and the lengths of the arrays.
-        yield min(typed.leaves(), key=self._size)
+        yield min(typed.leaves(), key=lambda leaf: self._facts.columns.size([leaf]))
         if outer == path and "extra_fields" in names:
             for name, inner in self._fields(path):
                 if name not in self._field_names(path):
                     yield from inner.group.group.leaves()
 
-    def _size(self, leaf: SchemaNode) -> int:
-        metadata = self._facts.footer.metadata
-        return sum(self.chunk_bytes(number, leaf) for number in range(metadata.num_row_groups))
-
-    def chunk_bytes(self, row_group: int, leaf: SchemaNode) -> int:
-        """Return the compressed bytes of a leaf in a row group."""
-        return int(self._facts.footer.metadata.row_group(row_group).column(leaf.leaf).total_compressed_size)
-
     @property
     def needs_values(self) -> bool:
         """Whether the open rules need the values that are not shredded at the top."""
-        root = self._facts.groups[VariantPath()].group.residual
+        root = self._facts.paths[VariantPath()].group.residual
         return root is not None and any(leaf is root for leaf in self.leaves())
 
 

@@ -16,7 +16,8 @@ from parquet_variant.errors import VariantFileError, check_count
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
-from parquet_variant.quality.footer_figures import FooterFigures, RowSample, first_batches, footer_figures, sampled_rows
+from parquet_variant.quality.footer_figures import FooterFigures, footer_figures
+from parquet_variant.quality.samples import RowSample, first_batches, sampled_rows
 from parquet_variant.quality.sources import DataSet, RowBatch
 from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures
 from parquet_variant.types.path import WILDCARD, VariantPath, depth_first
@@ -186,8 +187,8 @@ def summarize(data: DataSet, *, sample_bytes: int | None = None, threads: int | 
     Raises `VariantFileError` for a data set without rows, and as its reader does.
 
     >>> import parquet_variant as pv
-    >>> from parquet_variant.quality.sources import open_data
-    >>> summary = summarize(open_data(pv.parse_json(['{"a": 1}', '{"a": "x"}', '{}'])))
+    >>> from parquet_variant.quality.sources import data_of
+    >>> summary = summarize(data_of(pv.open(pv.parse_json(['{"a": 1}', '{"a": "x"}', '{}']))))
     >>> a = summary.paths[VariantPath(("a",))]
     >>> dict(a.types), round(a.share, 2), a.evidence
     ({'integer': 1, 'string': 1}, 0.67, 'values')

@@ -13,7 +13,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.ingest import profile as profile_files
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import infer_shredding_schema
-from parquet_variant.quality.sources import open_data
+from parquet_variant.quality.sources import data_of
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath
 
@@ -22,16 +22,19 @@ _INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are 
 
 def column_name(table: Table) -> str:
     """Return the name of the Variant column; see `Table.column`."""
-    return open_data(table).column
+    return data_of(table).column
 
 
 def paths(table: Table, column: str | None = None) -> dict[str, str]:
     """Return the typed paths of a Variant column; see `Table.paths`."""
-    data = open_data(table, column=column)
-    schemas = [
-        ShreddingSchema.from_parquet(source.path, data.column, filesystem=source.filesystem) for source in data.files
-    ]
-    shredded = [schema for schema in schemas if schema.kind != "variant"]
+    data = data_of(table, column)
+    shredded = []
+    for file in data.files:
+        with file.open() as (_, variant):
+            if variant is not None:
+                source = file.source
+                schema = ShreddingSchema.from_parquet(source.path, variant.name, filesystem=source.filesystem)
+                shredded += [schema] * (schema.kind != "variant")
     if shredded:
         return _types_of(reduce(ShreddingSchema.merge, shredded))
     rows = next(data.batches(), None)
@@ -68,5 +71,5 @@ def profile(table: Table, **options: Any) -> Profile:
     """Profile the paths; see `Table.profile`."""
     if table.format in ("json", "parquet"):
         return profile_files(table.source, column=table.options.column, **table.options.text, **options)
-    data = open_data(table)
+    data = data_of(table)
     return reduce(Profile.merge, (Profile.of_array(batch.values) for batch in data.batches()), Profile())

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
-from decimal import Context, Decimal
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -18,10 +16,12 @@ import numpy.typing as npt
 
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.python_values import scalar_to_python
+from parquet_variant.errors import CastError
 from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
-from parquet_variant.types import DECIMAL_IDS, DECIMAL_TYPES, INTEGERS, PrimitiveId, VariantType
+from parquet_variant.types import DECIMAL_IDS, DECIMAL_TYPES, INTEGERS, TYPE_OF_ID, PrimitiveId, VariantType
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 # The smallest and the largest value.
@@ -37,9 +37,15 @@ _TYPE_NAMES: dict[VariantType, str] = {
     VariantType.TIMESTAMP_NANOS: "timestamp",
     VariantType.TIMESTAMP_NTZ_NANOS: "timestamp_ntz",
 }
-_EPOCH_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1)
 _MAX_SCALE = 18
-_EXACT = Context(prec=80)
+# The kind of range of the values of each type but integers.
+_RANGES: dict[int, str] = {
+    **dict.fromkeys((_P.FLOAT, _P.DOUBLE, *DECIMAL_IDS), "number"),
+    _P.DATE: "date",
+    **dict.fromkeys((_P.TIMESTAMP, _P.TIMESTAMP_NANOS), "timestamp"),
+    **dict.fromkeys((_P.TIMESTAMP_NTZ, _P.TIMESTAMP_NTZ_NANOS), "timestamp_ntz"),
+}
+_IN_MICROS: dict[int, int] = {_P.TIMESTAMP_NANOS: _P.TIMESTAMP, _P.TIMESTAMP_NTZ_NANOS: _P.TIMESTAMP_NTZ}
 
 
 def type_name(kind: VariantType) -> str:
@@ -121,18 +127,7 @@ class ValueFigures:
     def of_tape(cls, tape: Tape) -> ValueFigures:
         """Return the figures of the rows of a tape."""
         paths = _TapePathNames(tape)
-        tags = tape.nodes[:, 0]
-        kinds = tags & 0xFF
-        present = set(np.unique(kinds).tolist())
-        # Integers have their ranges in the profile.
-        ranges: dict[VariantPath, Ranges] = {}
-        for kind in present & _READERS.keys():
-            at = np.flatnonzero(kinds == kind)
-            name, read = _READERS[kind]
-            for path, bounds in read(tags[at], tape.nodes[at]):
-                named = paths[path]
-                ranges[named] = merged_ranges(ranges.get(named, {}), {name: bounds})
-        return cls(Profile.of_tape(tape), ranges, _whole_decimals(tape, paths))
+        return cls(Profile.of_tape(tape), _ranges_of(tape, paths), _whole_decimals(tape, paths))
 
     @classmethod
     def of_array(cls, array: VariantArray) -> ValueFigures:
@@ -213,11 +208,32 @@ class _TapePathNames:
         return VariantPath(tuple(reversed(segments)))
 
 
-Nodes = npt.NDArray[np.int64]
+def _ranges_of(tape: Tape, paths: _TapePathNames) -> dict[VariantPath, Ranges]:
+    """Return the smallest and the largest value by path and kind; integers have their ranges in the profile."""
+    kinds = tape.nodes[:, 0] & 0xFF
+    ranges: dict[VariantPath, Ranges] = {}
+    for kind in set(np.unique(kinds).tolist()) & _RANGES.keys():
+        nodes = tape.nodes[kinds == kind]
+        values: npt.NDArray[Any] = nodes[:, 1].copy()
+        if kind == _P.DECIMAL16:
+            pairs = zip(nodes[:, 2].tolist(), values.view(np.uint64).tolist(), strict=True)
+            values = np.array([(high << 64) + low for high, low in pairs], object)
+        elif kind in (_P.FLOAT, _P.DOUBLE):
+            values = values.view(np.float64) if kind == _P.DOUBLE else values.astype(np.uint32).view(np.float32)
+            nodes, values = nodes[~np.isnan(values)], values[~np.isnan(values)]
+        # The path and the scale are the key, because only decimals of one scale have the order of their digits.
+        for key, *bounds in _grouped(path_ids(nodes[:, 0]) << 8 | (nodes[:, 0] >> 8 & 0xFF), values):
+            low, high = (_python_value(kind, bound, key & 0xFF) for bound in bounds)
+            if low is not None and high is not None:
+                path = paths[key >> 8]
+                ranges[path] = merged_ranges(ranges.get(path, {}), {_RANGES[kind]: (low, high)})
+    return ranges
 
 
-def _grouped(keys: Nodes, values: npt.NDArray[Any]) -> Iterator[tuple[int, Any, Any]]:
+def _grouped(keys: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> Iterator[tuple[int, Any, Any]]:
     """Yield each distinct key with the smallest and the largest of its values."""
+    if not len(keys):
+        return
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order], values[order]
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
@@ -225,76 +241,17 @@ def _grouped(keys: Nodes, values: npt.NDArray[Any]) -> Iterator[tuple[int, Any, 
     yield from zip(keys[starts].tolist(), lows.tolist(), highs.tolist(), strict=True)
 
 
-def _of_floats(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
-    is_float = tags[0] & 0xFF == _P.FLOAT
-    values = (
-        nodes[:, 1].astype(np.uint32).view(np.float32).astype(np.float64) if is_float else nodes[:, 1].copy().view("f8")
-    )
-    is_number = ~np.isnan(values)
-    if is_number.any():
-        for path, low, high in _grouped(path_ids(tags[is_number]), values[is_number]):
-            yield path, (low, high)
-
-
-def _of_decimals(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
-    # The path and the scale are the key, because only decimals of one scale have the order of their digits.
-    keys = path_ids(tags) << 8 | (tags >> 8 & 0xFF)
-    digits: npt.NDArray[Any] = nodes[:, 1]
-    if tags[0] & 0xFF == _P.DECIMAL16:
-        pairs = zip(nodes[:, 2].tolist(), nodes[:, 1].view(np.uint64).tolist(), strict=True)
-        digits = np.array([(high << 64) + low for high, low in pairs], object)
-    for key, low, high in _grouped(keys, digits):
-        yield key >> 8, (_decimal(low, key & 0xFF), _decimal(high, key & 0xFF))
-
-
-def _decimal(unscaled: int, scale: int) -> Decimal:
-    return Decimal(unscaled).scaleb(-scale, _EXACT)
-
-
-def _of_times(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
-    kind = int(tags[0] & 0xFF)
-    divisor = 1000 if kind in (_P.TIMESTAMP_NANOS, _P.TIMESTAMP_NTZ_NANOS) else 1
-    is_instant = kind in (_P.TIMESTAMP, _P.TIMESTAMP_NANOS)
-    for path, low, high in _grouped(path_ids(tags), nodes[:, 1]):
-        bounds = [time_of_micros(bound // divisor, is_instant=is_instant) for bound in (low, high)]
-        if None not in bounds:
-            yield path, (bounds[0], bounds[1])
-
-
-def _of_dates(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
-    for path, low, high in _grouped(path_ids(tags), nodes[:, 1]):
-        bounds = [date_of_days(bound) for bound in (low, high)]
-        if None not in bounds:
-            yield path, (bounds[0], bounds[1])
-
-
-def date_of_days(days: int) -> date | None:
-    """Return the date that many days after 1970; None outside of the years 1 to 9999."""
+def _python_value(kind: int, raw: Any, scale: int) -> Any:
+    """Return a scalar; None for dates and times outside of the years 1 to 9999."""
+    if kind in DECIMAL_IDS:
+        raw = raw, scale
+    elif kind in _IN_MICROS:
+        kind, raw = _IN_MICROS[kind], raw // 1000
     try:
-        return _EPOCH_DAY + timedelta(days=days)
-    except OverflowError:
+        value = scalar_to_python(TYPE_OF_ID[_P(kind)].type, raw)
+    except CastError:
         return None
-
-
-def time_of_micros(micros: int, *, is_instant: bool) -> datetime | None:
-    """Return the time that many microseconds after 1970; None outside of the years 1 to 9999."""
-    try:
-        moment = _EPOCH + timedelta(microseconds=micros)
-    except OverflowError:
-        return None
-    return moment.replace(tzinfo=UTC) if is_instant else moment
-
-
-_READERS: dict[int, tuple[str, Any]] = {
-    _P.DOUBLE: ("number", _of_floats),
-    _P.FLOAT: ("number", _of_floats),
-    **dict.fromkeys(DECIMAL_IDS, ("number", _of_decimals)),
-    _P.DATE: ("date", _of_dates),
-    _P.TIMESTAMP: ("timestamp", _of_times),
-    _P.TIMESTAMP_NANOS: ("timestamp", _of_times),
-    _P.TIMESTAMP_NTZ: ("timestamp_ntz", _of_times),
-    _P.TIMESTAMP_NTZ_NANOS: ("timestamp_ntz", _of_times),
-}
+    return None if isinstance(value, np.datetime64) else value
 
 
 def add_all(totals: dict[VariantPath, PathFigures], parts: Iterable[tuple[VariantPath, PathFigures]]) -> None:

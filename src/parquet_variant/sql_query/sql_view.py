@@ -1,4 +1,4 @@
-"""`sql_view`: a CREATE VIEW statement with the paths of a Variant as typed columns, for DuckDB or Spark.
+"""`Table.sql_view`: a CREATE VIEW statement with the paths of a Variant as typed columns, for DuckDB or Spark.
 
 Owns the text of the statement and the names of its columns. Leaves which paths there are to the shredding schema, or
 to the caller.
@@ -13,7 +13,6 @@ from typing import Any, get_args
 from sqlglot import exp
 
 from parquet_variant.errors import VariantError, check_choice
-from parquet_variant.io.filesystems import path_text
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.duckdb_engine import reserved_words
 from parquet_variant.query.selection import Selected, read_selection
@@ -23,29 +22,25 @@ from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.typed_view import typed_paths
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.tables.expressions import quoted
-from parquet_variant.tables.opening import open as open_source
+from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath, quote_name
 
 
 def sql_view(
-    path: str | os.PathLike[str],
+    opened: Table,
     columns: Mapping[str, Any] | None = None,
     *,
     name: str = "events",
     engine: SqlEngine = "duckdb",
     column: str | None = None,
 ) -> str:
-    """Return a ``CREATE VIEW`` statement with typed columns over Parquet files or a Delta table.
-
-    See `Table.sql_view`.
-    """
+    """Return a ``CREATE VIEW`` statement with typed columns; see `Table.sql_view`."""
     check_choice("engine", engine, get_args(SqlEngine))
-    path = path_text(path)
     if not isinstance(name, str):
         raise VariantError(f"name is {name!r}: give the name of the view", reason="bad-option")
-    opened = open_source(path)
+    path = opened.uri
     if opened.format not in ("parquet", "delta"):
-        kind = {"memory": "CSV", "json": "JSON"}.get(opened.format, opened.format.capitalize())
+        kind = {"memory": "rows in memory", "json": "JSON"}.get(opened.format, opened.format.capitalize())
         raise VariantError(
             f"{path} is {kind}: a view needs Parquet files or a Delta table; convert it with `variant ingest`",
             reason="not-parquet",

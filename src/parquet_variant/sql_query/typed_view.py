@@ -1,4 +1,4 @@
-"""`typed`: a table whose columns are the ordinary columns and the shredded paths of a Variant.
+"""`Table.typed`: a table whose columns are the ordinary columns and the shredded paths of a Variant.
 
 Owns which columns there are, their names, and the view object. Leaves scans to `tables`, and statements for other
 engines to `sql_view`, which has the same columns.
@@ -6,10 +6,9 @@ engines to `sql_view`, which has the same columns.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -23,52 +22,17 @@ from parquet_variant.query.variant_functions import plain_variants
 from parquet_variant.sql_query.batches import ScanOptions
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.tables import BoundTable
+from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 Names = Literal["short", "path"]
 
 
-def typed(source: Any, *, column: str | None = None, names: Names = "short") -> TypedView:
-    """View a table of Variants as typed columns: the ordinary columns, and one column per shredded path.
-
-    In SQL it is ``FROM typed(t)``. A value of another type than that of its column is null.
-
-    Parameters
-    ----------
-    source
-        A path, Delta table, `VariantArray` or Arrow table, as for `sql`. The paths of data that is not shredded are
-        inferred from its values.
-    column
-        The Variant column, if there are several.
-    names
-        ``"short"``: the shortest end of the path that no other path has, such as ``id`` or ``user_id``; ``"path"``: all
-        keys of the path, such as ``event_user_id``.
-
-    Returns
-    -------
-    TypedView
-        An Arrow stream with ``schema``, ``column_names`` and the methods of every result (``.to_arrow()``,
-        ``.to_polars()``, ``.to_pandas()``, ``.to_pylist()``), which `sql` also accepts as a table.
-
-    Raises
-    ------
-    VariantError
-        If the table has no Variant column (``no-variant-column``), or several and none is chosen.
-
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> events = pv.parse_json(['{"kind": "a", "user": {"id": 1}}', '{"kind": "b", "user": {"id": 2}}'])
-    >>> view = pv.typed(events)
-    >>> view.column_names, view.to_arrow().to_pylist()[1]
-    (['kind', 'id'], {'kind': 'b', 'id': 2})
-    >>> pv.sql("SELECT max(id) AS m FROM typed(t)", t=events).to_pylist()
-    [{'m': 2}]
-    """
-    shown = os.fspath(source) if isinstance(source, (str, os.PathLike)) else "the table"
-    table, warning = typed_table(bind_table(source, shown), column, names)
-    return TypedView(table, () if warning is None else (warning,))
+def typed(table: Table, *, column: str | None = None, names: Names = "short") -> TypedView:
+    """View a table of Variants as typed columns; see `Table.typed`."""
+    typed, warning = typed_table(bind_table(table, table.uri), column, names)
+    return TypedView(typed, () if warning is None else (warning,))
 
 
 @dataclass(frozen=True)

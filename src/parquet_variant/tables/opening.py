@@ -146,10 +146,11 @@ def recognised_format(source: Any, options: OpenOptions) -> TableFormat:
     """
     if options.catalog is not None:
         return "iceberg"
+    is_text = options.text.get("json_column") is not None or options.text.get("input_format", "auto") != "auto"
     if isinstance(source, str | os.PathLike):
-        return _format_of_path(source, options)
+        return "json" if is_text else _format_of_path(source, options)
     if isinstance(source, list | tuple) and all(isinstance(path, str | os.PathLike) for path in source):
-        return "json" if options.filesystem is None and is_json(source) else "parquet"
+        return "json" if is_text or (options.filesystem is None and is_json(source)) else "parquet"
     snapshot = _format_of_snapshot(source)
     if snapshot is not None:
         return snapshot
@@ -186,8 +187,8 @@ def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> Table
         )
     if is_vortex(path):
         return "vortex"
-    if registered_method("Table.is_csv")(path) and not options.text:
-        return "memory"
+    if registered_method("Table.is_csv")(path):
+        return "json" if options.text else "memory"
     if is_json(path):
         return "json"
     _refuse_missing(path)

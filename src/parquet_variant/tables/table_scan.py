@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.columns import find_variants
-from parquet_variant.files.parquet.format.files import OpenFile
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.reading.read import plain_field
 from parquet_variant.files.parquet.report_text import Report
 from parquet_variant.files.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
@@ -293,8 +293,20 @@ class TableScan(PlannedQuery, Generic[File]):
         """Return whether the files are on this machine, so that opening several at once does not pay."""
 
     @abstractmethod
+    def source(self, file: File) -> ParquetSource:
+        """Return the place of a data file."""
+
+    @abstractmethod
+    def has_deletes(self, file: File) -> bool:
+        """Return whether rows of a data file are deleted."""
+
+    @abstractmethod
+    def partitions(self) -> list[dict[str, str | None]]:
+        """Return the partition of each file that may hold a match, as directory names spell the values."""
+
     def _open(self, file: File) -> OpenFile:
         """Open a data file."""
+        return open_file(self.source(file))
 
     @abstractmethod
     def _columns(self, file: File, opened: OpenFile) -> TableFileColumns:
@@ -309,6 +321,10 @@ class TableScan(PlannedQuery, Generic[File]):
         """Return `current` without what tasks do not need."""
 
     # ---- plans
+
+    def variant_in(self, file: File, opened: OpenFile) -> str | None:
+        """Return the dotted name of the Variant column in an open data file; None if the file does not have it."""
+        return None if self.place is None else self._columns(file, opened).variant_name(self.place)
 
     def explain(self) -> TableScanReport:
         """Return how much the scan would read; this opens the footers of the files that may hold a match."""
@@ -351,7 +367,7 @@ class TableScan(PlannedQuery, Generic[File]):
     def _plan(self, file: File, opened: OpenFile) -> _FilePlan:
         """Return the scan of an open file, with the part of the query that the scan does not answer."""
         columns = self._columns(file, opened)
-        name = None if self.place is None else columns.variant_name(self.place)
+        name = self.variant_in(file, opened)
         variants = {name for variant in find_variants(opened.schema) for name in (variant.name, variant.node.dotted)}
         inside: list[Selected] = []
         missing: list[Selected] = []

@@ -171,10 +171,8 @@ def compat(
     Verdicts: equal, struct (the physical columns, with equal values), differs, refused, not installed. The exit code is
     1 if values differ.
     """
-    from parquet_variant.quality.compatibility.run import compat
-
     with Progress() as progress:
-        report = compat(path, engines=engine, timeout=timeout, pythons=python or (), progress=progress)
+        report = open_table(path).compat(engine, timeout=timeout, pythons=python or (), progress=progress)
     print_report(report, as_json=as_json)
     return DATA_PROBLEM if any(result.verdict == "differs" for result in report.engines) else 0
 

@@ -215,10 +215,8 @@ def sql_view(
     column: Column = None,
 ) -> int:
     """Print a CREATE VIEW statement with the paths of a Variant as typed columns."""
-    from parquet_variant.sql_query.sql_view import sql_view
-
     columns = read_selects(select) if select else None
-    statement = sql_view(path, columns, name=name, engine=engine, column=column)
+    statement = open_table(path).sql_view(columns, name=name, engine=engine, column=column)
     for line in statement.splitlines():
         if line.startswith("-- "):
             print(f"variant: warning: {line.removeprefix('-- ')}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`compat`: try the installed engines on a user's own files, and compare the values that they return.
+"""`Table.compat`: try the installed engines on a user's own files, and compare the values that they return.
 
 Every engine runs in a process of its own with a timeout, on a copy of one file or table. Owns the copies, the runs, the
 verdicts and the search for a rewrite that helps. `engine_programs` reads with the engines.
@@ -26,21 +26,16 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError, check_names, strings_of
 from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.files.parquet.operations.rewrite import rewrite
-from parquet_variant.files.parquet.reading.read import read_table as read_parquet
 from parquet_variant.files.parquet.report_text import Report, counted
-from parquet_variant.files.vortex.reader import read_table as read_vortex
-from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata, path_text
+from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.equals import equals
 from parquet_variant.quality.compatibility import engine_programs
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.delta.log.snapshot import snapshot as delta_snapshot
-from parquet_variant.tables.delta.reading.read import read_table as read_delta
-from parquet_variant.tables.iceberg.reading.scan import read_table as read_iceberg
-from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
-from parquet_variant.tables.opening import is_vortex
+from parquet_variant.tables.opening import open as open_any
+from parquet_variant.tables.table.base import TableFormat
+from parquet_variant.tables.table.table import Table
 
-Kind: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]
 # Larger directories are not copied as a whole: their first files are tried, at least one.
 MAX_COPY_BYTES = 64 << 20
 
@@ -55,7 +50,7 @@ class Subject:
     `variants`: the Variant columns of `rows`.
     """
 
-    kind: Kind
+    kind: TableFormat
     paths: tuple[str, ...]
     rows: pa.Table
     variants: tuple[str, ...]
@@ -67,55 +62,51 @@ class Subject:
 
 
 @contextmanager
-def copy_of(path: str | os.PathLike[str]) -> Iterator[Subject]:
+def copy_of(table: Table) -> Iterator[Subject]:
     """Copy files or a table into a temporary directory, and read the copy.
 
     Iceberg's metadata names absolute paths, so that an Iceberg table is tried in place. Raises `VariantFileError` for a
     path that does not exist on this machine, and for data without a Variant column.
     """
-    source = Path(path)
-    if not source.exists():
+    source = Path(table.uri)
+    if table.format not in engine_programs.READERS or not (source.exists() or table.options.catalog is not None):
         raise VariantFileError(
-            f"{path} does not exist on this machine: name a local file, directory or table", reason="no-such-file",
-            file=str(path),
-        )  # fmt: skip
+            f"{source} does not exist on this machine as files or a table: name a local file, directory or table",
+            reason="no-such-file",
+            file=str(source),
+        )
     with TemporaryDirectory(prefix="variant-compat-") as folder:
-        if has_delta_log(str(source)):
-            shutil.copytree(source, f"{folder}/table")
-            yield _subject("delta", [f"{folder}/table"], read_delta(delta_snapshot(f"{folder}/table")))
-        elif has_iceberg_metadata(str(source)):
-            current = iceberg_snapshot(str(source))
-            yield _subject("iceberg", [str(current.table.metadata_location)], read_iceberg(current))
-        elif is_vortex(str(source)):
-            files = _copied([source] if source.is_file() else sorted(source.rglob("*.vortex")), Path(folder))
-            yield _subject("vortex", files, pa.concat_tables([read_vortex(file) for file in files]))
+        if table.format == "iceberg":
+            paths, copied = [str(table.snapshot.table.metadata_location)], table
+        elif table.format == "delta":
+            paths = [shutil.copytree(source, f"{folder}/table")]
+            copied = open_any(paths[0], version=table.options.version, at=table.options.at)
         else:
-            files = _copied([Path(file.path) for file in locate(str(source))], Path(folder))
-            yield _subject("parquet", files, read_parquet(files))
+            is_vortex = table.format == "vortex"
+            files = vortex_files(str(source)) if is_vortex else [file.path for file in locate(str(source))]
+            paths = _copied(files, Path(folder))
+            copied = open_any(folder if is_vortex else paths, format=table.format)
+        rows = copied.to_arrow()
+        variants = tuple(field.name for field in rows.schema if is_variant_field(field))
+        if not variants:
+            raise VariantFileError(
+                f"{paths[0]} has no Variant column: compat compares the Variant columns of a file",
+                reason="not-a-variant",
+                file=paths[0],
+            )
+        yield Subject(table.format, tuple(paths), rows, variants)
 
 
-def _copied(files: list[Path], folder: Path) -> list[str]:
+def _copied(files: list[str], folder: Path) -> list[str]:
     """Copy the first files, at least one, and return the paths of the copies."""
     copies: list[str] = []
     size = 0
     for number, file in enumerate(files):
-        size += file.stat().st_size
+        size += Path(file).stat().st_size
         if copies and size > MAX_COPY_BYTES:
             break
-        copy = folder / f"{number:05}-{file.name}"
-        shutil.copyfile(file, copy)
-        copies.append(str(copy))
+        copies.append(shutil.copyfile(file, folder / f"{number:05}-{Path(file).name}").as_posix())
     return copies
-
-
-def _subject(kind: Kind, paths: list[str], rows: pa.Table) -> Subject:
-    variants = tuple(field.name for field in rows.schema if is_variant_field(field))
-    if not variants:
-        raise VariantFileError(
-            f"{paths[0]} has no Variant column: compat compares the Variant columns of a file", reason="not-a-variant",
-            file=paths[0],
-        )  # fmt: skip
-    return Subject(kind, tuple(paths), rows, variants)
 
 
 _SHOWN_CHARACTERS = 60
@@ -224,50 +215,15 @@ class CompatReport(Report):
 
 
 def compat(
-    path: Any,
+    table: Table,
     *,
     engines: Iterable[str] | None = None,
     timeout: float = 120,
     pythons: Iterable[str | os.PathLike[str]] = (),
     progress: Callable[[str, int, int], None] | None = None,
 ) -> CompatReport:
-    """Try the engines that are installed here on a copy of files or of a table, and compare values.
-
-    Parameters
-    ----------
-    path
-        A table of `pv.open`, or a local path: a Parquet or Vortex file, a directory of files (the first 64 MiB are
-        tried), a Delta table or an Iceberg table (read in place).
-    engines
-        Names of engines; by default all engines that read this kind of data.
-    timeout
-        Seconds after which an engine is stopped.
-    pythons
-        Python executables of other environments, in which engines are looked for, too.
-    progress
-        Called with the engine, the number of finished engines, and the number of engines.
-
-    Returns
-    -------
-    CompatReport
-        One result per engine.
-
-    Raises
-    ------
-    VariantError
-        For an unknown engine, a path that does not exist, or data without a Variant column.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.write(f"{folder}/a.parquet", {"v": pv.parse_json(['{"a": 1}'])})
-    ...     report = pv.compat(f"{folder}/a.parquet", engines=["pyarrow"])
-    >>> report.engines[0].verdict
-    'struct'
-    """
-    path = path_text(getattr(path, "source", path))
-    with copy_of(path) as subject, TemporaryDirectory(prefix="variant-compat-") as folder:
+    """Try the engines that are installed here, and compare values; see `Table.compat`."""
+    with copy_of(table) as subject, TemporaryDirectory(prefix="variant-compat-") as folder:
         readers = engine_programs.READERS[subject.kind]
         names = list(readers if engines is None else strings_of("engines", engines))
         check_names(f"engine for {subject.kind} data", names, readers, VariantError)
@@ -276,7 +232,7 @@ def compat(
         for number, engine in enumerate(names):
             if progress is not None:
                 progress(engine, number, len(names))
-            results.append(trial.result(engine, path))
+            results.append(trial.result(engine, table.uri))
         if progress is not None:
             progress("done", len(names), len(names))
     return CompatReport(tuple(results))

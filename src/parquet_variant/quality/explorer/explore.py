@@ -1,4 +1,4 @@
-"""`explore`: a page that shows how Variants are stored; `save_diff`: the page of the differences of two data sets.
+"""`Table.explore`: a page that shows how Variants are stored; `save_diff`: the page of two data sets' differences.
 
 Owns reading only footers, metadata of tables and a sample. Leaves formats to `pv.open` and `quality.sources`, figures
 to `footers` and `sample`, the document to `report`, and the page to `page`.
@@ -25,7 +25,8 @@ from parquet_variant.quality.explorer.footers import Footers, read_footers
 from parquet_variant.quality.explorer.page import diff_page, page, page_frame
 from parquet_variant.quality.explorer.report import ExploreReport
 from parquet_variant.quality.explorer.sample import json_rows, parquet_rows, sample_of
-from parquet_variant.quality.sources import DataSet, open_data
+from parquet_variant.quality.samples import SAMPLE_ROWS
+from parquet_variant.quality.sources import DataSet, data_of
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.table import Table
@@ -38,7 +39,7 @@ _SUMMARY = ("added-data-files", "deleted-data-files", "added-records", "deleted-
 
 def report_of(table: Table) -> ExploreReport:
     """Build the report of an open table. Raises `VariantFileError` if there is no Variant column."""
-    data = open_data(table)
+    data = data_of(table)
     report = _of_text(table.uri, data) if data.text_files else _of_rows(table.uri, data)
     if table.format == "delta":
         report.versions = [
@@ -71,17 +72,16 @@ def _version(
 
 def _of_rows(path: str, data: DataSet) -> ExploreReport:
     """Return the report of Parquet files, from footers and some pages; or of the first rows of other data."""
-    sources = data.files
-    if not sources:
+    if not data.files:
+        if data.kind in ("delta", "iceberg"):
+            raise VariantFileError(f"the table {path} has no rows: append rows first", reason="no-rows", file=path)
         rows = next(data.batches(), None)
-        if rows is None and data.kind == "delta":
-            raise VariantFileError(f"the Delta table {path} has no files", reason="no-files", file=path)
-        sample = sample_of(json_rows([]) if rows is None else rows.values[:20_000])
+        sample = sample_of(json_rows([]) if rows is None else rows.values[:SAMPLE_ROWS])
         types = {VariantPath(): "variant"}
         return ExploreReport(path, data.kind, data.column, data.rows or 0, data.size, None, sample, types=types)
-    root = os.path.commonpath([source.path for source in sources])
-    footers = read_footers(sources, data.column, root if len(sources) > 1 else os.path.dirname(root))  # noqa: PTH120
-    sample = sample_of(parquet_rows(sources, data.column))
+    root = os.path.commonpath([file.source.path for file in data.files])
+    footers = read_footers(data.files, root if len(data.files) > 1 else os.path.dirname(root))  # noqa: PTH120
+    sample = sample_of(parquet_rows(data.files))
     return ExploreReport(path, data.kind, data.column, _all_rows(footers), data.size, footers, sample)
 
 
@@ -100,7 +100,7 @@ def _of_text(path: str, data: DataSet) -> ExploreReport:
         for file in files:
             for chunk in open_chunks(file):
                 text = split_lines(chunk).text
-                count = min(len(text), 20_000)
+                count = min(len(text), SAMPLE_ROWS)
                 rows_read += count
                 bytes_read += len(chunk.data) * count / max(len(text), 1)
                 is_complete = count == len(text)
@@ -125,7 +125,7 @@ def save_diff(differences: DataDiff, file: str | os.PathLike[str]) -> Path:
     """Write differences as one self-contained HTML page, which appears only when it is complete.
 
     >>> import tempfile, parquet_variant as pv
-    >>> differences = pv.diff(pv.parse_json(["1"]), pv.parse_json(['"x"']))
+    >>> differences = pv.open(pv.parse_json(["1"])).diff(pv.parse_json(['"x"']))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_diff(differences, f"{folder}/diff.html").stat().st_size > 10_000
     True
@@ -191,53 +191,8 @@ class Exploration:
         return f"<Exploration of {without_secrets(report.source)}: {counts}; save('x.html')>"
 
 
-def explore(
-    source: str | os.PathLike[str],
-    *,
-    column: str | None = None,
-    compare: str | os.PathLike[str] | None = None,
-    version: int | None = None,
-    catalog: Any = None,
-) -> Exploration:
-    """Inspect a table of Variants, or JSON before it is ingested.
-
-    Reads footers, the metadata of a table, and a sample of at most 20,000 rows or 8 MiB.
-
-    Parameters
-    ----------
-    source
-        A Parquet file, directory, glob or URI; a Delta or Iceberg table; Vortex files; or JSON files.
-    column
-        The Variant column, if there are several.
-    compare
-        Another source to compare with, such as an earlier state.
-    version
-        The version of a Delta table, or the id of a snapshot of an Iceberg table (default: the newest).
-    catalog
-        The catalog of an Iceberg table; see `pv.open`.
-
-    Returns
-    -------
-    Exploration
-        Displayed by notebooks; `Exploration.save` writes one self-contained HTML page.
-
-    Raises
-    ------
-    VariantFileError
-        If the file or the column does not exist.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', '{"a": "x"}']), schema="a bigint")
-    ...     page = pv.explore(folder)
-    ...     page.save(f"{folder}/a.html").stat().st_size > 10_000
-    True
-    >>> page.to_dict()["paths"]["kinds"][1]
-    {'int64': 1, 'string': 1}
-    """
-    table = open_any(source, column=column, version=version, catalog=catalog)
+def explore(table: Table, *, compare: Any = None) -> Exploration:
+    """Inspect a table of Variants, or JSON before it is ingested; see `Table.explore`."""
     report = report_of(table)
     if compare is not None:
         report.before = report_of(open_any(compare, column=table.options.column))

@@ -1,26 +1,24 @@
 """The footers of Parquet files as tables of the page: bytes, nulls and bounds by leaf column and row group.
 
-Owns the tables from which the page computes what a query reads, and the limit on their size. Leaves the meaning of
-statistics to `files.parquet.format.facts`, and the leaves of a path to the page, which follows
-`files.parquet.scanning`.
+Owns the tables from which the page computes what a query reads, and the limit on their size. Leaves the facts of a
+footer to `files.parquet.format.facts`, and the leaves of a path to the page, which follows `files.parquet.scanning`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, shredded_groups
-from parquet_variant.files.parquet.format.facts import leaf_statistics, only_nulls
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.files.parquet.format.columns import VariantColumn, shredded_groups
+from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.report_text import counted
-from parquet_variant.inference.statistics import LeafStatistics
+from parquet_variant.quality.sources import DataFile
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
@@ -39,20 +37,16 @@ class Leaf:
     """A leaf column of the Variant, over all row groups that were read."""
 
     name: str  # The dotted name in the files.
-    # Compressed and decompressed bytes, over all row groups.
-    bytes: int = 0
-    plain: int = 0
-    by_group: list[int] = field(
-        default_factory=list
-    )  # Compressed bytes in each row group; 0 if the file has no such column.
-    # The state in each row group: may hold values, only nulls, only Variant nulls, or no nulls.
-    states: list[int] = field(default_factory=list)
-    # Bounds in each row group, as JSON values; None for unknown.
-    lower: list[Any] = field(default_factory=list)
-    upper: list[Any] = field(default_factory=list)
+    plain: int = 0  # Decompressed bytes, over all row groups.
     # Total entries and nulls; ``nulls`` is None if unknown.
     values: int = 0
     nulls: int | None = 0
+    # In each row group: compressed bytes (0 if the file has no such column), the state (may hold values, only nulls,
+    # only Variant nulls, or no nulls), and bounds as JSON values (None for unknown).
+    by_group: list[int] = field(default_factory=list)
+    states: list[int] = field(default_factory=list)
+    lower: list[Any] = field(default_factory=list)
+    upper: list[Any] = field(default_factory=list)
 
     def pad(self, groups: int) -> None:
         """Add empty row groups, up to a number of row groups, for files without this column."""
@@ -61,6 +55,19 @@ class Leaf:
         self.states += [ALL_NULL] * missing
         self.lower += [None] * missing
         self.upper += [None] * missing
+
+    def add(self, facts: FileFacts, node: SchemaNode, group: int) -> None:
+        """Add a row group of a file."""
+        statistics = facts.statistics(node, group)
+        self.plain += facts.plain_size([node], [group])
+        self.values += statistics.values
+        self.nulls = None if self.nulls is None or statistics.nulls is None else self.nulls + statistics.nulls
+        self.by_group.append(facts.size([node], [group]))
+        variant_nulls = node.name == "value" and facts.is_empty(node, variant_nulls=True, groups=[group])
+        state = VARIANT_NULLS if variant_nulls else NO_NULLS if statistics.no_nulls else MAY_HOLD
+        self.states.append(ALL_NULL if statistics.all_null else state)
+        self.lower.append(_bound(statistics.lower, cut=True))
+        self.upper.append(_bound(statistics.upper, cut=False))
 
 
 @dataclass(slots=True)
@@ -123,34 +130,41 @@ class Footers:
         return residuals
 
 
-def read_footers(sources: Iterable[ParquetSource], column: str | None, root: str = "") -> Footers:
+def read_footers(files: Sequence[DataFile], root: str = "") -> Footers:
     """Read the footers of files, and no data.
 
-    `sources`: the files, in order.
-    `column`: the Variant column, if there are several.
     `root`: the common directory, which is removed from the names.
     """
     footers = Footers()
     numbers: dict[str, int] = {}
     shapes: dict[Any, int] = {}
     other_columns: dict[str, None] = {}
-    for source in sources:
+    for file in files:
+        source = file.source
         if len(footers.groups) * len(footers.leaves) >= _MAX_CHUNKS:
             footers.skipped_files += 1
             footers.skipped_bytes += source.size
             continue
-        with open_file(source) as file:
-            variant = choose_column(file.schema, column, file.name)
-            other_columns |= dict.fromkeys(node.name for node in file.schema.children if node.name != variant.path[0])
-            writer = file.writer or "unknown"
+        with file.open() as (opened, variant):
+            top = None if variant is None else variant.path[0]
+            other_columns |= dict.fromkeys(node.name for node in opened.schema.children if node.name != top)
+            writer = opened.writer or "unknown"
             footers.created_by[writer] = footers.created_by.get(writer, 0) + 1
-            shape = _shape(variant, numbers, footers.leaves)
+            # A file that is older than the column has no leaves of it.
+            shape = Shape("unshredded") if variant is None else _shape(variant, numbers, footers.leaves)
             key = (shape.layout, tuple(shape.typed.items()), tuple(shape.residual.items()))
             if key not in shapes:
                 shapes[key] = len(footers.shapes)
                 footers.shapes.append(shape)
             footers.files.append((source.path.removeprefix(root).lstrip("/"), source.size, shapes[key]))
-            _add_groups(file, variant, numbers, footers)
+            nodes = [] if variant is None else variant.node.leaves()
+            for number in opened.facts.groups:
+                for node in nodes:
+                    leaf = footers.leaves[numbers[node.dotted]]
+                    leaf.pad(len(footers.groups))
+                    leaf.add(opened.facts, node, number)
+                footers.groups.append((len(footers.files) - 1, opened.facts.rows([number])))
+            footers.other_bytes += opened.facts.size() - opened.facts.size(nodes)
     for leaf in footers.leaves:
         leaf.pad(len(footers.groups))
     footers.other_columns = list(other_columns)
@@ -176,36 +190,6 @@ def _shape(variant: VariantColumn, numbers: dict[str, int], leaves: list[Leaf]) 
     for leaf in variant.node.leaves():
         number(leaf)
     return shape
-
-
-def _add_groups(file: OpenFile, variant: VariantColumn, numbers: dict[str, int], footers: Footers) -> None:
-    nodes = [(footers.leaves[numbers[node.dotted]], node) for node in variant.node.leaves()]
-    variant_leaves = {node.leaf for _, node in nodes}
-    for number in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(number)
-        at = len(footers.groups)
-        footers.groups.append((len(footers.files) - 1, group.num_rows))
-        footers.other_bytes += sum(
-            group.column(leaf).total_compressed_size for leaf in range(group.num_columns) if leaf not in variant_leaves
-        )
-        for leaf, node in nodes:
-            assert node.leaf is not None
-            chunk = group.column(node.leaf)
-            leaf.pad(at)
-            _add_chunk(leaf, leaf_statistics(chunk, node), chunk.total_compressed_size, chunk.total_uncompressed_size)
-
-
-def _add_chunk(leaf: Leaf, statistics: LeafStatistics, size: int, plain: int) -> None:
-    leaf.bytes += size
-    leaf.plain += plain
-    leaf.values += statistics.values
-    leaf.nulls = None if leaf.nulls is None or statistics.nulls is None else leaf.nulls + statistics.nulls
-    leaf.by_group.append(size)
-    variant_nulls = leaf.name.rpartition(".")[2] == "value" and only_nulls(statistics, variant_nulls=True)
-    state = VARIANT_NULLS if variant_nulls else NO_NULLS if statistics.no_nulls else MAY_HOLD
-    leaf.states.append(ALL_NULL if statistics.all_null else state)
-    leaf.lower.append(_bound(statistics.lower, cut=True))
-    leaf.upper.append(_bound(statistics.upper, cut=False))
 
 
 def _bound(bound: pa.Scalar | None, *, cut: bool) -> Any:

@@ -1,28 +1,21 @@
 """A bounded sample of rows from any source, and its figures for every path.
 
 Owns how much is read, and the figures by path that footers do not have: types, distinct values, and the cost of typing
-a path, and examples of values: the first distinct ones of every type at every path, as short JSON. Leaves decoding rows
-to `arrays.tapes`, and profiling and the choice of a schema to `inference`.
+a path, and examples of values: the first distinct ones of every type at every path, as short JSON. Leaves profiling and
+the choice of a schema to `inference`.
 """
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import nested_array
-from parquet_variant.arrays.tapes import array_tapes
-from parquet_variant.arrays.variant_array import VariantArray, trusted_array
-from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.operations.inspect import inspect
 from parquet_variant.files.parquet.writing.write import write
 from parquet_variant.inference.explain import slow_paths
@@ -31,19 +24,17 @@ from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
-from parquet_variant.kernels.records import KIND
-from parquet_variant.kernels.shredding.json_batch import shredded_rows
-from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
-from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.value_edits import variant_normalize
-from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
+from parquet_variant.quality.samples import SAMPLE_ROW_GROUPS, SAMPLE_ROWS, evenly, first_rows
+from parquet_variant.quality.sources import DataFile
+from parquet_variant.types import VariantType
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 # Rows that are searched at most, and about the number of values in them.
 _SEARCHED_ROWS = 400
-_VALUES = 12_000
+_VALUES = 5_000
 # Examples of a type at a path, and the characters of an example.
 _EXAMPLES = 3
 _TEXT = 60
@@ -63,79 +54,25 @@ def examples_of(rows: VariantArray, values: int) -> Examples:
     """
     count = min(_SEARCHED_ROWS, -(-_VALUES * len(rows) // max(values, 1)))
     examples: Examples = {}
-    for tape in islice(array_tapes(rows[:count], 0), 1):
-        segments = _segments(tape)
-        for (path, type_name), rows_by_text in _distinct_texts(tape).items():
-            of_path = examples.setdefault(segments[path], {})
-            of_path[type_name] = [(row, text) for text, row in rows_by_text.items()]
+    for row, root in enumerate(rows[:count].to_unshredded()):
+        remaining: list[tuple[tuple[Segment, ...], Any]] = [] if root is None else [((), root)]
+        while remaining:  # parents first
+            path, value = remaining.pop()
+            of_type = examples.setdefault(path, {}).setdefault(str(value.type), [])
+            if len(of_type) < _EXAMPLES:
+                text = value.to_json()
+                text = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+                of_type += [(row, text)] * (text not in (other for _, other in of_type))
+            children: Iterable[tuple[Segment, Any]] = ()
+            if value.type == VariantType.OBJECT:
+                children = value.items()
+            elif value.type == VariantType.ARRAY:
+                children = ((WILDCARD, element) for element in value)
+            remaining += reversed([((*path, segment), child) for segment, child in children])
     return examples
 
 
-def _segments(tape: Tape) -> list[tuple[Segment, ...]]:
-    """Return the segments of each path of a tape."""
-    keys = [key.decode("utf-8", "replace") for key in tape.key_list]
-    segments: list[tuple[Segment, ...]] = [()]
-    for parent, key in tape.paths[1:, [PATH.PARENT, PATH.KEY]].tolist():
-        segments.append((*segments[parent], WILDCARD if key < 0 else keys[key]))
-    return segments
-
-
-def _distinct_texts(tape: Tape) -> dict[tuple[int, str], dict[str, int]]:
-    """Return the first distinct texts with their rows, by path id and type."""
-    kinds = tape.nodes[:, 0] & 0xFF
-    type_names = [str(_type_of(kind)) for kind in range(KIND.OBJECT + 1)]
-    paths = path_ids(tape.nodes[:, 0]).tolist()
-    row_numbers = np.repeat(np.arange(tape.rows), np.diff(tape.row_start)).tolist()
-    distinct: dict[tuple[int, str], dict[str, int]] = {}
-    for kind, path, row, text in zip(kinds.tolist(), paths, row_numbers, _node_texts(tape), strict=True):
-        rows_by_text = distinct.setdefault((path, type_names[kind]), {})
-        if len(rows_by_text) < _EXAMPLES:
-            rows_by_text.setdefault(text, row)
-    return distinct
-
-
-def _type_of(kind: int) -> VariantType:
-    if kind < KIND.ARRAY:
-        return TYPE_OF_ID[PrimitiveId(kind)].type
-    return VariantType.ARRAY if kind == KIND.ARRAY else VariantType.OBJECT
-
-
-def _node_texts(tape: Tape) -> list[str]:
-    """Return the beginning of the JSON of each node of a tape."""
-    kinds, ends = tape.nodes[:, 0] & 0xFF, tape.nodes[:, 3].tolist()
-    scalars, containers = np.flatnonzero(kinds < KIND.ARRAY), np.flatnonzero(kinds >= KIND.ARRAY)
-    texts = [""] * len(kinds)
-    for number, text in zip(scalars.tolist(), _scalar_texts(tape, scalars), strict=True):
-        texts[number] = _shortened(text)
-    keys = tape.paths[path_ids(tape.nodes[:, 0]), PATH.KEY].tolist()
-    names = [json.dumps(key.decode("utf-8", "replace"), ensure_ascii=False) + ":" for key in tape.key_list]
-    for number in reversed(containers.tolist()):  # children before parents
-        is_object = kinds[number] == KIND.OBJECT
-        text, separator, child = "{" if is_object else "[", "", number + 1
-        while child < ends[number] and len(text) <= _TEXT:
-            text += separator + (names[keys[child]] if is_object else "") + texts[child]
-            separator, child = ",", ends[child]
-        texts[number] = _shortened(text + ("}" if is_object else "]"))
-    return texts
-
-
-def _scalar_texts(tape: Tape, scalars: np.ndarray[tuple[int], np.dtype[np.intp]]) -> list[str]:
-    """Return the JSON of scalar nodes, each as a row."""
-    nodes = tape.nodes[scalars]
-    nodes[:, 0] &= 0xFFFF  # the path of the root
-    nodes[:, 3] = np.arange(1, len(nodes) + 1)
-    as_rows = replace(tape, nodes=nodes, row_start=np.arange(len(nodes) + 1))
-    texts: list[str] = to_json(trusted_array(shredded_rows(as_rows).storage())).to_pylist()
-    return texts
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
-
-
-_ROWS = 20_000
 _BYTES = 8 << 20
-_ROW_GROUPS = 8
 # The largest number of paths whose columns are written and measured, not estimated.
 _MEASURED = 2_000
 
@@ -177,53 +114,33 @@ class Sample:
     slow_paths: list[str]  # Paths that DuckDB would read slowly under that schema, with the reasons.
 
 
-def parquet_rows(sources: Sequence[ParquetSource], column: str | None) -> VariantArray:
-    """Read rows from the beginning of some files."""
-    step = max(len(sources) // _ROW_GROUPS, 1)
-    sampled = sources[::step][:_ROW_GROUPS]
+def parquet_rows(files: Sequence[DataFile]) -> VariantArray:
+    """Read rows from the beginning of some files, and only their pages."""
+    sampled = evenly(files, SAMPLE_ROW_GROUPS)
     parts: list[VariantArray] = []
-    for source in sampled:
-        with open_file(source) as file:
-            variant = choose_column(file.schema, column, file.name)
-            parts += _first_rows(file, variant, _ROWS // len(sampled), _BYTES // len(sampled))
+    for file in sampled:
+        with file.open() as (opened, column):
+            rows = opened.facts.rows(opened.facts.groups[:1])
+            if column is None or not rows:
+                continue
+            leaves = [leaf.leaf for leaf in column.node.leaves() if leaf.leaf is not None]
+            size = _BYTES // len(sampled)
+            row_bytes = opened.facts.plain_size(leaves, [0]) // rows + 1
+            limit = max(min(SAMPLE_ROWS // len(sampled), size // row_bytes), 1)
+            for values in first_rows(opened, column, 0, limit, leaves):
+                parts.append(values.to_unshredded())
+                size -= parts[-1].storage.nbytes
+                if size <= 0:
+                    break
     if any(part.storage.type != parts[0].storage.type for part in parts):  # files of several writers
         parts = [variant_normalize(part) for part in parts]
     return VariantArray.concat(parts) if parts else VariantArray.from_pylist([])
 
 
-def _first_rows(file: OpenFile, variant: VariantColumn, rows: int, size: int) -> Iterator[VariantArray]:
-    """Yield the first rows of a file, and read only their pages."""
-    leaves = [leaf.leaf for leaf in variant.node.leaves() if leaf.leaf is not None]
-    with file.source.filesystem.open_input_file(file.name) as stream:
-        # The metadata of a row has the keys of many rows: as a dictionary it is not repeated.
-        names = [file.metadata.schema.column(leaf).path for leaf in leaves]
-        dictionary = [name for name in names if name == ".".join((*variant.path, "metadata"))]
-        opened = open_parquet(
-            stream, metadata=file.metadata, buffer_size=1 << 16, pre_buffer=False, read_dictionary=dictionary
-        )
-        reader: Any = opened.reader
-        groups = list(range(file.metadata.num_row_groups))[:1]
-        row_bytes = max((_row_bytes(file.metadata.row_group(number), leaves) for number in groups), default=1)
-        rows = max(min(rows, size // row_bytes), 1)
-        for batch in reader.iter_batches(min(rows, 1024), groups, column_indices=leaves, use_threads=False):
-            table = file.in_file_types(pa.Table.from_batches([batch]), leaves)
-            part = VariantArray(nested_array(table, variant.path)).to_unshredded()
-            yield part
-            rows -= len(part)
-            size -= part.storage.nbytes
-            if rows <= 0 or size <= 0:
-                return
-
-
-def _row_bytes(group: Any, leaves: Sequence[int]) -> int:
-    """Return the mean of the decompressed bytes of a row."""
-    return int(sum(group.column(leaf).total_uncompressed_size for leaf in leaves)) // max(group.num_rows, 1) + 1
-
-
 def json_rows(lines: Iterable[pa.Array]) -> VariantArray:
     """Parse rows from chunks of text, and skip invalid JSON."""
     parts: list[VariantArray] = []
-    rows, size = _ROWS, _BYTES
+    rows, size = SAMPLE_ROWS, _BYTES
     for chunk in lines:
         text = chunk[:rows]
         while len(text) > 1 and text.nbytes > size:

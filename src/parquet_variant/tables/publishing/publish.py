@@ -1,4 +1,4 @@
-"""``pv.publish``: one data set as tables of several formats.
+"""`Table.publish`: one data set as tables of several formats.
 
 Owns the choice of the source and of the target. Leaves reading to a module for each source, and metadata to a module
 for each target.

@@ -15,7 +15,7 @@ from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
 from parquet_variant.tables.table.table import Table
 
 # Operations on the whole history, which take the path of the table.
-_OF_PATHS = ("history", "vacuum", "restore", "erase", "added", "changes", "publish", "sql_view", "compat")
+_OF_PATHS = ("history", "vacuum", "restore", "erase", "added", "changes", "publish")
 
 
 class DeltaTable(Table):

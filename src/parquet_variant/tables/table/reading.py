@@ -262,6 +262,8 @@ class ReadingMethods(TableBase):
         >>> view = pv.open(pv.parse_json(['{"kind": "a", "user": {"id": 1}}'])).typed()
         >>> view.column_names, view.to_arrow().to_pylist()
         (['kind', 'id'], [{'kind': 'a', 'id': 1}])
+        >>> pv.sql("SELECT max(id) AS m FROM v", v=view).to_pylist()
+        [{'m': 1}]
         """
         return registered_method("Table.typed")(self, column=column or self._options.column, names=names)
 
@@ -273,7 +275,7 @@ class ReadingMethods(TableBase):
         engine: SqlEngine = "duckdb",
         column: str | None = None,
     ) -> str:
-        """Return SQL of DuckDB or Spark that defines a view with typed columns over Parquet files.
+        """Return SQL of DuckDB or Spark that defines a view with typed columns over Parquet files or a Delta table.
 
         Parameters
         ----------
@@ -286,6 +288,6 @@ class ReadingMethods(TableBase):
         column
             The Variant column, if there are several.
         """
-        view, source = self._function("sql_view")
-        text: str = view(source, columns, name=name, engine=engine, column=column or self._options.column)
+        view = registered_method("Table.sql_view")
+        text: str = view(self, columns, name=name, engine=engine, column=column or self._options.column)
         return text

@@ -5,7 +5,8 @@ Owns the parameters and their description. Leaves the work to the functions of t
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from parquet_variant.files.parquet.writing.conform import FileKeywords
@@ -14,6 +15,7 @@ from parquet_variant.io.engine import Progress
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import AnyLayout, ContractLevel, FileMode, OnConflict
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.inference.contracts.contract import Contract
@@ -80,34 +82,87 @@ class ReportingMethods(ReadingMethods):
         profile: Profile = self._run("profile", **options)
         return profile
 
-    def diff(self, other: Any = None, **options: Any) -> Any:
-        """Compare with another data set by path: paths that appeared or vanished, types, nulls, ranges and lengths.
+    def diff(
+        self,
+        other: Any,
+        *,
+        factor: float = 3.0,
+        min_change: float = 0.05,
+        min_share: float = 0.0,
+        ignore: Sequence[str | VariantPath] = (),
+        values: bool = True,
+        sample_bytes: int | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """Compare with newer data by path: paths that appeared or vanished, types, nulls, ranges and lengths.
+
+        Small data is read as a whole. Of larger shredded files and tables, footers and residual columns prove most
+        figures, and a bounded sample has the others; of other large files, a sample is read. Each finding says which.
 
         Parameters
         ----------
         other
-            The newer data: anything that `pv.open` accepts, or an open table.
-        **options
-            ``factor``, ``min_change``, ``min_share``, ``ignore``, ``values``, ``sample_bytes``, ``threads``.
+            The newer data: an open table of any format, such as the same table at another version or in another
+            partition, or anything that `pv.open` accepts.
+        factor
+            Factor by which a range, the number of distinct values, or the mean length of strings or arrays must differ.
+            Of n values, a factor of ``factor * (1 + 10 / n)`` is needed.
+        min_change
+            Difference of a share (of nulls, of missing values, of a type) that is reported, from 0 to 1, if it is also
+            larger than chance explains.
+        min_share
+            Paths and types on one side only are not reported if their share is smaller; by default all are.
+        ignore
+            Paths that are not compared, with the paths below them.
+        values
+            If false, the result has no values of the data: example rows have numbers only, and ranges no bounds.
+        sample_bytes
+            Bytes to read of each data set that is larger, without its footers. By default, data up to 8 MiB (64 MiB of
+            JSON) is read as a whole, else 4 MiB or 0.8 % of the bytes, at most 8 MiB.
+        threads
+            Number of threads that parse JSON (default: one per CPU).
 
         Returns
         -------
         DataDiff
+            The findings, with figures of both sides and example rows.
+
+        Raises
+        ------
+        VariantFileError
+            For a source that does not exist, has no rows, or has no such partition or version.
+        JsonError
+            For an invalid line if ``on_error`` is ``"fail"``.
 
         Examples
         --------
         >>> import parquet_variant as pv
-        >>> old, new = pv.parse_json(['{"id": 1}'] * 100), pv.parse_json(['{"id": "x1"}'] * 100)
+        >>> old = pv.parse_json(['{"id": 1, "tags": ["a"]}'] * 100)
+        >>> new = pv.parse_json(['{"id": "x1", "tags": {"a": true}, "note": null}'] * 100)
         >>> for finding in pv.open(old).diff(new).findings:
         ...     print(finding)
+        array-to-object  $.tags: array -> object (100 values), with 2 paths below it [values]
         type  $.id: integer -> string (100 values) [values]
+        appeared  $.note: is in 100% of its parents (100 values), as null [values]
         """
-        return registered_method("Table.diff")(self, other, **options)
+        return registered_method("Table.diff")(
+            self,
+            other,
+            factor=factor,
+            min_change=min_change,
+            min_share=min_share,
+            ignore=ignore,
+            values=values,
+            sample_bytes=sample_bytes,
+            threads=threads,
+        )
 
     def contract(
         self, level: ContractLevel = "normal", *, name: str | None = None, threads: int | None = None
     ) -> Contract:
         """Infer a contract that the rows satisfy.
+
+        Rules come from a summary (of a sample, if the data is large), and those that any row breaks are removed.
 
         Parameters
         ----------
@@ -119,6 +174,22 @@ class ReportingMethods(ReadingMethods):
             The name of the contract.
         threads
             Number of worker threads (default: one per CPU).
+
+        Examples
+        --------
+        >>> import parquet_variant as pv
+        >>> print(pv.open(pv.parse_json(['{"id": 1, "tag": "a"}', '{"id": 2}'])).contract())
+        version: 1
+        paths:
+          $:
+            type: object
+            required: true
+          $.id:
+            type: integer
+            required: true
+            min: 0
+          $.tag:
+            type: string
         """
         inferred: Contract = registered_method("Table.contract")(self, level, name=name, threads=threads)
         return inferred
@@ -147,31 +218,57 @@ class ReportingMethods(ReadingMethods):
         Examples
         --------
         >>> import parquet_variant as pv
-        >>> rows = pv.open(pv.parse_json(['{"id": 1}', '{"id": "x"}']))
-        >>> bool(rows.check({"$.id": {"type": "integer"}}))
+        >>> quakes = pv.open("examples/usgs_earthquakes.ndjson")
+        >>> report = quakes.check({"$.properties.mag": {"type": "number", "max": 5}})
+        >>> bool(report)
         False
+        >>> print(report.violations[0])
+        $.properties.mag max: expected at most 5; 35 values in 2.05% of rows
         """
         return self._run("check", contract, values=values, examples=examples, threads=threads)
 
-    def compat(self, engines: Collection[str] | None = None, **options: Any) -> Any:
+    def compat(
+        self,
+        engines: Collection[str] | None = None,
+        *,
+        timeout: float = 120,
+        pythons: Iterable[str | os.PathLike[str]] = (),
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Any:
         """Try the engines that are installed here on a copy of the data, and compare values.
+
+        Of a directory of files, the first 64 MiB are tried; an Iceberg table is read in place.
 
         Parameters
         ----------
         engines
             Names of engines; by default all engines that read this kind of data.
-        **options
-            ``timeout``: seconds after which an engine is stopped (120). ``pythons``: Python executables of other
-            environments, in which engines are looked for, too. ``progress``: a callback.
+        timeout
+            Seconds after which an engine is stopped.
+        pythons
+            Python executables of other environments, in which engines are looked for, too.
+        progress
+            Called with the engine, the number of finished engines, and the number of engines.
 
         Returns
         -------
         CompatReport
+            One result per engine.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(f"{folder}/a.parquet", {"v": pv.parse_json(['{"a": 1}'])})
+        ...     report = pv.open(f"{folder}/a.parquet").compat(["pyarrow"])
+        >>> report.engines[0].verdict
+        'struct'
         """
-        return self._run("compat", engines=engines, **options)
+        run = registered_method("Table.compat")
+        return run(self, engines=engines, timeout=timeout, pythons=pythons, progress=progress)
 
     def explore(self, *, compare: Any = None) -> Any:
-        """Inspect the data on one page: footers, the metadata of a table, and a sample of the rows.
+        """Inspect the data on one page: footers, the metadata of a table, and at most 20,000 rows or 8 MiB.
 
         Parameters
         ----------
@@ -182,6 +279,17 @@ class ReportingMethods(ReadingMethods):
         -------
         Exploration
             Displayed by notebooks; `Exploration.save` writes one self-contained HTML page.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', '{"a": "x"}']), schema="a bigint")
+        ...     page = pv.open(folder).explore()
+        ...     page.save(f"{folder}/a.html").stat().st_size > 10_000
+        True
+        >>> page.to_dict()["paths"]["kinds"][1]
+        {'int64': 1, 'string': 1}
         """
         return registered_method("Table.explore")(self, compare=compare)
 

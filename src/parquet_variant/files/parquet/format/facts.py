@@ -9,7 +9,7 @@ conclusions to `query.prune`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -143,13 +143,13 @@ class FileFacts:
     """Facts of one file: `groups` are the numbers of its row groups.
 
     `metadata`: pyarrow's metadata of the footer.
-    `footer`: the Thrift bytes of the footer, for `present`, `lists` and `level_counts`: pyarrow does not return
-      histograms of levels.
+    `footer`: the Thrift bytes of the footer, or a function that reads them, for `present`, `lists` and `level_counts`:
+      pyarrow does not return histograms of levels.
     """
 
-    def __init__(self, metadata: pq.FileMetaData, footer: bytes = b"") -> None:
+    def __init__(self, metadata: pq.FileMetaData, footer: bytes | Callable[[], bytes] = b"") -> None:
         self.groups = range(metadata.num_row_groups)
-        self._metadata, self._footer = metadata, footer
+        self._metadata, self._footer, self._thrift = metadata, footer, b""
         self._statistics: dict[tuple[int | None, int], LeafStatistics] = {}
         self._levels: dict[tuple[int | None, int], LevelCounts] = {}
         self._chunks_at: list[list[int]] = []
@@ -220,10 +220,11 @@ class FileFacts:
 
     def _size_statistics(self, leaf: SchemaNode, group: int) -> dict[int, Any]:
         if not self._chunks_at:
-            self._chunks_at = [chunks for chunks, _ in row_groups(self._footer)]
-        metadata = thrift.find_field(self._footer, self._chunks_at[group][leaf.leaf or 0], thrift.METADATA)
-        start = None if metadata is None else thrift.find_field(self._footer, metadata, thrift.SIZE_STATISTICS)
-        return {} if start is None else thrift.read_value(self._footer, start, thrift.STRUCT)[0]
+            self._thrift = self._footer() if callable(self._footer) else self._footer
+            self._chunks_at = [chunks for chunks, _ in row_groups(self._thrift)]
+        metadata = thrift.find_field(self._thrift, self._chunks_at[group][leaf.leaf or 0], thrift.METADATA)
+        start = None if metadata is None else thrift.find_field(self._thrift, metadata, thrift.SIZE_STATISTICS)
+        return {} if start is None else thrift.read_value(self._thrift, start, thrift.STRUCT)[0]
 
     def present(self, node: SchemaNode, group: int) -> int | None:
         """Return the number of entries in which a node that is not a list is present; None if unknown."""

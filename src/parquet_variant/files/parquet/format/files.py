@@ -12,6 +12,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -100,10 +101,11 @@ class OpenFile:
     cached: CachedFooter | None = None  # The cache entry of the file; None if it is not cached.
     _reader: Reader | None = None
     _state: Fingerprint | None = None
+    _footer: bytes = field(default=b"", repr=False)  # Empty for a cached footer.
     facts: FileFacts = field(init=False, repr=False)  # What the footer states by leaf column and row group.
 
     def __post_init__(self) -> None:
-        self.facts = FileFacts(self.metadata)
+        self.facts = FileFacts(self.metadata, self._footer or partial(footer_bytes, self.stream, self.name))
 
     @property
     def name(self) -> str:
@@ -444,7 +446,7 @@ def _open_uncached(
     reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
     _check_widths(reader.metadata, schema, source.path)
     cache_footer(source.path, fingerprint, CachedFooter(reader.metadata, schema, dictionaries))
-    return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader)
+    return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader, _footer=footer)
 
 
 def _check_widths(metadata: pq.FileMetaData, schema: SchemaNode, file: str) -> None:

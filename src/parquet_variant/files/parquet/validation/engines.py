@@ -1,8 +1,8 @@
 """Engines that cannot read a file, or read it differently, with the reason.
 
 Owns the table of limits of engines. ``engine_runs.json`` has what the engines did with a file of each trait, as
-`benchmarks.engine_runs` measured it by `pv.compat`: a limit that the last run did not show is not reported. Leaves the
-rules of the specification to the other modules of this package: these limits are not faults of a file.
+`benchmarks.engine_runs` measured it by `Table.compat`: a limit that the last run did not show is not reported. Leaves
+the rules of the specification to the other modules of this package: these limits are not faults of a file.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EngineLimit:
 
     @property
     def run(self) -> dict[str, str] | None:
-        """What the engine did in the last run; None if the limit is not measured by `pv.compat`."""
+        """What the engine did in the last run; None if the limit is not measured by `Table.compat`."""
         return _runs().get(f"{self.engine}: {self.trait}")
 
     @property

@@ -59,7 +59,7 @@ def vacuum(
 
 
 def check_not_published(current: Snapshot) -> None:
-    """Refuse to remove files of a table that `pv.publish` made. Raises `DeltaError`: reason ``"published"``."""
+    """Refuse to remove files of a table that `Table.publish` made. Raises `DeltaError`: reason ``"published"``."""
     source = current.metadata.configuration.get(PUBLISHED_FROM_PROPERTY)
     if source is not None:
         raise DeltaError(
@@ -91,7 +91,7 @@ def files_to_remove(current: Snapshot, cutoff: int, *, tombstones: bool = True) 
 def _own_files(files: Sequence[StorageFile]) -> list[StorageFile]:
     """Return the files in a table's directory that are not hidden, and not in the directory of another table."""
     other_tables = table_directories([file.path for file in files])
-    # Iceberg metadata of the same files (`pv.publish`).
+    # Iceberg metadata of the same files (`Table.publish`).
     if any(file.path.startswith(f"{_ICEBERG}/") and file.path.endswith(ICEBERG_METADATA) for file in files):
         other_tables.add(_ICEBERG)
     return [

@@ -23,7 +23,7 @@ from parquet_variant.tables.delta.protocol.features import (
 )
 
 CONSTRAINT = "delta.constraints."
-# The format of the table that a Delta table was published from (`pv.publish`).
+# The format of the table that a Delta table was published from (`Table.publish`).
 PUBLISHED_FROM_PROPERTY = "parquetVariant.publishedFrom"
 SHREDDING_PROPERTY = "delta.enableVariantShredding"
 _FEATURE = "delta.feature."

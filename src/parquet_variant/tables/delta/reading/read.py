@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import DeltaError, TableError, strings_of
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer_cache import without_views
 from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.files.parquet.reading.chunk_pages import rows_of_pages
@@ -39,7 +39,7 @@ from parquet_variant.tables.columns import (
     unchanged,
     unshredded,
 )
-from parquet_variant.tables.delta.file_locations import deleted_rows, relative_path
+from parquet_variant.tables.delta.file_locations import deleted_rows, partition_keys, relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector
@@ -320,9 +320,20 @@ class DeltaScan(TableScan[Add]):
     def _is_local(self) -> bool:
         return isinstance(self.current.storage, LocalStorage)
 
-    def _open(self, file: Add) -> OpenFile:
+    def source(self, file: Add) -> ParquetSource:
+        """See `TableScan`."""
         filesystem, path = self.current.storage.filesystem(relative_path(self.current.storage, file.path))
-        return open_file(ParquetSource(path, filesystem, file.size))
+        return ParquetSource(path, filesystem, file.size)
+
+    def has_deletes(self, file: Add) -> bool:
+        """See `TableScan`."""
+        return file.deletion_vector is not None
+
+    def partitions(self) -> list[dict[str, str | None]]:
+        """See `TableScan`."""
+        fields = [f for f in self.current.schema.fields if f.name in self.current.partition_columns]
+        names = [f.name for f in fields]
+        return [dict(zip(names, key, strict=True)) for key in partition_keys(self.pruned.files, fields)]
 
     def _columns(self, file: Add, opened: OpenFile) -> _FileColumns:
         return _FileColumns(self.current, file, opened)

@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal, Inexact
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
@@ -216,3 +217,21 @@ def to_json(raw: Any, kind: PrimitiveType) -> Any:
     moment = (datetime(1970, 1, 1) + seconds * _SECOND).isoformat(timespec="seconds")
     zone = "+00:00" if family.startswith("timestamptz") else ""
     return f"{moment}.{fraction:0{places}}{zone}"
+
+
+def partition_text(raw: Any, transform: str, kind: PrimitiveType) -> str | None:
+    """Return a partition value as directories spell it, as Iceberg's Java library does; None for null."""
+    if raw is None:
+        return None
+    if transform == "year":
+        return str(1970 + raw)
+    if transform == "month":
+        return f"{1970 + raw // 12:04}-{raw % 12 + 1:02}"
+    if transform == "hour":
+        return f"{np.datetime64(raw // 24, 'D')}-{raw % 24:02}"
+    if transform == "day" or kind.family == "date":
+        return str(np.datetime64(raw, "D"))
+    try:
+        return str(to_json(raw, kind)).lower() if isinstance(raw, bool) else str(to_json(raw, kind))
+    except (OverflowError, ValueError):
+        return str(raw)

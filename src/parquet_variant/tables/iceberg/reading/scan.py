@@ -15,15 +15,17 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, strings_of
-from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables import schema as shared
+from parquet_variant.tables.iceberg.metadata.partitioning import result_types
 from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS, shared_field, shared_schema
 from parquet_variant.tables.iceberg.metadata.types import NestedField, StructType
+from parquet_variant.tables.iceberg.metadata.values import partition_text
 from parquet_variant.tables.iceberg.reading.columns import FileColumns, find
 from parquet_variant.tables.iceberg.reading.data_files import (
     METADATA_IDS,
@@ -107,11 +109,29 @@ class IcebergScan(TableScan[TableFile]):
     def _is_local(self) -> bool:
         return self.current.table.files.is_local
 
+    def source(self, file: TableFile) -> ParquetSource:
+        """See `TableScan`."""
+        filesystem, path = self.current.table.files.filesystem(file.path)
+        return ParquetSource(path, filesystem, file.size)
+
+    def has_deletes(self, file: TableFile) -> bool:
+        """See `TableScan`."""
+        return bool(file.deletes)
+
+    def partitions(self) -> list[dict[str, str | None]]:
+        """See `TableScan`."""
+        metadata, partitions = self.current.metadata, []
+        for file in self._files():
+            spec = metadata.specs[file.file.spec_id]
+            kinds = result_types(spec, metadata.schemas_newest_first)
+            values = zip(spec.fields, file.file.partition, kinds, strict=True)
+            partitions.append({f.name: partition_text(raw, f.transform.name, kind) for f, raw, kind in values})
+        return partitions
+
     def _open(self, file: TableFile) -> OpenFile:
         check_readable(file)
-        filesystem, path = self.current.table.files.filesystem(file.path)
         with data_file_errors(file):
-            opened = open_file(ParquetSource(path, filesystem, file.size))
+            opened = super()._open(file)
             check_rows(file, opened.rows)
         return opened
 

@@ -39,7 +39,7 @@ from parquet_variant.tables.iceberg.metadata.types import (
     arrow_type,
     children,
 )
-from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
+from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, partition_text, raw_values
 from parquet_variant.tables.iceberg.reading.columns import repeated
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
@@ -160,7 +160,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
     def new_path(self, partition: tuple[Any, ...]) -> str:
         """Return a unique path for a new file of a partition, relative to the directory of data files."""
         directories = "".join(
-            f"{quote_plus(f.name)}={quote_plus('null' if raw is None else _text(raw, f.transform.name, kind))}/"
+            f"{quote_plus(f.name)}={quote_plus(partition_text(raw, f.transform.name, kind) or 'null')}/"
             for f, raw, kind in zip(self.spec.fields, partition, self._result_types, strict=True)
         )
         path = f"{directories}{self.new_name()}.parquet"
@@ -293,22 +293,6 @@ def _codes(columns: Sequence[pa.Array], rows: int) -> Codes:
         indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy() + 1
         _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)
     return codes
-
-
-def _text(raw: Any, transform: str, kind: PrimitiveType) -> str:
-    """Return a partition value as directories spell it, as Iceberg's Java library does."""
-    if transform == "year":
-        return str(1970 + raw)
-    if transform == "month":
-        return f"{1970 + raw // 12:04}-{raw % 12 + 1:02}"
-    if transform == "hour":
-        return f"{np.datetime64(raw // 24, 'D')}-{raw % 24:02}"
-    if transform == "day" or kind.family == "date":
-        return str(np.datetime64(raw, "D"))
-    try:
-        return str(to_json(raw, kind)).lower() if isinstance(raw, bool) else str(to_json(raw, kind))
-    except (OverflowError, ValueError):
-        return str(raw)
 
 
 def _shredded(info: FileInfo, schema: Schema) -> frozenset[tuple[str, ...]]:
