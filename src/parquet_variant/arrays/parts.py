@@ -291,6 +291,17 @@ def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Arra
     return pc.replace_with_mask(base, from_numpy(mask), replacement)
 
 
+def scatter(array: pa.Array, positions: Int64s, size: int) -> pa.Array:
+    """Return a longer array with the entries at some positions, null elsewhere."""
+    if len(positions) == size:
+        return array
+    if not len(positions):
+        return array.take(pa.nulls(size, pa.int64()))
+    places = np.full(size, -1, np.int64)
+    places[positions] = np.arange(len(positions))
+    return array.take(from_numpy(places, places < 0))
+
+
 def with_fallback_rows(
     storage: pa.StructArray,
     refused: npt.NDArray[Any],

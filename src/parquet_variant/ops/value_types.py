@@ -42,7 +42,7 @@ from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Stri
 from parquet_variant.kernels.records import KIND
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.arguments import as_variant_array
-from parquet_variant.ops.columns.extract_path import assembled_values, in_final_layout
+from parquet_variant.ops.columns.extract_path import assembled_values, storage_group
 from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
 from parquet_variant.ops.columns.null_on_error import (
     check_errors,
@@ -107,7 +107,7 @@ def variant_type(array: Any, *, errors: Errors = "raise") -> VariantType | pa.St
 
 
 def _types(column: VariantArray) -> pa.StringArray:
-    group = Group.of_storage(in_final_layout(column.storage))
+    group = storage_group(column.storage)
     typed = group.typed
     if typed is not None and (pa.types.is_struct(typed.type) or is_list(typed.type)):
         valid = group.typed_valid()
@@ -184,26 +184,23 @@ def _is_null(variant: Variant, segments: tuple[Segment, ...]) -> bool:
 
 
 def _nulls(column: VariantArray, segments: tuple[Segment, ...]) -> pa.BooleanArray:
-    return follow(Group.of_storage(in_final_layout(column.storage)), segments, _IsNull()).fill_null(False)
+    return follow(storage_group(column.storage), segments, _null_mask).fill_null(False)
 
 
-class _IsNull:
-    """Ends a path with a test for Variant null."""
-
-    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
-        return from_numpy(value_positions.slots().kinds == PrimitiveId.NULL)
-
-    def of_group(self, group: Group) -> pa.Array:
-        positions, value_positions = group.in_bytes()
-        nulls = np.zeros(group.size, np.bool_)
-        if group.is_required:
-            # A required value that is in neither column is Variant null.
-            typed = None if group.typed is None else group.typed_valid()
-            nulls[:] = group.typed is None if typed is None else ~typed
-            if group.present is not None:
-                nulls &= group.present
-        nulls[positions] = value_positions.slots().kinds == PrimitiveId.NULL
-        return from_numpy(nulls)
+def _null_mask(values: Group | ValuePositions) -> pa.Array:
+    """Return the mask of the values that are Variant null."""
+    if isinstance(values, ValuePositions):
+        return from_numpy(values.slots().kinds == PrimitiveId.NULL)
+    positions, value_positions = values.in_bytes()
+    nulls = np.zeros(values.size, np.bool_)
+    if values.is_required:
+        # A required value that is in neither column is Variant null.
+        typed = None if values.typed is None else values.typed_valid()
+        nulls[:] = values.typed is None if typed is None else ~typed
+        if values.present is not None:
+            nulls &= values.present
+    nulls[positions] = value_positions.slots().kinds == PrimitiveId.NULL
+    return from_numpy(nulls)
 
 
 @overload

@@ -184,6 +184,14 @@ DECIMAL_TYPES = (VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL
 INTEGER_IDS, DECIMAL_IDS = (
     tuple(number for kind in kinds for number in TYPES[kind].ids) for kinds in (INTEGERS, DECIMAL_TYPES)
 )
+INSTANT_TYPES = (VariantType.TIMESTAMP, VariantType.TIMESTAMP_NANOS)
+LOCAL_TYPES = (VariantType.TIMESTAMP_NTZ, VariantType.TIMESTAMP_NTZ_NANOS)
+# Nanoseconds of one unit of each temporal type.
+NANOS_OF = {
+    VariantType.DATE: 86_400_000_000_000,
+    **dict.fromkeys((VariantType.TIME, VariantType.TIMESTAMP, VariantType.TIMESTAMP_NTZ), 1000),
+    **dict.fromkeys((VariantType.TIMESTAMP_NANOS, VariantType.TIMESTAMP_NTZ_NANOS), 1),
+}
 # The specification's "Exact Numeric" logical type: one number, whatever its width.
 EXACT_NUMERIC = frozenset(INTEGERS + DECIMAL_TYPES)
 

@@ -121,6 +121,19 @@ def with_fields(arrow: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> p
     return arrow
 
 
+def number_form(arrow: pa.DataType) -> pa.DataType:
+    """Return the type that stores the same values as numbers and bytes: dates and times as integers, at any depth.
+
+    >>> number_form(pa.struct({"at": pa.timestamp("us"), "id": pa.uuid()}))
+    StructType(struct<at: int64, id: fixed_size_binary[16]>)
+    """
+    if isinstance(arrow, pa.BaseExtensionType):
+        return number_form(arrow.storage_type)
+    if pa.types.is_temporal(arrow):
+        return pa.int32() if arrow.bit_width == 32 else pa.int64()
+    return with_fields(arrow, lambda field: field.with_type(number_form(field.type)))
+
+
 def without_encoding(array: pa.Array) -> pa.Array:
     """Return a dictionary- or run-end-encoded array with one value per row, with 64-bit offsets if 32 bits may not
     suffice.

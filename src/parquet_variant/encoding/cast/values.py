@@ -17,7 +17,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -50,17 +49,13 @@ from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import Event
 from parquet_variant.errors import CastError
-from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
-from parquet_variant.types.forms import fixed_size_lists, plain_form
+from parquet_variant.types import DECIMAL_TYPES, INSTANT_TYPES, INTEGERS, LOCAL_TYPES, NANOS_OF, VariantType
+from parquet_variant.types.forms import number_form, plain_form
 from parquet_variant.types.path import VariantPath
-from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
+from parquet_variant.types.targets import Target, target_of
 
 _V = VariantType
 _FLOATS = (_V.FLOAT, _V.DOUBLE)
-# Nanoseconds per tick of instants and of local times.
-_INSTANTS = {_V.TIMESTAMP: 1000, _V.TIMESTAMP_NANOS: 1}
-_LOCALS = {_V.TIMESTAMP_NTZ: 1000, _V.TIMESTAMP_NTZ_NANOS: 1}
-NANOS_OF = {**_INSTANTS, **_LOCALS, _V.TIME: 1000, _V.DATE: NANOS_PER_DAY}
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
@@ -111,9 +106,8 @@ def cast_scalar(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) ->
 
 def local_event(kind: VariantType, raw: Any, zone: dt.tzinfo) -> Event:
     """Return a scalar as an event, with an instant replaced by the local time of a zone."""
-    if kind in _INSTANTS:
-        nanos = _INSTANTS[kind]
-        return Event(_V.TIMESTAMP_NTZ_NANOS, to_local(raw * nanos, zone))
+    if kind in INSTANT_TYPES:
+        return Event(_V.TIMESTAMP_NTZ_NANOS, to_local(raw * NANOS_OF[kind], zone))
     return Event(kind, raw)
 
 
@@ -140,8 +134,8 @@ def _integer(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> in
         number = abs(unscaled) // 10**scale * (-1 if unscaled < 0 else 1)
     elif kind == _V.STRING:
         number = text_to_integer(raw)
-    elif kind in _INSTANTS:
-        number = raw * _INSTANTS[kind] // 1_000_000_000
+    elif kind in INSTANT_TYPES:
+        number = raw * NANOS_OF[kind] // 1_000_000_000
     return number if number is not None and low <= number <= high else None
 
 
@@ -152,8 +146,8 @@ def _double(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> flo
         return _ratio(*raw)
     if kind == _V.STRING:
         return text_to_double(raw)
-    if kind in _INSTANTS:
-        return float(raw * _INSTANTS[kind] // 1000) / 1e6
+    if kind in INSTANT_TYPES:
+        return float(raw * NANOS_OF[kind] // 1000) / 1e6
     return None
 
 
@@ -189,8 +183,8 @@ def _decimal(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> in
         exact = scalar_to_python(kind, raw)
     elif kind == _V.STRING:
         exact = text_to_decimal(raw)
-    elif kind in _INSTANTS:
-        exact = Decimal(raw).scaleb(-6 if _INSTANTS[kind] == 1000 else -9)
+    elif kind in INSTANT_TYPES:
+        exact = Decimal(raw).scaleb(-6 if NANOS_OF[kind] == 1000 else -9)
     return None if exact is None else round_to_decimal(exact, target.precision, target.scale)
 
 
@@ -256,13 +250,13 @@ def _timestamp(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> 
         unscaled, scale = raw
         ticks = abs(unscaled) * 10**9 // (10**scale * target.tick)
         return _in_range(-ticks if unscaled < 0 else ticks, target)
-    elif kind in _INSTANTS:
-        nanos = raw * _INSTANTS[kind]
+    elif kind in INSTANT_TYPES:
+        nanos = raw * NANOS_OF[kind]
     elif kind == _V.STRING:
         parsed = parse_timestamp(raw)
         if parsed is not None:
             nanos = local_to_instant(parsed.local, parsed.zone or zone)
-    elif kind in _LOCALS or kind == _V.DATE:
+    elif kind in LOCAL_TYPES or kind == _V.DATE:
         nanos = local_to_instant(raw * NANOS_OF[kind], zone)
     return _ticks(nanos, target)
 
@@ -276,9 +270,9 @@ def _timestamp_ntz(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo)
 
 def _local(kind: VariantType, raw: Any, zone: dt.tzinfo) -> int | None:
     """Return the local time of a date or timestamp in nanoseconds since 1970; None for other types."""
-    if kind in _INSTANTS:
-        return to_local(raw * _INSTANTS[kind], zone)
-    if kind in _LOCALS or kind == _V.DATE:
+    if kind in INSTANT_TYPES:
+        return to_local(raw * NANOS_OF[kind], zone)
+    if kind in LOCAL_TYPES or kind == _V.DATE:
         nanos: int = raw * NANOS_OF[kind]
         return nanos
     return None
@@ -369,7 +363,7 @@ def json_text(variant: Variant, zone: dt.tzinfo) -> str:
 
 def _with_local_times(events: Iterator[Event], zone: dt.tzinfo) -> Iterator[Event]:
     for event in events:
-        if event.kind in (VariantType.TIMESTAMP, VariantType.TIMESTAMP_NANOS):
+        if event.kind in INSTANT_TYPES:
             instant = event.raw * NANOS_OF[VariantType(event.kind)]
             text = timestamp_text(to_local(instant, zone), NANOS_PER_SECOND, has_zone=False)
             yield Event(VariantType.STRING, text + offset_text(instant, zone))
@@ -384,73 +378,25 @@ def array_of_raw(raws: Sequence[Any], target: Target) -> pa.Array:
     >>> array_of_raw([1, None], target_of(pa.date32())).to_pylist()
     [datetime.date(1970, 1, 2), None]
     """
-    arrow = target.arrow
+    return pa.array([_arrow_object(raw, target) for raw in raws], number_form(target.arrow)).cast(target.arrow)
+
+
+def _arrow_object(raw: Any, target: Target) -> Any:
+    """Return the object from which pyarrow makes the value of a raw result."""
+    if raw is None:
+        return None
     match target.family:
         case "list":
-            return _lists(raws, target)
-        case "struct":
-            return _structs(raws, target)
+            return [_arrow_object(element, target.children[0]) for element in raw]
+        case "struct":  # pairs, because names may occur twice
+            return list(zip(target.names, map(_arrow_object, raw, target.children), strict=True))
         case "map":
-            return _maps(raws, target)
+            return [(key, _arrow_object(value, target.children[0])) for key, value in raw]
         case "variant":
-            return _variants(raws)
+            return dict(zip(("metadata", "value"), raw, strict=True))
         case "decimal":
-            kind, scale = VariantType.DECIMAL16, target.scale
-            return pa.array([None if raw is None else scalar_to_python(kind, (raw, scale)) for raw in raws], arrow)
-        case "date" | "time" | "timestamp" | "timestamp_ntz":
-            ticks = pa.int32() if arrow.bit_width == 32 else pa.int64()
-            return pa.array(raws, ticks).view(arrow)
-        case "uuid":
-            return pa.ExtensionArray.from_storage(arrow, pa.array(raws, pa.binary(16)))
+            return scalar_to_python(VariantType.DECIMAL16, (raw, target.scale))
         case "float16":
-            halves = [None if raw is None else np.float16(raw) for raw in raws]
-            return pa.array(halves, arrow)
+            return np.float16(raw)
         case _:
-            return pa.array(raws, arrow)
-
-
-def _mask(raws: Sequence[Any]) -> pa.Array:
-    return pa.array([raw is None for raw in raws], pa.bool_())
-
-
-def _lists(raws: Sequence[Any], target: Target) -> pa.Array:
-    arrow = target.arrow
-    if target.size >= 0:
-        padded = chain.from_iterable([None] * target.size if raw is None else raw for raw in raws)
-        elements = array_of_raw(list(padded), target.children[0])
-        return fixed_size_lists(elements, arrow, _mask(raws))
-    elements = array_of_raw(list(chain.from_iterable(raw or () for raw in raws)), target.children[0])
-    offsets = np.zeros(len(raws) + 1, np.int64)
-    np.cumsum([len(raw or ()) for raw in raws], out=offsets[1:])
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets), elements, mask=_mask(raws))
-    return lists.cast(pa.large_list(arrow.value_field)).cast(arrow)
-
-
-def _structs(raws: Sequence[Any], target: Target) -> pa.Array:
-    columns = [
-        array_of_raw([None if raw is None else raw[index] for raw in raws], child)
-        for index, child in enumerate(target.children)
-    ]
-    fields = [target.arrow.field(index) for index in range(target.arrow.num_fields)]
-    if not fields:
-        return pa.array([None if raw is None else {} for raw in raws], target.arrow)
-    return pa.StructArray.from_arrays(columns, fields=fields, mask=_mask(raws))
-
-
-def _maps(raws: Sequence[Any], target: Target) -> pa.Array:
-    pairs = list(chain.from_iterable(raw or () for raw in raws))
-    offsets = np.zeros(len(raws) + 1, np.int32)
-    np.cumsum([len(raw or ()) for raw in raws], out=offsets[1:])
-    return pa.MapArray.from_arrays(
-        pa.array(offsets),
-        pa.array([key for key, _ in pairs], target.arrow.key_type),
-        array_of_raw([item for _, item in pairs], target.children[0]),
-        type=target.arrow,
-        mask=_mask(raws),
-    )
-
-
-def _variants(raws: Sequence[Any]) -> pa.Array:
-    parts = [pa.array([b"" if raw is None else raw[index] for raw in raws], pa.binary()) for index in (0, 1)]
-    fields = [VARIANT_STORAGE.field(index) for index in (0, 1)]
-    return pa.StructArray.from_arrays(parts, fields=fields, mask=_mask(raws))
+            return raw

@@ -21,12 +21,12 @@ from parquet_variant.layouts.reference import draft_object, draft_paths, final
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import final_storage_type
 from parquet_variant.support.choices import Layout, OnConflict
-from parquet_variant.types.forms import with_fields, without_encoding
+from parquet_variant.types.forms import number_form, without_encoding
 
 
 def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
     """Return an Arrow array of rows whose slots have the Python form of `typed_values`."""
-    return pa.array(rows, _python_type(storage)).cast(storage)
+    return pa.array(rows, number_form(storage)).cast(storage)
 
 
 def rows_of_array(array: pa.Array) -> list[Any]:
@@ -41,7 +41,7 @@ def rows_of_array(array: pa.Array) -> list[Any]:
     if pa.types.is_struct(array.type) and any(pa.types.is_run_end_encoded(field.type) for field in array.type):
         array = _run_ends_decoded(array)
     try:
-        return array.cast(_python_type(array.type)).to_pylist()
+        return array.cast(number_form(array.type)).to_pylist()
     except UnicodeDecodeError as error:
         raise MalformedVariantError(
             f"a shredded string is not UTF-8: {error.object[:20]!r}", reason="bad-utf8"
@@ -54,16 +54,6 @@ def _run_ends_decoded(array: pa.StructArray) -> pa.StructArray:
     ]
     fields = [field.with_type(column.type) for field, column in zip(array.type, columns, strict=True)]
     return pa.StructArray.from_arrays(columns, fields=fields, mask=array.is_null())
-
-
-def _python_type(arrow: pa.DataType) -> pa.DataType:
-    if isinstance(arrow, pa.BaseExtensionType):
-        return _python_type(arrow.storage_type)
-    if pa.types.is_date32(arrow):
-        return pa.int32()
-    if pa.types.is_timestamp(arrow) or pa.types.is_time64(arrow):
-        return pa.int64()
-    return with_fields(arrow, lambda field: field.with_type(_python_type(field.type)))
 
 
 _MODULES: dict[Layout, ModuleType] = {

@@ -15,23 +15,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import metadata_of_all, storage_of
+from parquet_variant.arrays.parts import metadata_of_all, scatter, storage_of
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import CastError, MalformedVariantError
+from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, bitmap, filled_binary, from_numpy, numpy_type, to_numpy
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.values.slot_columns import iso_timestamps
 from parquet_variant.ops.columns.value_positions import ScalarSlots
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.types import MAX_OFFSET, PrimitiveId
+from parquet_variant.types import INSTANT_TYPES, LOCAL_TYPES, MAX_OFFSET, NANOS_OF, TYPES, PrimitiveId, VariantType
 from parquet_variant.types.targets import Target
 
 _P = PrimitiveId
 Column = tuple[pa.Array, Mask]
 
-_DAY_IN_NANOS = 86_400_000_000_000
-_INSTANTS = {_P.TIMESTAMP: 1000, _P.TIMESTAMP_NANOS: 1}
-_LOCALS = {_P.TIMESTAMP_NTZ: 1000, _P.TIMESTAMP_NTZ_NANOS: 1}
+_INSTANTS, _LOCALS = ({TYPES[kind].ids[0]: NANOS_OF[kind] for kind in kinds} for kinds in (INSTANT_TYPES, LOCAL_TYPES))
 # Powers of ten that a double holds exactly: dividing by them rounds once.
 _POWERS = 10.0 ** np.arange(23)
 _EXACT_IN_DOUBLE = 2**53
@@ -69,26 +67,18 @@ def bytes_of_slots(slots: ScalarSlots, positions: Int64s, *, as_text: bool) -> p
             try:
                 string.as_py().decode()
             except UnicodeDecodeError as error:
-                if slots.value_positions is not None:
-                    slots.value_positions.refuse(position, f"the string is not UTF-8: {error.reason}", "bad-utf8")
-                raise MalformedVariantError(
-                    f"the string is not UTF-8: {error.reason}", reason="bad-utf8", row=slots.row(position)
-                ) from None
+                slots.refuse(position, f"the string is not UTF-8: {error.reason}", "bad-utf8")
         raise
 
 
-def _scatter(slots: ScalarSlots, done: Mask, taken: pa.Array, arrow: pa.DataType) -> pa.Array:
+def _scatter(done: Mask, taken: pa.Array, arrow: pa.DataType) -> pa.Array:
     """Return the cast values at their positions, null elsewhere."""
     if taken.nbytes > MAX_OFFSET and (pa.types.is_string(arrow) or pa.types.is_binary(arrow)):
         raise CastError(
             f"{taken.nbytes:,} bytes may exceed the limit of a {arrow} array: use the type large_{arrow}",
             reason="too-large",
         )
-    taken = taken.cast(arrow)
-    if len(taken) == len(slots):
-        return taken
-    places = np.cumsum(done) - 1
-    return taken.take(from_numpy(places, ~done))
+    return scatter(taken.cast(arrow), np.flatnonzero(done), len(done))
 
 
 def _of_kinds(slots: ScalarSlots, *kinds: int) -> Mask:
@@ -242,11 +232,10 @@ def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
         done &= slots.b == target.size
     taken = bytes_of_slots(slots, np.flatnonzero(done), as_text=kind == _P.STRING)
     if target.family == "uuid":
-        fixed = pa.ExtensionArray.from_storage(pa.uuid(), taken.cast(pa.binary()).cast(pa.binary(16)))
-        return fixed.take(from_numpy(np.cumsum(done) - 1, ~done)), done
+        taken = taken.cast(pa.binary()).cast(pa.binary(16))
     if len(taken) == 0:
         return pa.nulls(len(slots), target.arrow), done
-    return _scatter(slots, done, taken, target.arrow), done
+    return _scatter(done, taken, target.arrow), done
 
 
 def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
@@ -265,8 +254,8 @@ def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     if by_json.any():
         from parquet_variant.ops.columns.json_text import json_column  # few casts need it
 
-        selected = ScalarSlots(slots.kinds[by_json], slots.a[by_json], slots.b[by_json], slots.scales[by_json])
-        storage = storage_of(metadata_of_all((), len(selected)), selected.encoded())
+        encoded = slots.encoded(np.flatnonzero(by_json))
+        storage = storage_of(metadata_of_all((), len(encoded)), encoded)
         strings = json_column(VariantArray(storage)).cast(pa.large_string())
         strings = pc.utf8_trim(pc.replace_substring(strings, '+00:00"', '"'), '"')
         array, done = pc.replace_with_mask(array, from_numpy(by_json), strings), done | by_json
@@ -287,7 +276,7 @@ def _date(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     values = np.where(done, slots.a, 0)
     for kind, nanos in (_LOCALS | (_INSTANTS if zone is dt.UTC else {})).items():
         if (of_kind := slots.kinds == kind).any():
-            values = np.where(of_kind, slots.a // (_DAY_IN_NANOS // nanos), values)
+            values = np.where(of_kind, slots.a // (NANOS_OF[VariantType.DATE] // nanos), values)
             done = done | of_kind
     return _ticks(values * target.tick, done, target)
 

@@ -12,15 +12,16 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import patched
+from parquet_variant.arrays.capsules import in_offsets
+from parquet_variant.arrays.parts import patched, scatter
 from parquet_variant.arrays.variant_array import VariantArray, remembered
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
-from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy
+from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.layouts.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.column_slots import slots_of_column
-from parquet_variant.ops.columns.shredded_walk import Group, follow, follow_positions, lists_of, scatter
+from parquet_variant.ops.columns.shredded_walk import Group, follow, lists_of
 from parquet_variant.ops.columns.slot_casts import CastOptions, Lossless, array_of_slots, list_array
 from parquet_variant.ops.columns.target_type import result_type
 from parquet_variant.ops.columns.value_positions import ValuePositions
@@ -103,21 +104,17 @@ def extract_from(
     """
     target_of(target)  # an error names the type itself, not its plain form
     finish = _CastFinish(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
-    if isinstance(values, ValuePositions):
-        leaves = follow_positions(values, parsed.segments, finish)
-    else:
-        leaves = follow(values, parsed.segments, finish)
-    return in_target_form(leaves, result_type(target, parsed))
+    return in_target_form(follow(values, parsed.segments, finish), result_type(target, parsed))
 
 
 def in_final_layout(storage: pa.StructArray) -> pa.StructArray:
-    """Return a storage in the final layout; the draft layouts are unshredded.
+    """Return a storage in the final layout, without views and run ends; the draft layouts are unshredded.
 
     Raises `SchemaError` if the struct is not a Variant storage.
     """
     names = {field.name for field in storage.type}
     if names.isdisjoint(_DRAFT_GROUPS) and names & {"value", "typed_value"}:
-        return storage
+        return in_offsets(storage)
     return VariantArray(storage).to_unshredded().storage
 
 
@@ -159,40 +156,32 @@ class _CastFinish:
     target: Target
     options: CastOptions
 
-    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
-        return array_of_slots(value_positions.slots(), self.target, self.options)
-
-    def of_group(self, group: Group) -> pa.Array:
+    def __call__(self, group: Group | ValuePositions) -> pa.Array:
+        if isinstance(group, ValuePositions):
+            return array_of_slots(group.slots(), self.target, self.options)
         typed = group.typed
         if typed is None:
             base = pa.nulls(group.size, self.target.arrow)
         elif pa.types.is_struct(typed.type):
             if self.target.family != "struct" or not self.target.names:
-                return self.of_positions(assembled_values(group))
+                return self(assembled_values(group))
             base = self._struct(group)
         elif is_list(typed.type):
             if self.target.family != "list" or self.target.size >= 0:
-                return self.of_positions(assembled_values(group))
+                return self(assembled_values(group))
             base = self._list(group)
         else:
-            base = self._column(group, typed)
+            base = (
+                group.checked_column
+                if typed.type == self.target.arrow
+                else array_of_slots(slots_of_column(group.present_column, group.rows), self.target, self.options)
+            )
         if group.value is not None and group.value.null_count < group.size:
-            base = self._with_residual(base, *group.in_bytes())
+            positions, value_positions = group.in_bytes()
+            slots = value_positions.slots()
+            if self.target.family == "variant" or (slots.kinds != PrimitiveId.NULL).any():
+                base = patched(base, positions, array_of_slots(slots, self.target, self.options))
         return _with_required_nulls(base, group) if self.target.family == "variant" and group.is_required else base
-
-    def _column(self, group: Group, typed: pa.Array) -> pa.Array:
-        if typed.type == self.target.arrow:
-            return group.checked_column
-        return array_of_slots(slots_of_column(group.present_column, group.rows), self.target, self.options)
-
-    def _with_residual(self, base: pa.Array, positions: Int64s, value_positions: ValuePositions) -> pa.Array:
-        """Return the base with the values of some entries, in which it is null, from the ``value`` column."""
-        if not len(positions):
-            return base
-        slots = value_positions.slots()
-        if self.target.family != "variant" and (slots.kinds == PrimitiveId.NULL).all():
-            return base
-        return patched(base, positions, array_of_slots(slots, self.target, self.options))
 
     def _struct(self, group: Group) -> pa.Array:
         """Return a struct of the target fields, each from its own columns or from the residual."""
@@ -208,7 +197,7 @@ class _CastFinish:
     def _list(self, group: Group) -> pa.Array:
         positions, offsets, elements = lists_of(group)
         inner = group.elements(elements, np.repeat(positions, np.diff(offsets)))
-        elements = _CastFinish(self.target.children[0], self.options).of_group(inner)
+        elements = _CastFinish(self.target.children[0], self.options)(inner)
         lists = list_array(offsets, elements, np.ones(len(positions), np.bool_), self.target.arrow)
         return scatter(lists, positions, group.size)
 
@@ -235,14 +224,4 @@ def extract_variant(storage: pa.StructArray, path: AnyPath) -> VariantArray:
     parsed = VariantPath.parse(path)
     if not parsed.segments:
         return VariantArray(storage)
-    return VariantArray(follow(Group.of_storage(in_final_layout(storage)), parsed.segments, _AsVariant()))
-
-
-class _AsVariant:
-    """Ends a path with a storage struct."""
-
-    def of_group(self, group: Group) -> pa.Array:
-        return group.storage()
-
-    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
-        return value_positions.storage()
+    return VariantArray(follow(storage_group(storage), parsed.segments, lambda values: values.storage()))

@@ -7,34 +7,27 @@ it reads no bytes. `value_positions` reads the bytes; a `Finish` decides what to
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import MetadataParts, metadata_parts, valid_bytes
+from parquet_variant.arrays.parts import MetadataParts, metadata_parts, scatter, valid_bytes
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of, scalar
-from parquet_variant.layouts.path_steps import ArrowGroup, Step, next_group
+from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.column_slots import refuse_faulty_slots
 from parquet_variant.ops.columns.slot_casts import list_array
 from parquet_variant.ops.columns.value_positions import MetadataDictionaries, ValuePositions
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.types.forms import in_form, list_elements, plain_form
+from parquet_variant.types.forms import list_elements
 from parquet_variant.types.path import Segment
 
-
-class Finish(Protocol):
-    """Makes the result from the values at the end of a path."""
-
-    def of_group(self, group: Group) -> pa.Array:
-        """Return the result for shredded values: one entry per row of the group."""
-
-    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
-        """Return the result for values in bytes: one entry per position."""
+# Makes the result from the values at the end of a path: one entry per row of a group, or per position in bytes.
+Finish: TypeAlias = "Callable[[Group | ValuePositions], pa.Array]"
 
 
 class LazyMetadata:
@@ -76,27 +69,13 @@ class Group:
 
     @classmethod
     def of_storage(cls, storage: pa.StructArray, *, is_checked: bool = False) -> Group:
-        """Return the top-level values of a storage struct of the final layout.
+        """Return the top-level values of a storage struct of the final layout, without views and run ends.
 
         The struct may be shredded or not, and may lack ``metadata``.
         """
-        metadata = LazyMetadata(child_column(storage, "metadata"), len(storage))
-        return cls(
-            _group_column(storage, "value"),
-            _group_column(storage, "typed_value"),
-            _valid_mask(storage),
-            None,
-            metadata,
-            True,
-            len(storage),
-            is_checked,
-        )
-
-    @property
-    def columns(self) -> ArrowGroup:
-        """The types of the columns."""
-        columns = {"value": self.value, "typed_value": self.typed}
-        return ArrowGroup(pa.struct({name: column.type for name, column in columns.items() if column is not None}))
+        metadata, present = LazyMetadata(_child_column(storage, "metadata"), len(storage)), _valid_mask(storage)
+        value, typed = _child_column(storage, "value"), _child_column(storage, "typed_value")
+        return cls(value, typed, present, None, metadata, True, len(storage), is_checked)
 
     def typed_valid(self) -> Mask | None:
         """Return a mask of the entries whose typed column is set; None for all."""
@@ -127,33 +106,22 @@ class Group:
     def child(self, name: str) -> Group | None:
         """Return the group of a field for the same entries; None if the field is not shredded."""
         if name not in self._fields:
-            if self.typed is None or next_group(self.columns, name)[0] is not Step.FOUND:
+            is_object = self.typed is not None and pa.types.is_struct(self.typed.type)
+            struct = _child_column(self.typed, name) if is_object else None
+            if struct is None:
                 return None
-            self._fields[name] = self._child_of(self.typed.field(name))
+            present = _combine_masks(self.typed_valid(), _valid_mask(struct))
+            self._fields[name] = self._below(struct, present, self.rows, is_required=False)
         return self._fields[name]
-
-    def _child_of(self, struct: pa.StructArray) -> Group:
-        present = _combine_masks(self.typed_valid(), _valid_mask(struct))
-        value, typed = _group_column(struct, "value"), _group_column(struct, "typed_value")
-        return Group(value, typed, present, self.rows, self.metadata, False, self.size, self.is_checked)
 
     def elements(self, struct: pa.StructArray, parents: Int64s) -> Group:
         """Return the group of list elements; `parents` has the entry of this group that each belongs to."""
-        value, typed = _group_column(struct, "value"), _group_column(struct, "typed_value")
         rows = parents if self.rows is None else self.rows[parents]
-        return Group(value, typed, _valid_mask(struct), rows, self.metadata, True, len(struct), self.is_checked)
+        return self._below(struct, _valid_mask(struct), rows, is_required=True)
 
-    def take(self, positions: Int64s) -> Group:
-        """Return the group with the entries at some positions."""
-        taken = from_numpy(positions)
-        return replace(
-            self,
-            value=None if self.value is None else self.value.take(taken),
-            typed=None if self.typed is None else _without_views(self.typed).take(taken),
-            present=None if self.present is None else self.present[positions],
-            rows=positions if self.rows is None else self.rows[positions],
-            size=len(positions),
-        )
+    def _below(self, struct: pa.StructArray, present: Mask | None, rows: Int64s | None, *, is_required: bool) -> Group:
+        value, typed = _child_column(struct, "value"), _child_column(struct, "typed_value")
+        return Group(value, typed, present, rows, self.metadata, is_required, len(struct), self.is_checked)
 
     def storage(self) -> pa.StructArray:
         """Return the group as a storage struct, null where the value is missing."""
@@ -200,7 +168,7 @@ class Group:
         return positions, replace(value_positions, rows=rows)
 
 
-def child_column(struct: pa.StructArray, name: str) -> pa.Array | None:
+def _child_column(struct: pa.StructArray, name: str) -> pa.Array | None:
     """Return a child of a struct array by name; None if it does not exist or has only nulls of the null type.
 
     Raises `SchemaError` if the array is not a struct.
@@ -208,44 +176,8 @@ def child_column(struct: pa.StructArray, name: str) -> pa.Array | None:
     if not pa.types.is_struct(struct.type):
         raise SchemaError(f"expected a group, found {struct.type}", reason="not-a-group")
     indices = struct.type.get_all_field_indices(name)
-    if not indices:
-        return None
-    child = struct.field(indices[0])
-    return None if pa.types.is_null(child.type) else child  # a column without values
-
-
-def _group_column(struct: pa.StructArray, name: str) -> pa.Array | None:
-    """Return a column of a group, as `child_column` does, without views and run ends.
-
-    The fields of a struct are converted when a path reaches them, because inspecting the type of a wide struct takes
-    longer than a path to one of its fields.
-    """
-    column = child_column(struct, name)
-    return column if column is None or pa.types.is_struct(column.type) else _without_views(column)
-
-
-def _without_views(array: pa.Array) -> pa.Array:
-    """Return the column without views and run ends.
-
-    pyarrow cannot take rows from such columns and does not count their nulls.
-    """
-    return in_form(array, plain_form(array.type)) if _has_views(array.type) else array
-
-
-@lru_cache(maxsize=256)
-def _has_views(arrow: pa.DataType) -> bool:
-    """Return whether a type nests views or run ends; without recursion, since files nest hundreds of levels."""
-    types, remaining = pa.types, [arrow]
-    while remaining:
-        kind = remaining.pop()
-        if types.is_struct(kind) or types.is_list(kind) or types.is_large_list(kind):
-            remaining += [kind.field(index).type for index in range(kind.num_fields)]
-        elif (
-            types.is_list_view(kind) or types.is_large_list_view(kind)
-            or types.is_string_view(kind) or types.is_binary_view(kind) or types.is_run_end_encoded(kind)
-        ):  # fmt: skip
-            return True
-    return False
+    child = struct.field(indices[0]) if indices else None
+    return None if child is None or pa.types.is_null(child.type) else child
 
 
 def _valid_mask(array: pa.Array) -> Mask | None:
@@ -260,73 +192,43 @@ def _combine_masks(left: Mask | None, right: Mask | None) -> Mask | None:
     return left & right
 
 
-def scatter(array: pa.Array, positions: Int64s, size: int) -> pa.Array:
-    """Return a longer array with the entries at some positions, null elsewhere."""
-    if len(positions) == size:
-        return array
-    places = np.full(size, -1, np.int64)
-    places[positions] = np.arange(len(positions))
-    return array.take(from_numpy(places, places < 0))
-
-
-def follow(group: Group, segments: tuple[Segment, ...], finish: Finish) -> pa.Array:
-    """Return the result at the end of a path: one entry per row of the group, with one list level per wildcard.
+def follow(values: Group | ValuePositions, segments: tuple[Segment, ...], finish: Finish) -> pa.Array:
+    """Return the result at the end of a path: one entry per row of the values, with one list level per wildcard.
 
     Raises `MalformedVariantError` if bytes that are read are malformed.
     """
     if not segments:
-        return finish.of_group(group)
+        return finish(values)
     segment, following = segments[0], segments[1:]
-    typed = group.typed
+    if isinstance(values, ValuePositions):
+        if isinstance(segment, str):
+            return follow(values.key(segment), following, finish)
+        if isinstance(segment, int):
+            return follow(values.index(segment), following, finish)
+        offsets, is_array, elements = values.elements()
+        results = follow(elements, following, finish)
+        return list_array(offsets, results, is_array, pa.list_(pa.field("element", results.type)))
     if isinstance(segment, str):
-        child = group.child(segment)
+        child = values.child(segment)
         if child is not None:
             return follow(child, following, finish)
-    elif next_group(group.columns, segment)[0] is Step.FOUND:
-        return (
-            _element(group, segment, following, finish)
-            if isinstance(segment, int)
-            else _all_elements(group, following, finish)
-        )
-    # Not shredded: a field may be in the residual of a partly shredded object, anything else only in an untyped value.
-    positions, value_positions = group.in_bytes(partly_typed=typed is not None and pa.types.is_struct(typed.type))
-    if not len(positions):
-        return follow_positions(value_positions, segments, finish).take(pa.nulls(group.size, pa.int64()))
-    return scatter(follow_positions(value_positions, segments, finish), positions, group.size)
-
-
-def follow_positions(value_positions: ValuePositions, segments: tuple[Segment, ...], finish: Finish) -> pa.Array:
-    """Return the result at the end of a path, as `follow` does, for values in bytes."""
-    for index, segment in enumerate(segments):
-        if isinstance(segment, str):
-            value_positions = value_positions.key(segment)
-        elif isinstance(segment, int):
-            value_positions = value_positions.index(segment)
+    elif values.typed is not None and is_list(values.typed.type):
+        positions, offsets, elements = lists_of(values)
+        if isinstance(segment, int):
+            long_enough = np.flatnonzero(np.diff(offsets) > segment)
+            positions = positions[long_enough]
+            struct = elements.take(from_numpy(offsets[long_enough] + segment))
+            results = follow(values.elements(struct, positions), following, finish)
         else:
-            offsets, is_array, elements = value_positions.elements()
-            results = follow_positions(elements, segments[index + 1 :], finish)
-            return list_array(offsets, results, is_array, pa.list_(pa.field("element", results.type)))
-    return finish.of_positions(value_positions)
-
-
-def _element(group: Group, index: int, following: tuple[Segment, ...], finish: Finish) -> pa.Array:
-    positions, offsets, elements = lists_of(group)
-    long_enough = np.flatnonzero(np.diff(offsets) > index)
-    struct = elements.take(from_numpy(offsets[long_enough] + index))
-    results = follow(group.elements(struct, positions[long_enough]), following, finish)
-    return (
-        scatter(results, positions[long_enough], group.size)
-        if len(long_enough)
-        else results.take(pa.nulls(group.size, pa.int64()))
-    )
-
-
-def _all_elements(group: Group, following: tuple[Segment, ...], finish: Finish) -> pa.Array:
-    positions, offsets, elements = lists_of(group)
-    parents = np.repeat(positions, np.diff(offsets))
-    results = follow(group.elements(elements, parents), following, finish)
-    lists = list_array(offsets, results, np.ones(len(positions), np.bool_), pa.list_(pa.field("element", results.type)))
-    return scatter(lists, positions, group.size) if len(positions) else pa.nulls(group.size, lists.type)
+            inner = values.elements(elements, np.repeat(positions, np.diff(offsets)))
+            results = follow(inner, following, finish)
+            kind = pa.list_(pa.field("element", results.type))
+            results = list_array(offsets, results, np.ones(len(positions), np.bool_), kind)
+        return scatter(results, positions, values.size)
+    # Not shredded: a field may be in the residual of a partly shredded object, anything else only in an untyped value.
+    is_object = values.typed is not None and pa.types.is_struct(values.typed.type)
+    positions, residuals = values.in_bytes(partly_typed=is_object)
+    return scatter(follow(residuals, segments, finish), positions, values.size)
 
 
 def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:

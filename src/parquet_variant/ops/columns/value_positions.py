@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from parquet_variant.arrays.parts import (
     storage_of,
     valid_bytes,
 )
-from parquet_variant.encoding.metadata import dictionary_of
+from parquet_variant.encoding.metadata import EMPTY_METADATA, dictionary_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_numpy, offsets_of
@@ -121,12 +121,29 @@ class ScalarSlots:
         """Return the row of an entry."""
         return position if self.rows is None else int(self.rows[position])
 
-    def encoded(self) -> pa.Array:
-        """Return the scalars as encoded values of their own types; Variant null for missing ones."""
-        offsets = np.empty(len(self) + 1, np.int64)
-        measure_slots(self.kinds, self.b, offsets)
-        fill = partial(write_slots, self.kinds, self.a, self.b, self.scales, offsets)
-        return filled_binary(np.diff(offsets), fill)
+    def encoded(self, positions: Int64s | None = None) -> pa.Array:
+        """Return the scalars, or those at some positions, as encoded values of their own types; Variant null for
+        missing ones.
+        """
+        at = slice(None) if positions is None else positions
+        kinds, a, b, scales = self.kinds[at], self.a[at], self.b[at], self.scales[at]
+        offsets = np.empty(len(kinds) + 1, np.int64)
+        measure_slots(kinds, b, offsets)
+        return filled_binary(np.diff(offsets), partial(write_slots, kinds, a, b, scales, offsets))
+
+    def variant(self, position: int) -> Variant:
+        """Return a copy of the value of an entry that is not missing."""
+        if self.value_positions is None:
+            return Variant(EMPTY_METADATA, self.encoded(np.array([position]))[0].as_py())
+        variant = self.value_positions.variant(position)
+        assert variant is not None
+        return variant
+
+    def refuse(self, position: int, message: str, reason: str) -> NoReturn:
+        """Raise the error for an entry: the first fault of the value that contains it, if that is known."""
+        if self.value_positions is not None:
+            self.value_positions.refuse(position, message, reason)
+        raise MalformedVariantError(message, reason=reason, row=self.row(position))
 
     def as_decimals(self, precision: int, scale: int, *, rounds: bool) -> tuple[Int64s, npt.NDArray[np.bool_]]:
         """Return the exact numbers as 16-byte decimals, and a mask of those that the decimal type holds.
@@ -360,7 +377,7 @@ class ValuePositions:
         if position >= 0:
             self.refuse(position, "a value is malformed: its bytes end early or have an unknown type")
 
-    def refuse(self, position: int, message: str, reason: str = "malformed") -> None:
+    def refuse(self, position: int, message: str, reason: str = "malformed") -> NoReturn:
         """Raise the error for an entry: the first fault of the top-level value that contains it, else the message."""
         row = self.row(position)
         root = self.root or self
