@@ -70,7 +70,10 @@ def encode_value(root: Node) -> tuple[bytes, bytes]:
     >>> encode_value([b"\x00"])
     (b'\x11\x00\x00', b'\x03\x01\x00\x01\x00')
     """
-    containers = _containers(root)
+    containers: list[list[Node] | dict[str, Node]] = [] if isinstance(root, bytes) else [root]
+    for node in containers:  # the list grows during the iteration, parents before children
+        children = node.values() if isinstance(node, dict) else node
+        containers.extend(child for child in children if not isinstance(child, bytes))
     names = sorted({name for node in containers if isinstance(node, dict) for name in node})
     ids = {name: field_id for field_id, name in enumerate(names)}
     encoded: dict[int, bytes] = {}
@@ -86,15 +89,3 @@ def encode_value(root: Node) -> tuple[bytes, bytes]:
         else:
             encoded[id(node)] = array_bytes([bytes_of(child) for child in node])
     return encode_metadata(names), bytes_of(root)
-
-
-def _containers(root: Node) -> list[list[Node] | dict[str, Node]]:
-    """Return all containers of a tree, parents before children."""
-    if isinstance(root, bytes):
-        return []
-    containers: list[list[Node] | dict[str, Node]] = [root]
-    for node in containers:  # the list grows during the iteration
-        containers.extend(
-            child for child in (node.values() if isinstance(node, dict) else node) if not isinstance(child, bytes)
-        )
-    return containers

@@ -6,10 +6,11 @@ end of the bytes. Leaves the payload of scalars to `scalars` and the dictionary 
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import NamedTuple
 
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.types import TYPE_OF_ID, BasicType, PrimitiveId
+from parquet_variant.types import TYPE_OF_ID, BasicType, PrimitiveId, TypeInfo
 
 MAX_SHORT_STRING = 63
 _MAX_SMALL_COUNT = 255
@@ -22,11 +23,9 @@ def read_uint(data: bytes, at: int, width: int, stop: int) -> int:
     Raises `MalformedVariantError` with reason ``truncated`` if it would end after ``stop``.
     """
     if at + width > stop:
-        raise MalformedVariantError(
-            f"expected {width} bytes, found {max(stop - at, 0)}: the value is truncated",
-            reason="truncated",
-            offset=at,
-        )
+        found = max(stop - at, 0)
+        message = f"expected {width} bytes, found {found}: the value is truncated"
+        raise MalformedVariantError(message, reason="truncated", offset=at)
     return int.from_bytes(data[at : at + width], "little")
 
 
@@ -103,6 +102,14 @@ def read_container(data: bytes, at: int, stop: int) -> Container | None:
     return Container(is_object, count, ids_at, id_size, offsets_at, offset_size, values_at, values_at + last)
 
 
+def primitive_info(number: int, at: int) -> TypeInfo:
+    """Return the type of the primitive at ``at`` by its id. Raises `MalformedVariantError` for an unknown id."""
+    if number > _LAST_TYPE_ID:
+        message = f"unknown primitive type id {number}: 0 to {_LAST_TYPE_ID} are defined"
+        raise MalformedVariantError(message, reason="unknown-type", offset=at)
+    return TYPE_OF_ID[PrimitiveId(number)]
+
+
 def value_size(data: bytes, at: int, stop: int) -> int:
     """Return the number of bytes of the value at ``at``, header included.
 
@@ -116,13 +123,7 @@ def value_size(data: bytes, at: int, stop: int) -> int:
     if basic == BasicType.SHORT_STRING:
         size = 1 + bits
     elif basic == BasicType.PRIMITIVE:
-        if bits > _LAST_TYPE_ID:
-            raise MalformedVariantError(
-                f"unknown primitive type id {bits}: 0 to {_LAST_TYPE_ID} are defined",
-                reason="unknown-type",
-                offset=at,
-            )
-        width = TYPE_OF_ID[PrimitiveId(bits)].width
+        width = primitive_info(bits, at).width
         size = 5 + read_uint(data, at + 1, 4, stop) if width is None else 1 + width
     else:
         container = read_container(data, at, stop)
@@ -135,19 +136,6 @@ def value_size(data: bytes, at: int, stop: int) -> int:
     return size
 
 
-def _count_bytes(count: int) -> bytes:
-    return count.to_bytes(4 if count > _MAX_SMALL_COUNT else 1, "little")
-
-
-def _offset_bytes(values: list[bytes], width: int) -> bytes:
-    offset = 0
-    parts = [offset.to_bytes(width, "little")]
-    for value in values:
-        offset += len(value)
-        parts.append(offset.to_bytes(width, "little"))
-    return b"".join(parts)
-
-
 def object_bytes(ids: list[int], values: list[bytes]) -> bytes:
     r"""Return the bytes of an object with the narrowest widths; ids and encoded values are in the order of the keys.
 
@@ -155,11 +143,9 @@ def object_bytes(ids: list[int], values: list[bytes]) -> bytes:
     '020100000100'
     """
     id_size = uint_width(max(ids, default=0))
-    offset_size = uint_width(sum(map(len, values)))
-    large = len(ids) > _MAX_SMALL_COUNT
-    header = (large << 4 | (id_size - 1) << 2 | (offset_size - 1)) << 2 | BasicType.OBJECT
     id_list = b"".join(field_id.to_bytes(id_size, "little") for field_id in ids)
-    return b"".join([bytes([header]), _count_bytes(len(ids)), id_list, _offset_bytes(values, offset_size), *values])
+    large = len(ids) > _MAX_SMALL_COUNT
+    return _container_bytes(large << 4 | (id_size - 1) << 2, BasicType.OBJECT, id_list, values)
 
 
 def array_bytes(values: list[bytes]) -> bytes:
@@ -168,7 +154,12 @@ def array_bytes(values: list[bytes]) -> bytes:
     >>> array_bytes([b"\x0c\x01"]).hex()
     '030100020c01'
     """
-    offset_size = uint_width(sum(map(len, values)))
-    large = len(values) > _MAX_SMALL_COUNT
-    header = (large << 2 | (offset_size - 1)) << 2 | BasicType.ARRAY
-    return b"".join([bytes([header]), _count_bytes(len(values)), _offset_bytes(values, offset_size), *values])
+    return _container_bytes((len(values) > _MAX_SMALL_COUNT) << 2, BasicType.ARRAY, b"", values)
+
+
+def _container_bytes(bits: int, basic: BasicType, id_list: bytes, values: list[bytes]) -> bytes:
+    offsets = [0, *accumulate(map(len, values))]
+    offset_size = uint_width(offsets[-1])
+    header = bytes([(bits | (offset_size - 1)) << 2 | basic])
+    count = len(values).to_bytes(4 if len(values) > _MAX_SMALL_COUNT else 1, "little")
+    return b"".join([header, count, id_list, *(offset.to_bytes(offset_size, "little") for offset in offsets), *values])

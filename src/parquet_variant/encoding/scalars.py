@@ -10,11 +10,10 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
-from parquet_variant.encoding.header import MAX_SHORT_STRING, value_size
+from parquet_variant.encoding.header import MAX_SHORT_STRING, primitive_info, value_size
 from parquet_variant.errors import CastError, MalformedVariantError
 from parquet_variant.types import (
     INTEGERS,
-    TYPE_OF_ID,
     TYPES,
     BasicType,
     PrimitiveId,
@@ -27,6 +26,10 @@ MAX_SCALE = 38
 MICROS_PER_DAY = 86_400_000_000
 
 _STRUCT_OF_FLOAT = {VariantType.DOUBLE: "<d", VariantType.FLOAT: "<f"}
+
+
+# By the basic type; the type of a primitive is in its id.
+_TYPE_OF_BASIC = (VariantType.NULL, VariantType.STRING, VariantType.OBJECT, VariantType.ARRAY)
 
 
 class Scalar(NamedTuple):
@@ -47,19 +50,7 @@ def value_type(data: bytes, at: int, stop: int) -> VariantType:
     if at >= stop:
         raise MalformedVariantError("the value has no bytes", reason="truncated", offset=at)
     basic, bits = data[at] & 3, data[at] >> 2
-    if basic == BasicType.OBJECT:
-        return VariantType.OBJECT
-    if basic == BasicType.ARRAY:
-        return VariantType.ARRAY
-    if basic == BasicType.SHORT_STRING:
-        return VariantType.STRING
-    if bits > PrimitiveId.UUID:
-        raise MalformedVariantError(
-            f"unknown primitive type id {bits}: 0 to {PrimitiveId.UUID:d} are defined",
-            reason="unknown-type",
-            offset=at,
-        )
-    return TYPE_OF_ID[PrimitiveId(bits)].type
+    return _TYPE_OF_BASIC[basic] if basic else primitive_info(bits, at).type
 
 
 def read_scalar(data: bytes, at: int, stop: int) -> Scalar:
@@ -136,10 +127,7 @@ def encode_scalar(kind: VariantType, raw: Any) -> bytes:
         case VariantType.DECIMAL4 | VariantType.DECIMAL8 | VariantType.DECIMAL16:
             unscaled, scale = raw
             assert info.width is not None
-            primitive, body = (
-                info.ids[0],
-                bytes([scale]) + unscaled.to_bytes(info.width - 1, "little", signed=True),
-            )
+            primitive, body = info.ids[0], bytes([scale]) + unscaled.to_bytes(info.width - 1, "little", signed=True)
         case _:
             assert info.width is not None
             primitive, body = info.ids[0], raw.to_bytes(info.width, "little", signed=True)

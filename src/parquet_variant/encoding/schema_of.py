@@ -35,25 +35,14 @@ _DATETIMES = ("DATE", "TIMESTAMP_NTZ", "TIMESTAMP_NTZ_NANOS", "TIMESTAMP", "TIME
 
 @dataclass(frozen=True, slots=True)
 class SparkType:
-    """A type.
+    """A type as Spark spells it."""
 
-    Parameters
-    ----------
-    name
-        Spark's name: ``BIGINT``, ``DECIMAL``, ``ARRAY``, ``OBJECT``, ``VOID``, ``VARIANT``, …
-    integer_digits, scale
-        Digits of a decimal before and after the point.
-    element
-        The element type of an array.
-    fields
-        The fields of an object, in the order of their names.
-    """
-
-    name: str
+    name: str  # Spark's name: ``BIGINT``, ``DECIMAL``, ``ARRAY``, ``OBJECT``, ``VOID``, ``VARIANT``, …
+    # Digits of a decimal before and after the point.
     integer_digits: int = 0
     scale: int = 0
-    element: SparkType | None = None
-    fields: tuple[tuple[str, SparkType], ...] = ()
+    element: SparkType | None = None  # The element type of an array.
+    fields: tuple[tuple[str, SparkType], ...] = ()  # The fields of an object, in the order of their names.
 
     def __str__(self) -> str:
         if self.name == "DECIMAL":

@@ -12,6 +12,7 @@ after the values of a container), ``trailing-bytes`` (bytes after the value or t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from parquet_variant.encoding.header import Container, read_container, value_size
@@ -25,24 +26,12 @@ Part = Literal["metadata", "value"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault.
+    """A fault of a Variant."""
 
-    Parameters
-    ----------
-    part
-        The part that the offset refers to: the metadata or the value.
-    offset
-        Bytes before the fault.
-    reason
-        One of the reasons above.
-    message
-        The description of the fault, in one line.
-    """
-
-    part: Part
-    offset: int
-    reason: str
-    message: str
+    part: Part  # The part that the offset refers to.
+    offset: int  # Bytes before the fault.
+    reason: str  # One of the reasons above.
+    message: str  # The description of the fault, in one line.
 
 
 def find_faults(metadata: bytes, value: bytes, max_depth: int = 1000) -> list[Fault]:
@@ -88,16 +77,12 @@ class _Check:
             except UnicodeDecodeError as err:
                 at = dictionary.bytes_at + start + err.start
                 self.fault("metadata", at, "bad-utf8", f"a name of the dictionary is not UTF-8: {err.reason}")
-        if dictionary.is_sorted:
-            for field_id in range(1, len(names)):
-                if names[field_id - 1] >= names[field_id]:
-                    self.fault(
-                        "metadata",
-                        dictionary.bytes_at + offsets[field_id],
-                        "unsorted-dictionary",
-                        f"name {field_id} {_quote_name(names[field_id])} does not sort after "
-                        f"{_quote_name(names[field_id - 1])}, but the dictionary is flagged as sorted and unique",
-                    )
+        for field_id, (before, name) in enumerate(pairwise(names), 1):
+            if dictionary.is_sorted and before >= name:
+                quoted, quoted_before = (repr(part[:40].decode(errors="replace")) for part in (name, before))
+                message = f"name {field_id} {quoted} does not sort after {quoted_before}, but the dictionary is flagged"
+                at = dictionary.bytes_at + offsets[field_id]
+                self.fault("metadata", at, "unsorted-dictionary", f"{message} as sorted and unique")
         place = {name: rank for rank, name in enumerate(sorted(set(names)))}
         return [place[name] for name in names]
 
@@ -107,29 +92,17 @@ class _Check:
         before = len(self.faults)
         if offsets[0] != 0:
             self.fault("metadata", slots[0], "offset-out-of-range", f"the first offset is {offsets[0]}, not 0")
-        for index in range(1, len(offsets)):
-            if offsets[index] < offsets[index - 1]:
-                self.fault(
-                    "metadata",
-                    slots[index],
-                    "offset-out-of-range",
-                    f"offset {offsets[index]} of name {index} is less than the previous offset, {offsets[index - 1]}",
-                )
+        for index, (last, offset) in enumerate(pairwise(offsets), 1):
+            if offset < last:
+                message = f"offset {offset} of name {index} is less than the previous offset, {last}"
+                self.fault("metadata", slots[index], "offset-out-of-range", message)
         available = len(dictionary.metadata) - dictionary.bytes_at
         if offsets[-1] > available:
-            self.fault(
-                "metadata",
-                slots[-1],
-                "offset-out-of-range",
-                f"the names end at offset {offsets[-1]}, but there are only {available} bytes",
-            )
+            message = f"the names end at offset {offsets[-1]}, but there are only {available} bytes"
+            self.fault("metadata", slots[-1], "offset-out-of-range", message)
         elif offsets[-1] < available:
-            self.fault(
-                "metadata",
-                dictionary.bytes_at + offsets[-1],
-                "trailing-bytes",
-                f"{available - offsets[-1]} bytes follow the names",
-            )
+            message = f"{available - offsets[-1]} bytes follow the names"
+            self.fault("metadata", dictionary.bytes_at + offsets[-1], "trailing-bytes", message)
             before += 1
         return len(self.faults) == before
 
@@ -176,20 +149,15 @@ class _Check:
             slot = container.ids_at + index * container.id_size
             field_id = container.field_id(data, index)
             if field_id >= len(ranks):
-                self.fault(
-                    "value",
-                    slot,
-                    "id-out-of-range",
-                    f"field id {field_id} is outside the dictionary of {len(ranks)} names",
-                )
+                message = f"field id {field_id} is outside the dictionary of {len(ranks)} names"
+                self.fault("value", slot, "id-out-of-range", message)
                 continue
             rank = ranks[field_id]
             if rank in seen:
                 self.fault("value", slot, "duplicate-key", f"field {index} has the same key as an earlier field")
             elif rank < last:
-                self.fault(
-                    "value", slot, "unsorted-keys", f"the key of field {index} sorts before the key of an earlier field"
-                )
+                message = f"the key of field {index} sorts before the key of an earlier field"
+                self.fault("value", slot, "unsorted-keys", message)
             seen.add(rank)
             last = max(last, rank)
 
@@ -218,7 +186,3 @@ class _Check:
         if is_complete and free_from < container.stop:
             self.fault("value", free_from, "unused-bytes", f"{container.stop - free_from} bytes belong to no value")
         return disjoint
-
-
-def _quote_name(name: bytes) -> str:
-    return repr(name[:40].decode(errors="replace"))
