@@ -7,9 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.tables.iceberg.metadata.types import arrow_type, parse_type, type_of_arrow
-from parquet_variant.tables.schema import arrow_type as arrow_type_of_delta
-from parquet_variant.tables.schema import from_ddl
+from parquet_variant.tables.iceberg.metadata.schema import parse_type, type_of_arrow
+from parquet_variant.tables.schema import arrow_type, from_ddl
 from parquet_variant.types import TYPE_OF_ARROW, TypeInfo
 
 ROWS = [(arrow, row) for arrow, row in TYPE_OF_ARROW.items()]
@@ -21,11 +20,11 @@ def test_the_names_of_a_type(arrow: pa.DataType, row: TypeInfo) -> None:
         assert pv.ShreddingSchema.of(f"x {name}").to_arrow().field("x").type == arrow
         assert pv.variant_get(pv.parse_json(["null"]), "$", name).type == arrow
     if row.iceberg is not None:
-        assert type_of_arrow(arrow, iter(()), "x") == parse_type(row.iceberg)
+        assert type_of_arrow(arrow) == parse_type(row.iceberg)
         narrow = row.type in ("int8", "int16")
         assert arrow_type(parse_type(row.iceberg)) == (pa.int32() if narrow else arrow)
     if row.delta is not None:
-        assert arrow_type_of_delta(from_ddl(f"x {row.ddl[0]}").fields[0].type) == arrow
+        assert arrow_type(from_ddl(f"x {row.ddl[0]}").fields[0].type) == arrow
 
 
 @pytest.mark.parametrize(("arrow", "row"), ROWS, ids=lambda part: str(getattr(part, "type", "")))

@@ -19,7 +19,6 @@ import parquet_variant as pv
 from parquet_variant.errors import IcebergError, TableError
 from parquet_variant.io.filesystems import write_errors
 from parquet_variant.tables.iceberg.catalogs.opening import load_table, open_catalog
-from parquet_variant.tables.iceberg.metadata.updates import assert_uuid, change_of, set_properties
 from parquet_variant.tables.storage import LocalStorage
 
 pytest.importorskip("pyiceberg")
@@ -209,24 +208,6 @@ def test_vended_credentials_reach_the_object_store(tmp_path: Path) -> None:
         loaded = load_table("db.events", catalog)
     assert loaded.options == {"endpoint": "http://e", "region": "here", "access_key_id": "k"}
     assert "here" not in repr(loaded)
-
-
-def test_several_tables_are_committed_together(server: tuple[str, State]) -> None:
-    catalog = {"type": "rest", "uri": server[0]}
-    pv.create_namespace("db", catalog=catalog)
-    for name in ("a", "b"):
-        pv.write(f"db.{name}", events(1), format="iceberg", catalog=catalog)
-    tables = [load_table(f"db.{name}", catalog) for name in ("a", "b")]
-    changes = [(t, change_of(set_properties({"x": "1"}), requires=assert_uuid(t.metadata))) for t in tables]
-    opened = open_catalog(catalog)
-    assert opened is not None
-    opened.commit_all(changes)
-    assert [load_table(f"db.{name}", catalog).metadata.properties["x"] for name in ("a", "b")] == ["1", "1"]
-    stale = change_of(set_properties({"x": "2"}), requires=[{"type": "assert-table-uuid", "uuid": "other"}])
-    fresh = change_of(set_properties({"x": "2"}))
-    with pytest.raises(IcebergError):
-        opened.commit_all([(tables[0], fresh), (tables[1], stale)])
-    assert load_table("db.a", catalog).metadata.properties["x"] == "1"
 
 
 def test_pyiceberg_shares_the_sql_catalog(tmp_path: Path) -> None:

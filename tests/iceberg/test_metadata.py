@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import IcebergError, VariantError
-from parquet_variant.tables.iceberg.metadata.manifest_lists import read_manifest_list, write_manifest_list
-from parquet_variant.tables.iceberg.metadata.manifest_schemas import read_avro, write_avro
+from parquet_variant.tables.iceberg.metadata.avro import read_avro, write_avro
 from parquet_variant.tables.iceberg.metadata.manifests import (
     Content,
     DataFile,
     ManifestEntry,
     Status,
     read_manifest,
+    read_manifest_list,
     write_manifest,
+    write_manifest_list,
 )
 from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder, sort_order_of, spec_of
 from parquet_variant.tables.iceberg.metadata.schema import Schema, schema_of_arrow
@@ -33,6 +34,7 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     check_requirements,
     set_reference,
 )
+from parquet_variant.tables.schema import VARIANT
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 ARROW = pa.schema(
@@ -62,7 +64,7 @@ def test_a_schema_of_arrow_data_survives_json() -> None:
     again = Schema.parse(json.loads(json.dumps(schema.to_json())))
     assert again.to_json() == schema.to_json()
     assert again.arrow_schema() == schema.arrow_schema()
-    assert str(schema.fields[-1].type) == "variant"
+    assert schema.fields[-1].type == VARIANT
     assert schema.variant_places() == [("v",)]
     assert schema.find("props.a")[1].id == schema.get("props").type.fields[0].id  # type: ignore[union-attr]
 
@@ -158,20 +160,20 @@ def test_manifests_are_read_as_written_and_inherit() -> None:
     added = [ManifestEntry(Status.ADDED, data_file(n), 77) for n in range(1, 4)]
     old = ManifestEntry(Status.EXISTING, replace(data_file(4), first_row_id=500), 76, 3, 3)
     gone = ManifestEntry(Status.DELETED, replace(data_file(5), first_row_id=600), 77, 2, 2)
-    written = write_manifest([*added, old, gone], metadata, metadata.spec, 77)
-    manifest = replace(written.file, path="file:///t/metadata/m.avro")
+    data, manifest = write_manifest([*added, old, gone], metadata, metadata.spec, 77)
+    manifest = replace(manifest, path="file:///t/metadata/m.avro")
     assert (manifest.added_files, manifest.existing_files, manifest.deleted_files) == (3, 1, 1)
     assert (manifest.added_rows, manifest.existing_rows, manifest.deleted_rows) == (36, 14, 15)
-    listed = write_manifest_list([manifest], 77, 76, 9, 1000)
-    assert listed.assigned_rows == 50
-    (manifest,) = read_manifest_list(listed.data, "list")
+    listed, assigned_rows = write_manifest_list([manifest], 77, 76, 9, 1000)
+    assert assigned_rows == 50
+    (manifest,) = read_manifest_list(listed, "list")
     assert (manifest.sequence_number, manifest.min_sequence_number, manifest.first_row_id) == (9, 3, 1000)
-    entries = list(read_manifest(written.data, manifest, metadata))
+    entries = list(read_manifest(data, manifest, metadata))
     assert [e.sequence_number for e in entries] == [9, 9, 9, 3, 2]
     assert [e.file.first_row_id for e in entries] == [1000, 1011, 1023, 500, 600]
     assert replace(entries[0].file, first_row_id=None) == data_file(1)
     assert entries[3] == old
-    narrow = next(read_manifest(written.data, manifest, metadata, columns={7}))
+    narrow = next(read_manifest(data, manifest, metadata, columns={7}))
     assert narrow.file.lower_bounds == {7: b"ab"}
     assert narrow.file.value_counts == {7: 10}
 
@@ -198,15 +200,15 @@ def test_pyiceberg_reads_our_manifests() -> None:
     with tempfile.TemporaryDirectory() as folder:
         manifests = []
         for name, entries, deletes in [("d", files, False), ("x", [delete], True)]:
-            written = write_manifest(
+            data, manifest = write_manifest(
                 [ManifestEntry(Status.ADDED, f, 77) for f in entries], metadata, metadata.spec, 77, deletes=deletes
             )
             path = f"{folder}/{name}.avro"
             with open(path, "wb") as out:  # noqa: PTH123
-                out.write(written.data)
-            manifests.append(replace(written.file, path=path))
+                out.write(data)
+            manifests.append(replace(manifest, path=path))
         with open(f"{folder}/list.avro", "wb") as out:  # noqa: PTH123
-            out.write(write_manifest_list(manifests, 77, None, 1, 0).data)
+            out.write(write_manifest_list(manifests, 77, None, 1, 0)[0])
         io = PyArrowFileIO()
         theirs: list[TheirManifest] = list(their_list(io.new_input(f"{folder}/list.avro")))
         assert [m.sequence_number for m in theirs] == [1, 1]
@@ -241,9 +243,9 @@ def test_manifest_lists_of_version_1_have_other_names() -> None:
 def test_damaged_manifests_never_crash(data: st.DataObject) -> None:
     metadata = metadata_of()
     entries = [ManifestEntry(Status.ADDED, data_file(n), 77) for n in range(1, 4)]
-    written = write_manifest(entries, metadata, metadata.spec, 77)
-    manifest = replace(written.file, path="m", sequence_number=1)
-    damaged = bytearray(written.data)
+    written, manifest = write_manifest(entries, metadata, metadata.spec, 77)
+    manifest = replace(manifest, path="m", sequence_number=1)
+    damaged = bytearray(written)
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     cut = bytes(damaged[: data.draw(st.integers(0, len(damaged)))])
@@ -315,4 +317,4 @@ def test_avro_values_outside_of_python_dates_are_read() -> None:
         ],
     }
     record = {"d": 2**31 - 1, "t": -(2**62)}
-    assert list(read_avro(write_avro(schema, [record], {}), "f").records) == [record]
+    assert list(read_avro(write_avro(schema, [record], {}), "f")) == [record]

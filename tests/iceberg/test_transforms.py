@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.tables.iceberg.metadata.schema import parse_type
 from parquet_variant.tables.iceberg.metadata.transforms import Transform, hash_values
-from parquet_variant.tables.iceberg.metadata.types import PrimitiveType, arrow_type
 from parquet_variant.tables.iceberg.metadata.values import (
     arrow_array,
     from_bytes,
@@ -23,6 +23,14 @@ from parquet_variant.tables.iceberg.metadata.values import (
     to_bytes,
     to_json,
 )
+from parquet_variant.tables.schema import PrimitiveType, arrow_type
+
+
+def primitive_of(name: str) -> PrimitiveType:
+    primitive = parse_type(name)
+    assert isinstance(primitive, PrimitiveType)
+    return primitive
+
 
 MOMENT = datetime(2017, 11, 16, 22, 31, 8)
 
@@ -47,7 +55,7 @@ MOMENT = datetime(2017, 11, 16, 22, 31, 8)
     ],
 )
 def test_hashes_are_those_of_the_specification(kind: str, value: Any, expected: int) -> None:
-    primitive = PrimitiveType(kind)
+    primitive = primitive_of(kind)
     stored = value.bytes if isinstance(value, uuid.UUID) else value
     array = pa.array([stored, None], pa.binary(16) if kind == "uuid" else arrow_type(primitive))
     assert int(hash_values(array, primitive)[0]) == expected
@@ -57,16 +65,16 @@ def test_hashes_are_those_of_the_specification(kind: str, value: Any, expected: 
 
 def test_hashes_of_many_strings_are_those_of_each() -> None:
     texts = ["", "a", "ab", "abc", "abcd", "abcde", "hällo wörld", "x" * 31, "", "abc"]
-    together = hash_values(pa.array(texts), PrimitiveType("string"))
-    alone = [int(hash_values(pa.array([text]), PrimitiveType("string"))[0]) for text in texts]
+    together = hash_values(pa.array(texts), primitive_of("string"))
+    alone = [int(hash_values(pa.array([text]), primitive_of("string"))[0]) for text in texts]
     assert together.tolist() == alone
-    assert hash_values(pa.array(["skip", *texts]).slice(1), PrimitiveType("string")).tolist() == alone
+    assert hash_values(pa.array(["skip", *texts]).slice(1), primitive_of("string")).tolist() == alone
 
 
 def test_murmur3_equals_another_implementation() -> None:
     mmh3 = pytest.importorskip("mmh3")
     texts = ["", "a", "iceberg", "ab" * 50, "ß∂ƒ"]
-    assert hash_values(pa.array(texts), PrimitiveType("string")).tolist() == [mmh3.hash(text) for text in texts]
+    assert hash_values(pa.array(texts), primitive_of("string")).tolist() == [mmh3.hash(text) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +90,7 @@ def test_murmur3_equals_another_implementation() -> None:
     ],
 )
 def test_truncate(kind: str, width: int, values: list[Any], expected: list[Any]) -> None:
-    primitive = PrimitiveType(kind)
+    primitive = primitive_of(kind)
     assert (
         Transform("truncate", width).apply(pa.array(values, arrow_type(primitive)), primitive).to_pylist() == expected
     )
@@ -103,13 +111,13 @@ def test_truncate(kind: str, width: int, values: list[Any], expected: list[Any])
 )
 def test_calendar_units_count_from_1970(name: str, value: datetime, expected: Any) -> None:
     for kind in ("timestamp", "timestamp_ns"):
-        primitive = PrimitiveType(kind)
+        primitive = primitive_of(kind)
         assert Transform(name).apply(pa.array([value, None], arrow_type(primitive)), primitive).to_pylist() == [
             expected,
             None,
         ]
     if name != "hour":
-        day = PrimitiveType("date")
+        day = primitive_of("date")
         assert Transform(name).apply(pa.array([value.date()]), day).to_pylist() == [expected]
 
 
@@ -128,7 +136,7 @@ TRANSFORMS = ["identity", "truncate[3]", "truncate[1000]", "year", "month", "day
 @given(st.data())
 def test_a_value_lies_in_the_range_of_its_partition(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(KINDS)))
-    primitive, raw = PrimitiveType(kind), data.draw(KINDS[kind])
+    primitive, raw = primitive_of(kind), data.draw(KINDS[kind])
     transform = Transform.parse(data.draw(st.sampled_from(TRANSFORMS)))
     try:
         transform.check_source(primitive, "c")
@@ -147,14 +155,14 @@ def test_a_value_lies_in_the_range_of_its_partition(data: st.DataObject) -> None
 def test_transforms_that_do_not_fit_a_column_are_refused() -> None:
     for transform, kind in [("hour", "date"), ("year", "string"), ("bucket[4]", "double"), ("identity", "variant")]:
         with pytest.raises(IcebergError) as caught:
-            Transform.parse(transform).check_source(PrimitiveType(kind), "c")
+            Transform.parse(transform).check_source(primitive_of(kind), "c")
         assert caught.value.reason == "bad-partitioning"
     assert not Transform.parse("zorder[3]").is_known
 
 
 @given(st.sampled_from(sorted(KINDS)), st.data())
 def test_single_values_survive_bytes_and_json(kind: str, data: st.DataObject) -> None:
-    primitive, raw = PrimitiveType(kind), data.draw(KINDS[kind])
+    primitive, raw = primitive_of(kind), data.draw(KINDS[kind])
     assert from_bytes(to_bytes(raw, primitive), primitive) == raw
     if kind == "timestamp" and not -60_000_000_000_000_000 < raw < 200_000_000_000_000_000:
         return  # years that ISO dates of Python do not have
@@ -163,7 +171,7 @@ def test_single_values_survive_bytes_and_json(kind: str, data: st.DataObject) ->
 
 
 def test_bounds_of_promoted_columns_are_read_as_their_former_type() -> None:
-    assert from_bytes(to_bytes(7, PrimitiveType("int")), PrimitiveType("long")) == 7
-    assert from_bytes(to_bytes(1.5, PrimitiveType("float")), PrimitiveType("double")) == 1.5
-    assert from_bytes(to_bytes(2, PrimitiveType("date")), PrimitiveType("timestamp")) == 2 * 86_400_000_000
-    assert from_bytes(b"\x00" * 3, PrimitiveType("long")) is None
+    assert from_bytes(to_bytes(7, primitive_of("int")), primitive_of("long")) == 7
+    assert from_bytes(to_bytes(1.5, primitive_of("float")), primitive_of("double")) == 1.5
+    assert from_bytes(to_bytes(2, primitive_of("date")), primitive_of("timestamp")) == 2 * 86_400_000_000
+    assert from_bytes(b"\x00" * 3, primitive_of("long")) is None

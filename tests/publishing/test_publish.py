@@ -20,9 +20,9 @@ from tests.iceberg import duckdb_judge
 import parquet_variant as pv
 from parquet_variant.cli.app import main
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.types import NestedField, PrimitiveType
 from parquet_variant.tables.iceberg.metadata.values import to_bytes
 from parquet_variant.tables.publishing.source import raw_bounds
+from parquet_variant.tables.schema import Field, PrimitiveType
 from parquet_variant.tables.storage import LocalStorage
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
@@ -409,8 +409,8 @@ def test_inverted_bounds_are_not_published(tmp_path: Path) -> None:
     assert entry.file.null_value_counts == {1: 0, 2: 0}
     assert published.scan(["id"], "id = 5").to_arrow()["id"].to_pylist() == [5]
     # From Iceberg's manifests to the metadata of other formats.
-    f = NestedField(1, "id", PrimitiveType("long"), required=False)
-    bounds = [to_bytes(number, f.type) for number in (20, 10)]
+    f = Field("id", PrimitiveType("long"), field_id=1)
+    bounds = [to_bytes(number, PrimitiveType("long")) for number in (20, 10)]
     file = DataFile("a.parquet", "parquet", 10, 100, lower_bounds={1: bounds[0]}, upper_bounds={1: bounds[1]})
     assert raw_bounds(file, f) == (None, None)
     assert raw_bounds(replace(file, lower_bounds={1: bounds[1]}), f) == (10, 10)

@@ -163,11 +163,10 @@ def _delta_table(current: Snapshot, name: str) -> BoundTable:
 
 def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
     from parquet_variant.tables.expressions import columns_of_table
-    from parquet_variant.tables.iceberg.metadata.schema import shared_schema
     from parquet_variant.tables.iceberg.reading.planning import parquet_files
     from parquet_variant.tables.iceberg.reading.scan import scan
 
-    schema = shared_schema(current.schema)
+    schema = current.schema.struct
     columns, order = columns_of_table(schema), tuple(f.name for f in schema.fields)
     scan_table = partial(_scan_paths, "Iceberg tables", partial(scan, current), columns)
     return BoundTable(name, columns, order, scan_table, parquet_files=cache(partial(parquet_files, current)))

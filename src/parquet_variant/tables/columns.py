@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError
@@ -32,7 +31,9 @@ from parquet_variant.tables.schema import (
     TableType,
     all_fields,
     all_types,
+    arrow_field,
     arrow_type,
+    parts,
     with_fields,
 )
 from parquet_variant.types.forms import cast_values, in_form, struct_like
@@ -41,6 +42,13 @@ from parquet_variant.types.forms import cast_values, in_form, struct_like
 Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
 # Return the replacement of a Variant column, from its place (see `schema.variant_paths`) and its values.
 OnVariant: TypeAlias = "Callable[[Place, VariantArray], VariantArray]"
+# Return the values of a field that the data lacks, for a number of rows.
+OnMissing: TypeAlias = "Callable[[Field, int], pa.Array]"
+
+
+def nulls(_: Field, rows: int) -> pa.Array:
+    """Return nulls for a missing field."""
+    return pa.nulls(rows)
 
 
 def unchanged(_: Place, array: VariantArray) -> VariantArray:
@@ -91,6 +99,7 @@ def align_table(
     schema: StructType,
     match: Matcher,
     on_variant: OnVariant = unchanged,
+    on_missing: OnMissing = nulls,
     *,
     stored: bool = False,
     exact: bool = False,
@@ -98,20 +107,20 @@ def align_table(
     """Return data in the columns, order and types of a schema, under its logical names.
 
     `table`: the data; columns that are not in the schema are left out.
-    `schema`: the result's columns; those that the data lacks become null.
+    `schema`: the result's columns.
     `match`: finds the data's field for a field of the schema.
-    `on_variant`: replaces each Variant column, at any depth.
+    `on_variant`, `on_missing`: replace Variant columns and missing fields, at any depth.
     `stored`: use the names and field ids of data files, and leave out void and missing columns.
     `exact`: refuse timestamps that would lose nanoseconds or their time zone; without it they are cut.
     Raises `TableError`: reason ``"type-mismatch"`` if a column cannot be converted to its type.
     """
-    alignment = _Alignment(match, on_variant, stored, exact)
+    alignment = _Alignment(match, on_variant, on_missing, stored, exact)
     fields, columns = [], []
     for f in schema.fields:
         index = match(table.schema, f)
         if stored and (index < 0 or f.type == VOID):
             continue
-        chunks = [pa.nulls(len(table))] if index < 0 else table.column(index).chunks
+        chunks = [on_missing(f, len(table))] if index < 0 else table.column(index).chunks
         aligned = _same_type([alignment.column(chunk, f.type, (f.name,)) for chunk in chunks or [pa.nulls(0)]])
         fields.append(alignment.field(f, aligned[0].type))
         columns.append(pa.chunked_array(aligned))
@@ -151,15 +160,22 @@ def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matche
     elif isinstance(kind, ArrayType) and _is_list(present):
         check_known(present.value_type, kind.element, match, (*place, "element"))
     elif isinstance(kind, MapType) and pa.types.is_map(present):
-        check_known(present.key_type, kind.key, match, (*place, "key"))
-        check_known(present.item_type, kind.value, match, (*place, "value"))
+        for f, part in zip(parts(kind), (present.key_type, present.item_type), strict=True):
+            check_known(part, f.type, match, (*place, f.name))
 
 
 def align_column(
-    array: pa.Array, kind: TableType, match: Matcher, on_variant: OnVariant, place: Place, *, exact: bool = False
+    array: pa.Array,
+    kind: TableType,
+    match: Matcher,
+    on_variant: OnVariant,
+    place: Place,
+    on_missing: OnMissing = nulls,
+    *,
+    exact: bool = False,
 ) -> pa.Array:
     """Return one column, or a part of one, converted to a type; see `align_table`."""
-    return _Alignment(match, on_variant, False, exact).column(array, kind, place)
+    return _Alignment(match, on_variant, on_missing, False, exact).column(array, kind, place)
 
 
 @dataclass(frozen=True)
@@ -168,12 +184,15 @@ class _Alignment:
 
     match: Matcher
     on_variant: OnVariant
+    on_missing: OnMissing
     stored: bool
     exact: bool
 
     def column(self, array: pa.Array, kind: TableType, place: Place) -> pa.Array:
         if kind == VARIANT:
             return self._variant(array, place)
+        if kind == VOID and not self.exact:
+            return pa.nulls(len(array))
         if pa.types.is_null(array.type) and isinstance(kind, (StructType, ArrayType, MapType)):
             array = pa.nulls(len(array), arrow_type(kind))
         if isinstance(kind, StructType) and pa.types.is_struct(array.type):
@@ -185,12 +204,7 @@ class _Alignment:
         return _primitive(array, kind, place, self.exact)
 
     def field(self, f: Field, kind: pa.DataType) -> pa.Field:
-        metadata: dict[bytes | str, bytes | str] = {}
-        if f.type == VARIANT:
-            metadata.update(EXTENSION_METADATA)
-        if self.stored and f.field_id is not None:
-            metadata[FIELD_ID] = str(f.field_id).encode()
-        return pa.field(f.physical_name if self.stored else f.name, kind, f.nullable, metadata or None)
+        return arrow_field(f, kind, physical=self.stored, with_ids=self.stored)
 
     def _variant(self, array: pa.Array, place: Place) -> pa.Array:
         if pa.types.is_null(array.type):
@@ -208,7 +222,7 @@ class _Alignment:
             index = self.match(array.type, f)
             if self.stored and (index < 0 or f.type == VOID):
                 continue
-            child = pa.nulls(len(array)) if index < 0 else pc.struct_field(array, [index])
+            child = self.on_missing(f, len(array)) if index < 0 else pc.struct_field(array, [index])
             children.append(self.column(child, f.type, (*place, f.name)))
             fields.append(self.field(f, children[-1].type))
         return struct_like(array, fields, children)
@@ -217,18 +231,14 @@ class _Alignment:
         if not pa.types.is_list(array.type):
             array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
         values = self.column(array.values, kind.element, (*place, "element"))
-        element = self.field(Field("element", kind.element, kind.contains_null, field_id=kind.element_id), values.type)
-        return with_entries(array, pa.list_(element), values)
+        return with_entries(array, pa.list_(self.field(parts(kind)[0], values.type)), values)
 
     def _map(self, array: pa.MapArray, kind: MapType, place: Place) -> pa.Array:
-        keys = self.column(array.keys, kind.key, (*place, "key"))
-        items = self.column(array.items, kind.value, (*place, "value"))
-        fields = [
-            self.field(Field("key", kind.key, False, field_id=kind.key_id), keys.type),
-            self.field(Field("value", kind.value, kind.value_contains_null, field_id=kind.value_id), items.type),
-        ]
-        entries = pa.StructArray.from_arrays([keys, items], fields=fields)
-        return with_entries(array, pa.map_(*fields), entries)
+        columns, fields = [], []
+        for f, part in zip(parts(kind), (array.keys, array.items), strict=True):
+            columns.append(self.column(part, f.type, (*place, f.name)))
+            fields.append(self.field(f, columns[-1].type))
+        return with_entries(array, pa.map_(*fields), pa.StructArray.from_arrays(columns, fields=fields))
 
 
 def with_entries(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
@@ -324,9 +334,7 @@ def check_storable(schema: StructType) -> None:
             raise _void(f"{f.name} has only void columns")
     for f in schema.fields:
         for kind in all_types(f.type):
-            parts = {kind.element} if isinstance(kind, ArrayType) else set()
-            parts = {kind.key, kind.value} if isinstance(kind, MapType) else parts
-            if VOID in parts:
+            if not isinstance(kind, StructType) and any(part.type == VOID for part in parts(kind)):
                 raise _void(f"column {f.name} holds void in a list or map")
 
 

@@ -13,31 +13,50 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
 from parquet_variant.errors import TableError
+from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.layouts.type_grammar import Grammar, TypeParser
 from parquet_variant.types import TYPES, of_arrow
 from parquet_variant.types.forms import with_fields as arrow_with_fields
 from parquet_variant.types.targets import VARIANT_STORAGE
 
-_EXTENSION = b"ARROW:extension:name"
-_VARIANT_NAME = b"arrow.parquet.variant"
 # Names of the fields on the way to a column in structs.
 Place: TypeAlias = "tuple[str, ...]"
-FIXED = re.compile(r"fixed\[(\d+)\]")
 DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A type without parts, by its Delta name: ``"long"``, ``"decimal(10,2)"``, ``"variant"``."""
+    """A type without parts, by its Delta name: ``"long"``, ``"decimal(10,2)"``, ``"variant"``.
+
+    >>> PrimitiveType("decimal(10,2)").family, PrimitiveType("fixed[16]").numbers
+    ('decimal', (16,))
+    """
 
     name: str
+
+    @property
+    def family(self) -> str:
+        """The name without parameters."""
+        return _parsed_name(self.name)[0]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The parameters: precision and scale of a decimal, the length of a ``fixed``."""
+        return _parsed_name(self.name)[1]
+
+
+@cache
+def _parsed_name(name: str) -> tuple[str, tuple[int, ...]]:
+    family, *parameters = re.split(r"[(\[]", name, maxsplit=1)
+    return family, tuple(int(number) for number in re.findall(r"-?\d+", parameters[0] if parameters else ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +87,10 @@ class StructType:
     fields: tuple[Field, ...]
 
     def get(self, name: str) -> Field | None:
-        """Return the field with exactly this name, else the first one that differs only by case."""
-        return next((f for f in self.fields if f.name == name), None) or next(
-            (f for f in self.fields if f.name.lower() == str(name).lower()), None
-        )
+        """Return the field with exactly this name, else the only one that differs by case alone."""
+        exact = next((f for f in self.fields if f.name == name), None)
+        similar = [f for f in self.fields if f.name.lower() == str(name).lower()] if exact is None else []
+        return similar[0] if len(similar) == 1 else exact
 
 
 TableType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType
@@ -97,57 +116,142 @@ class Field:
         """The name in data files, statistics and partition values."""
         return self.name if self.stored_name is None else self.stored_name
 
+    @property
+    def id(self) -> int:
+        """The field id, which every field of an Iceberg table has."""
+        assert self.field_id is not None, self.name
+        return self.field_id
+
 
 VARIANT = PrimitiveType("variant")
 VOID = PrimitiveType("void")
 
 
-def arrow_type(kind: TableType, *, physical: bool = False) -> pa.DataType:
+def parts(kind: TableType) -> tuple[Field, ...]:
+    """Return the direct parts of a type: fields of structs, the ``element`` of lists, ``key`` and ``value`` of maps."""
+    if isinstance(kind, StructType):
+        return kind.fields
+    if isinstance(kind, ArrayType):
+        return (Field("element", kind.element, kind.contains_null, field_id=kind.element_id),)
+    if isinstance(kind, MapType):
+        key = Field("key", kind.key, False, field_id=kind.key_id)
+        return key, Field("value", kind.value, kind.value_contains_null, field_id=kind.value_id)
+    return ()
+
+
+_Type = TypeVar("_Type", bound=TableType)
+
+
+def with_parts(kind: _Type, fields: Sequence[Field]) -> _Type:
+    """Return a type with other parts, in the order of `parts`."""
+    if isinstance(kind, StructType):
+        return replace(kind, fields=tuple(fields))
+    if isinstance(kind, ArrayType):
+        (element,) = fields
+        return replace(kind, element=element.type, contains_null=element.nullable, element_id=element.field_id)
+    if isinstance(kind, MapType):
+        key, value = fields
+        ids = {"key_id": key.field_id, "value_id": value.field_id}
+        return replace(kind, key=key.type, value=value.type, value_contains_null=value.nullable, **ids)
+    return kind
+
+
+def arrow_type(kind: TableType, *, physical: bool = False, with_ids: bool = False) -> pa.DataType:
     """Return the Arrow type of a table's type.
 
     `physical`: use the physical names of fields of structs.
+    `with_ids`: put Parquet field ids on all fields.
     Raises `TableError`: reason ``"unsupported-type"`` for an unknown type.
 
     >>> arrow_type(PrimitiveType("timestamp_ntz"))
     TimestampType(timestamp[us])
     """
-    if isinstance(kind, StructType):
-        return pa.struct([_arrow_field(f, physical) for f in kind.fields])
-    if isinstance(kind, ArrayType):
-        return pa.list_(_arrow_field(Field("element", kind.element, kind.contains_null), physical))
-    if isinstance(kind, MapType):
-        key, value = Field("key", kind.key, False), Field("value", kind.value, kind.value_contains_null)
-        return pa.map_(_arrow_field(key, physical), _arrow_field(value, physical))
+    if not isinstance(kind, PrimitiveType):
+        fields = [arrow_field(f, physical=physical, with_ids=with_ids) for f in parts(kind)]
+        if isinstance(kind, StructType):
+            return pa.struct(fields)
+        return pa.list_(*fields) if isinstance(kind, ArrayType) else pa.map_(*fields)
     if kind == VARIANT:
         return VARIANT_STORAGE
-    if match := FIXED.fullmatch(kind.name):
-        return pa.binary(int(match[1]))
-    if match := DECIMAL.fullmatch(kind.name):
-        return pa.decimal128(int(match[1]), int(match[2]))
-    arrow = _ARROW.get(kind.name)
+    if kind.family == "fixed" and len(kind.numbers) == 1:
+        return pa.binary(*kind.numbers)
+    if kind.family == "decimal" and len(kind.numbers) == 2:
+        return pa.decimal128(*kind.numbers)
+    arrow = _ARROW.get(kind.family if kind.family in ("geometry", "geography") else kind.name)
     if arrow is None:
         raise TableError(f"column type {kind.name!r} is not supported", reason="unsupported-type")
     return arrow
 
 
-def arrow_schema(schema: StructType, *, physical: bool = False) -> pa.Schema:
-    """Return the Arrow schema of a table.
+def arrow_field(
+    f: Field, arrow: pa.DataType | None = None, *, physical: bool = False, with_ids: bool = False
+) -> pa.Field:
+    """Return a field as an Arrow field, with the extension name if it is a Variant; see `arrow_type`.
+
+    `arrow`: its Arrow type, such as the storage of a shredded Variant (default: that of the field's type).
+    """
+    metadata: dict[bytes | str, bytes | str] = {}
+    if f.type == VARIANT:
+        metadata.update(EXTENSION_METADATA)
+    if with_ids and f.field_id is not None:
+        metadata[FIELD_ID] = str(f.field_id).encode()
+    name = f.physical_name if physical else f.name
+    arrow = arrow_type(f.type, physical=physical, with_ids=with_ids) if arrow is None else arrow
+    return pa.field(name, arrow, f.nullable, metadata or None)
+
+
+def arrow_schema(schema: StructType, *, physical: bool = False, with_ids: bool = False) -> pa.Schema:
+    """Return the Arrow schema of a table; see `arrow_type`.
 
     >>> arrow_schema(StructType((Field("n", PrimitiveType("long")),))).names
     ['n']
     """
-    return pa.schema([_arrow_field(f, physical) for f in schema.fields])
+    return pa.schema([arrow_field(f, physical=physical, with_ids=with_ids) for f in schema.fields])
 
 
-def from_arrow_schema(schema: pa.Schema) -> StructType:
+# Return the type of a table for an Arrow type without parts; None if there is none.
+OnPrimitive: TypeAlias = "Callable[[pa.DataType], PrimitiveType | None]"
+
+
+def from_arrow_schema(schema: pa.Schema, primitive: OnPrimitive | None = None) -> StructType:
     """Return the table schema of Arrow data whose Variant fields are marked (`is_variant_field`).
 
+    `primitive`: the types of a format, by default Delta's.
     Raises `TableError`: reason ``"unsupported-type"`` for an Arrow type without a corresponding type.
 
     >>> from_arrow_schema(pa.schema([("n", pa.int32())])).fields[0].type.name
     'integer'
     """
-    return StructType(tuple(_field_from_arrow(f) for f in schema))
+    return StructType(tuple(from_arrow_field(f, primitive) for f in schema))
+
+
+def from_arrow_field(f: pa.Field, primitive: OnPrimitive | None = None, place: str = "") -> Field:
+    """Return the field of an Arrow field at a place, which is for errors; see `from_arrow_schema`."""
+    place = f"{place}.{f.name}" if place else f.name
+    kind = VARIANT if is_variant_field(f) else _from_arrow(f.type, place, primitive or _delta_type)
+    return Field(f.name, kind, f.nullable or kind == VOID)
+
+
+def _from_arrow(kind: pa.DataType, place: str, primitive: OnPrimitive) -> TableType:
+    """Return the type of an Arrow type that is not a Variant; see `from_arrow_schema`."""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _from_arrow(kind.value_type, place, primitive)
+    if pa.types.is_struct(kind):
+        return StructType(tuple(from_arrow_field(f, primitive, place) for f in kind))
+    if is_list(kind) or pa.types.is_fixed_size_list(kind):
+        element = from_arrow_field(kind.value_field.with_name("element"), primitive, place)
+        return ArrayType(element.type, element.nullable)
+    if pa.types.is_map(kind):
+        fields = (kind.key_field.with_name("key"), kind.item_field.with_name("value"))
+        key, value = (from_arrow_field(f, primitive, place) for f in fields)
+        return MapType(key.type, value.type, value.nullable)
+    made = primitive(kind)
+    if made is None:
+        raise TableError(
+            f"column {place!r} has the Arrow type {kind}, which table formats do not have: cast it to another type",
+            reason="unsupported-type",
+        )
+    return made
 
 
 def from_ddl(text: str) -> StructType:
@@ -168,7 +272,7 @@ _DDL = Grammar(TableError, "bad-schema", 100, "the schema is nested more than {}
 
 def _mark_variants(f: pa.Field) -> pa.Field:
     if f.type == VARIANT_STORAGE:
-        return f.with_metadata({_EXTENSION: _VARIANT_NAME})
+        return f.with_metadata(EXTENSION_METADATA)
     return f.with_type(arrow_with_fields(f.type, _mark_variants))
 
 
@@ -198,14 +302,15 @@ def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:
 def all_types(kind: TableType) -> Iterator[TableType]:
     """Yield a type and all types in it, at any depth."""
     yield kind
-    if isinstance(kind, StructType):
-        parts = [f.type for f in kind.fields]
-    elif isinstance(kind, MapType):
-        parts = [kind.key, kind.value]
-    else:
-        parts = [kind.element] if isinstance(kind, ArrayType) else []
-    for part in parts:
-        yield from all_types(part)
+    for f in parts(kind):
+        yield from all_types(f.type)
+
+
+def walk_fields(kind: TableType, place: Place = ()) -> Iterator[tuple[Place, Field]]:
+    """Yield every field in a type, parts of lists and maps among them, with its place; parents before their parts."""
+    for f in parts(kind):
+        yield (*place, f.name), f
+        yield from walk_fields(f.type, (*place, f.name))
 
 
 def all_fields(kind: TableType) -> Iterator[Field]:
@@ -213,19 +318,10 @@ def all_fields(kind: TableType) -> Iterator[Field]:
     return (f for part in all_types(kind) if isinstance(part, StructType) for f in part.fields)
 
 
-_Type = TypeVar("_Type", bound=TableType)
-
-
 def with_fields(kind: _Type, change: Callable[[Field], Field | None]) -> _Type:
     """Return a type with changed fields at any depth, outer ones first; a field is left out if its change is None."""
-    if isinstance(kind, StructType):
-        changed = [new for f in kind.fields if (new := change(f)) is not None]
-        return replace(kind, fields=tuple(replace(f, type=with_fields(f.type, change)) for f in changed))
-    if isinstance(kind, ArrayType):
-        return replace(kind, element=with_fields(kind.element, change))
-    if isinstance(kind, MapType):
-        return replace(kind, key=with_fields(kind.key, change), value=with_fields(kind.value, change))
-    return kind
+    fields = [change(f) for f in parts(kind)] if isinstance(kind, StructType) else parts(kind)
+    return with_parts(kind, [replace(f, type=with_fields(f.type, change)) for f in fields if f is not None])
 
 
 def variant_paths(kind: TableType, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -236,14 +332,8 @@ def variant_paths(kind: TableType, prefix: tuple[str, ...] = ()) -> Iterator[tup
     """
     if kind == VARIANT:
         yield prefix
-    elif isinstance(kind, StructType):
-        for f in kind.fields:
-            yield from variant_paths(f.type, (*prefix, f.name))
-    elif isinstance(kind, ArrayType):
-        yield from variant_paths(kind.element, (*prefix, "element"))
-    elif isinstance(kind, MapType):
-        yield from variant_paths(kind.key, (*prefix, "key"))
-        yield from variant_paths(kind.value, (*prefix, "value"))
+    for f in parts(kind):
+        yield from variant_paths(f.type, (*prefix, f.name))
 
 
 def fields_at(schema: StructType, place: Sequence[str]) -> list[Field]:
@@ -286,32 +376,11 @@ _DELTA = {arrow: name for name, arrow in _ARROW.items()}
 # Types that Iceberg has and Delta does not.
 _ARROW |= {
     row.iceberg: row.arrow for row in TYPES.values() if row.delta is None and row.iceberg is not None and row.arrow
-}
+} | {"geometry": pa.binary(), "geography": pa.binary()}
 
 
-def _arrow_field(f: Field, physical: bool) -> pa.Field:
-    name = f.physical_name if physical else f.name
-    metadata = {_EXTENSION: _VARIANT_NAME} if f.type == VARIANT else None
-    return pa.field(name, arrow_type(f.type, physical=physical), f.nullable, metadata)
-
-
-def _field_from_arrow(f: pa.Field) -> Field:
-    return Field(f.name, VARIANT if is_variant_field(f) else _from_arrow(f.type, f.name), f.nullable)
-
-
-def _from_arrow(kind: pa.DataType, where: str) -> TableType:
+def _delta_type(kind: pa.DataType) -> PrimitiveType | None:
     t = pa.types
-    if t.is_dictionary(kind):
-        return _from_arrow(kind.value_type, where)
-    if t.is_struct(kind):
-        return StructType(tuple(_field_from_arrow(kind.field(i)) for i in range(kind.num_fields)))
-    if is_list(kind) or t.is_fixed_size_list(kind):
-        inner = kind.value_field
-        return ArrayType(_field_from_arrow(inner).type, inner.nullable)
-    if t.is_map(kind):
-        return MapType(
-            _field_from_arrow(kind.key_field).type, _field_from_arrow(kind.item_field).type, kind.item_field.nullable
-        )
     if t.is_decimal(kind) and kind.precision <= 38:
         return PrimitiveType(f"decimal({kind.precision},{kind.scale})")
     if t.is_large_string(kind) or t.is_string_view(kind):
@@ -323,9 +392,4 @@ def _from_arrow(kind: pa.DataType, where: str) -> TableType:
     if t.is_date64(kind):
         return PrimitiveType("date")
     name = of_arrow(_DELTA, kind)
-    if name is None:
-        raise TableError(
-            f"column {where!r} has the Arrow type {kind}, which table formats do not have: cast it to another type",
-            reason="unsupported-type",
-        )
-    return PrimitiveType(name)
+    return None if name is None else PrimitiveType(name)

@@ -24,8 +24,7 @@ from parquet_variant.tables.iceberg.reading.snapshot import newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.create import TableDefinition, new_table
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
-from parquet_variant.tables.iceberg.writing.write import write_plan
-from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan
+from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 
 
 class IcebergDestination(TableDestination):
@@ -135,6 +134,6 @@ def _check_partitioned_by(table: LoadedTable, request: IngestRequest) -> None:
 def _plan(table: LoadedTable, request: IngestRequest, schema: ShreddingSchema, **options: Any) -> IcebergWritePlan:
     write = dict(request.write)
     file_bytes = write.pop("file_bytes", None)
-    return write_plan(
+    return plan_write(
         newest_snapshot(table), schema={request.column: schema}, file_bytes=file_bytes, options={**options, **write}
     )

@@ -30,7 +30,6 @@ from parquet_variant.tables.iceberg.metadata.manifests import Status
 from parquet_variant.tables.iceberg.metadata.partitioning import spec_of
 from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, SnapshotInfo
-from parquet_variant.tables.iceberg.metadata.types import arrow_field
 from parquet_variant.tables.iceberg.metadata.updates import change_of
 from parquet_variant.tables.iceberg.reading.data_files import read_file
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
@@ -39,8 +38,9 @@ from parquet_variant.tables.iceberg.reading.scan import IcebergScan, scan
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable
 from parquet_variant.tables.iceberg.writing.create import TableDefinition, new_table
-from parquet_variant.tables.iceberg.writing.write import commit_files, write_plan
-from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan
+from parquet_variant.tables.iceberg.writing.write import commit_files
+from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
+from parquet_variant.tables.schema import arrow_field
 
 
 def table_columns(options: ReadOptions) -> pa.Schema:
@@ -196,7 +196,7 @@ class _IcebergTable(TableTaskWriter):
         """See `TableTaskWriter.plan_write`."""
         self.base = newest_snapshot(self._table(), self.options.branch or MAIN)
         self.uri = normal_location(self.base.table.metadata.location)
-        return write_plan(self.base, schema=schemas, options=self.options.write)
+        return plan_write(self.base, schema=schemas, options=self.options.write)
 
     def _table(self) -> LoadedTable:
         """Return the table; a new table is planned, and created by the first commit."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
@@ -15,7 +16,6 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError, TableError, VariantError
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables import schema as shared
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.file_locations import deleted_rows, relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds
@@ -26,18 +26,7 @@ from parquet_variant.tables.delta.statistics.file_stats import read_stats, value
 from parquet_variant.tables.delta.statistics.stats_table import with_json_stats
 from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema
-from parquet_variant.tables.iceberg.metadata.types import (
-    UNKNOWN,
-    VARIANT,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    parse_type,
-)
+from parquet_variant.tables.iceberg.metadata.schema import Schema, type_name
 from parquet_variant.tables.iceberg.metadata.values import from_json, raw_values, to_bytes
 from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
 from parquet_variant.tables.iceberg.writing.write_plan import in_type
@@ -51,12 +40,21 @@ from parquet_variant.tables.publishing.source import (
     SourceColumns,
     cannot_publish,
 )
+from parquet_variant.tables.schema import (
+    VARIANT,
+    VOID,
+    Field,
+    Place,
+    PrimitiveType,
+    StructType,
+    TableType,
+    fields_at,
+    parts,
+    with_parts,
+)
 from parquet_variant.types import TYPE_OF_ARROW
 
-_NAMES = {row.delta: row.iceberg for row in TYPE_OF_ARROW.values() if row.delta and row.iceberg} | {
-    "variant": "variant",
-    "void": "unknown",
-}
+_NAMES = {row.delta for row in TYPE_OF_ARROW.values() if row.delta and row.iceberg} | {"variant", "void"}
 _NESTED_IDS = "delta.columnMapping.nested.ids"
 # Type changes of Delta that Iceberg's schema evolution does not have end in these types.
 _PROMOTIONS = {"short", "integer", "long", "double", "timestamp_ntz"}
@@ -80,10 +78,10 @@ class DeltaSource(Source):
     def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
         """See `Source.columns`: ids of column mapping are kept."""
         made = _Columns(self.snapshot, FieldIds(former, last_id), self.location)
-        fields = made.fields(self.snapshot.schema, ())
-        by_name = {f.name: f.id for f in fields}
+        struct = made.struct(self.snapshot.schema, ())
+        by_name = {f.name: f.id for f in struct.fields}
         return SourceColumns(
-            Schema(0, StructType(fields)),
+            Schema(0, struct),
             made.stored_names,
             files_lack_ids=self.snapshot.column_mapping != "id",
             partition_ids=tuple(by_name[f.name] for f in self.snapshot.partition_fields),
@@ -130,10 +128,10 @@ class _Columns:
         self.ids, self.location = ids, location
         self.stored_names: dict[int, str] = {}
 
-    def fields(self, struct: shared.StructType, place: tuple[str, ...]) -> tuple[NestedField, ...]:
-        return tuple(self.field(f, (*place, f.name)) for f in struct.fields)
+    def struct(self, kind: StructType, place: Place) -> StructType:
+        return StructType(tuple(self.field(f, (*place, f.name)) for f in kind.fields))
 
-    def field(self, f: shared.Field, place: tuple[str, ...]) -> NestedField:
+    def field(self, f: Field, place: Place) -> Field:
         for change in f.metadata.get("delta.typeChanges") or ():
             before, after = str(change.get("fromType")), str(change.get("toType"))
             if after.startswith("decimal"):
@@ -146,46 +144,31 @@ class _Columns:
                 f"column {'.'.join(place)} was widened from {before} to {after}, which Iceberg does not allow",
                 self.location,
             )
+        kind, comment = self.checked(f.type, place), f.metadata.get("comment")
         number = f.field_id if self.is_mapped else None
         # Parents have lower ids than their parts, as some readers expect.
-        number = self.ids.take(place, self.outer(f.type, place)) if number is None else number
+        number = self.ids.take(place, kind) if number is None else number
         if f.physical_name != f.name:
             self.stored_names[number] = f.physical_name
-        kind = self.type(f.type, place, f, f.physical_name)
-        comment = f.metadata.get("comment")
-        return NestedField(number, f.name, kind, not f.nullable, comment if isinstance(comment, str) else None)
+        doc = {"doc": comment} if isinstance(comment, str) else {}
+        return Field(f.name, self.with_ids(kind, place, f, f.physical_name), f.nullable, doc, field_id=number)
 
-    def outer(self, kind: shared.TableType, place: tuple[str, ...]) -> IcebergType:
-        """Return a type without its parts."""
-        if isinstance(kind, shared.StructType):
-            return StructType(())
-        if isinstance(kind, shared.ArrayType):
-            return ListType(0, UNKNOWN)
-        if isinstance(kind, shared.MapType):
-            return MapType(0, UNKNOWN, 0, UNKNOWN)
-        if kind.name in _NAMES:
-            return PrimitiveType(_NAMES[kind.name])
-        if kind.name.startswith("decimal"):
-            return parse_type(kind.name)
-        raise cannot_publish(f"column {'.'.join(place)} is {kind.name}, which other formats lack", self.location)
+    def checked(self, kind: TableType, place: Place) -> TableType:
+        """Return a type with the integers that Iceberg has."""
+        if not isinstance(kind, PrimitiveType):
+            return kind
+        if kind.name not in _NAMES and kind.family != "decimal":
+            raise cannot_publish(f"column {'.'.join(place)} is {kind.name}, which other formats lack", self.location)
+        return PrimitiveType("integer") if kind.name in ("byte", "short") else kind
 
-    def type(self, kind: shared.TableType, place: tuple[str, ...], column: shared.Field, key: str) -> IcebergType:
-        if isinstance(kind, shared.StructType):
-            return StructType(self.fields(kind, place))
-        if isinstance(kind, shared.ArrayType):
-            number, element = self.part(kind.element, place, "element", column, key)
-            return ListType(number, element, not kind.contains_null)
-        if isinstance(kind, shared.MapType):
-            names = self.part(kind.key, place, "key", column, key)
-            values = self.part(kind.value, place, "value", column, key)
-            return MapType(*names, *values, not kind.value_contains_null)
-        return self.outer(kind, place)
+    def with_ids(self, kind: TableType, place: Place, column: Field, key: str) -> TableType:
+        if isinstance(kind, StructType):
+            return self.struct(kind, place)
+        return with_parts(kind, [self.part(f, (*place, f.name), column, f"{key}.{f.name}") for f in parts(kind)])
 
-    def part(
-        self, kind: shared.TableType, place: tuple[str, ...], name: str, column: shared.Field, key: str
-    ) -> tuple[int, IcebergType]:
-        """Return the field id and the type of a part of a list or map."""
-        place, key = (*place, name), f"{key}.{name}"
+    def part(self, f: Field, place: Place, column: Field, key: str) -> Field:
+        """Return a part of a list or map with its field id."""
+        kind = self.checked(f.type, place)
         if self.is_mapped:
             number = (column.metadata.get(_NESTED_IDS) or {}).get(key)
             if number is None:
@@ -195,8 +178,8 @@ class _Columns:
                     self.location,
                 )
         else:
-            number = self.ids.take(place, self.outer(kind, place))
-        return int(number), self.type(kind, place, column, key)
+            number = self.ids.take(place, kind)
+        return replace(f, field_id=int(number), type=self.with_ids(kind, place, column, key))
 
 
 class _Statistics:
@@ -208,9 +191,9 @@ class _Statistics:
         self.kinds = [columns.schema.by_id[number][1].type for number in columns.partition_ids]
         self.leaves = [(stored_place(columns, place), f) for place, f in metric_leaves(columns.schema.struct)]
         self.inexact = {
-            shared.fields_at(snapshot.schema, place)[-1].physical_name
+            fields_at(snapshot.schema, place)[-1].physical_name
             for place, _ in metric_leaves(columns.schema.struct)
-            if was_float(shared.fields_at(snapshot.schema, place)[-1])
+            if was_float(fields_at(snapshot.schema, place)[-1])
         }
 
     def file(self, add: Add, location: str) -> DataFile:
@@ -254,9 +237,9 @@ class _Statistics:
             values.append(raw_values(in_type(array, kind), kind)[0])
         return tuple(values)
 
-    def bound(self, value: Any, f: NestedField, place: tuple[str, ...], *, up: bool) -> Any:
+    def bound(self, value: Any, f: Field, place: Place, *, up: bool) -> Any:
         """Return a bound of the log, never tighter: raw, or as bytes for a Variant; None if it is unknown."""
-        if value is None or place[-1] in self.inexact or not isinstance(f.type, PrimitiveType) or f.type == UNKNOWN:
+        if value is None or place[-1] in self.inexact or not isinstance(f.type, PrimitiveType) or f.type == VOID:
             return None
         with suppress(VariantError, ValueError, TypeError, ArithmeticError, OverflowError):
             if f.type == VARIANT:
@@ -269,26 +252,26 @@ class _Statistics:
 
 def _raw_bound(value: Any, kind: PrimitiveType, *, up: bool) -> Any:
     family = kind.family
-    if family in ("int", "long") and isinstance(value, int) and not isinstance(value, bool):
+    if family in ("integer", "long") and isinstance(value, int) and not isinstance(value, bool):
         return value
     if family in ("float", "double") and isinstance(value, (int, Decimal)):
         number = float(value)
         return number if number else (0.0 if up else -0.0)
     if family == "decimal" and isinstance(value, (int, Decimal)):
-        scaled = Decimal(value).scaleb(kind.scale)
+        scaled = Decimal(value).scaleb(kind.numbers[1])
         return int(scaled.to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
     if family == "string" and isinstance(value, str):
         return value
     if family == "date" and isinstance(value, str):
         return from_json(value[:10], kind)
-    if family in ("timestamp", "timestamptz") and isinstance(value, str):
+    if family in ("timestamp", "timestamp_ntz") and isinstance(value, str):
         return from_json(value, kind) + (_CUT_MICROSECONDS if up else 0)
-    raise IcebergError(f"a bound of type {kind} is {value!r}", reason="bad-stats")
+    raise IcebergError(f"a bound of type {type_name(kind)} is {value!r}", reason="bad-stats")
 
 
-def stored_place(columns: SourceColumns, place: tuple[str, ...]) -> tuple[str, ...]:
+def stored_place(columns: SourceColumns, place: Place) -> tuple[str, ...]:
     """Return the place of a leaf under the names in data files."""
-    return tuple(columns.stored_name(f) for f in columns.schema.fields_at(place))
+    return tuple(columns.stored_name(f) for f in fields_at(columns.schema.struct, place))
 
 
 def _footer_rows(snapshot: Snapshot, add: Add) -> int:

@@ -6,7 +6,7 @@ vectors. They are in the directory ``_vectors``, which the cleanup of other form
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.inference.statistics import ValueBounds
-from parquet_variant.tables import schema as shared
 from parquet_variant.tables.delta.file_locations import relative_path, vector_path, write_vector
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
@@ -29,8 +28,7 @@ from parquet_variant.tables.delta.writing.data_files import URI_SAFE
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import shared_schema
-from parquet_variant.tables.iceberg.metadata.types import VARIANT, PrimitiveType, walk_fields
+from parquet_variant.tables.iceberg.metadata.schema import type_name
 from parquet_variant.tables.iceberg.metadata.values import arrow_array
 from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
 from parquet_variant.tables.partitions import partition_texts
@@ -46,14 +44,25 @@ from parquet_variant.tables.publishing.source import (
     published_bounds,
     raw_bounds,
 )
+from parquet_variant.tables.schema import (
+    VARIANT,
+    Field,
+    PrimitiveType,
+    StructType,
+    TableType,
+    fields_at,
+    parts,
+    walk_fields,
+    with_fields,
+)
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 
 _APPLICATION = "parquet-variant.publish"
 _VECTORS = "_vectors"
-# Iceberg's types that Delta has under the name of `tables.schema`.
+# Iceberg's types that Delta has.
 _TYPES = {
-    *("unknown", "boolean", "int", "long", "float", "double", "decimal"),
-    *("date", "timestamp", "timestamptz", "string", "binary", "variant"),
+    *("void", "boolean", "integer", "long", "float", "double", "decimal"),
+    *("date", "timestamp", "timestamp_ntz", "string", "binary", "variant"),
 }
 
 
@@ -120,7 +129,7 @@ def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_ve
     """Return the Delta table that the source needs, without files."""
     for place, f in walk_fields(columns.schema.struct):
         if isinstance(f.type, PrimitiveType) and f.type.family not in _TYPES:
-            raise cannot_publish(f"column {'.'.join(place)} is {f.type}, which Delta lacks", source.location)
+            raise cannot_publish(f"column {'.'.join(place)} is {type_name(f.type)}, which Delta lacks", source.location)
     is_mapped = source.renames
     if is_mapped and columns.files_lack_ids:
         raise cannot_publish(
@@ -128,7 +137,7 @@ def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_ve
             "Delta's readers would not find the columns",
             source.location,
         )
-    schema = shared.with_fields(shared_schema(columns.schema), lambda f: _delta_field(f, source.widened, is_mapped))
+    schema = with_fields(columns.schema.struct, lambda f: _delta_field(f, source.widened, is_mapped))
     properties = {PUBLISHED_FROM_PROPERTY: source.format}
     properties |= {MODE: "id"} if is_mapped else {}
     properties |= {"delta.feature.deletionVectors": "supported"} if has_vectors else {}
@@ -137,7 +146,7 @@ def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_ve
     return planned_table(storage, schema, names, properties)
 
 
-def _delta_field(f: shared.Field, widened: Mapping[int, Sequence[str]], is_mapped: bool) -> shared.Field:
+def _delta_field(f: Field, widened: Mapping[int, Sequence[str]], is_mapped: bool) -> Field:
     """Return a field with the metadata of column mapping and type widening."""
     metadata: dict[str, Any] = {}
     if is_mapped:
@@ -150,17 +159,11 @@ def _delta_field(f: shared.Field, widened: Mapping[int, Sequence[str]], is_mappe
     return with_metadata(replace(f, field_id=None), metadata)
 
 
-def _nested_ids(kind: shared.TableType, key: str) -> list[tuple[str, int]]:
-    if isinstance(kind, shared.ArrayType):
-        return [(f"{key}.element", kind.element_id or 0), *_nested_ids(kind.element, f"{key}.element")]
-    if isinstance(kind, shared.MapType):
-        parts = (("key", kind.key_id, kind.key), ("value", kind.value_id, kind.value))
-        return [
-            item
-            for name, number, inner in parts
-            for item in ((f"{key}.{name}", number or 0), *_nested_ids(inner, f"{key}.{name}"))
-        ]
-    return []
+def _nested_ids(kind: TableType, key: str) -> Iterator[tuple[str, int]]:
+    """Yield the field ids of the parts of lists and maps."""
+    for f in () if isinstance(kind, StructType) else parts(kind):
+        yield f"{key}.{f.name}", f.id
+        yield from _nested_ids(f.type, f"{key}.{f.name}")
 
 
 def _transaction(
@@ -227,18 +230,18 @@ def _vector_path(file: ListedFile) -> str:
 class _Writer:
     """Describes the files of a source by actions, and writes their deletion vectors."""
 
-    def __init__(self, source: Source, storage: Storage, columns: SourceColumns, schema: shared.StructType) -> None:
+    def __init__(self, source: Source, storage: Storage, columns: SourceColumns, schema: StructType) -> None:
         self.source, self.storage, self.columns, self.schema = source, storage, columns, schema
         self.vectors_written = 0
         places = [(place, f) for place, f in metric_leaves(columns.schema.struct)]
-        fields = [shared.fields_at(schema, place) for place, _ in places]
+        fields = [fields_at(schema, place) for place, _ in places]
         self.leaves = [
             (tuple(part.physical_name for part in way), f)
             for (_, f), way in zip(places, fields, strict=True)
             if f.id not in columns.partition_ids
         ]
         self.partitions = [
-            (shared.fields_at(schema, (f.name,))[0], f.type)
+            (fields_at(schema, (f.name,))[0], f.type)
             for f in (columns.schema.by_id[number][1] for number in columns.partition_ids)
             if isinstance(f.type, PrimitiveType)
         ]
@@ -291,7 +294,9 @@ class _Writer:
                 columns[place] = ColumnMetrics(nulls, paths=paths)
                 continue
             # Readers of Delta order NaN above all numbers, and Iceberg's bounds leave NaN out.
-            hides_nan = str(f.type) in ("float", "double") and file.nan_value_counts.get(f.id) != 0
+            hides_nan = (
+                f.type in (PrimitiveType("float"), PrimitiveType("double")) and file.nan_value_counts.get(f.id) != 0
+            )
             lower, upper = (
                 None if raw is None or hides_nan else arrow_array([raw], cast(PrimitiveType, f.type))[0]
                 for raw in raw_bounds(file, f)

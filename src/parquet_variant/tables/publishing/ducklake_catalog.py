@@ -18,20 +18,21 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema
-from parquet_variant.tables.iceberg.metadata.types import (
-    VARIANT,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    children,
-    parse_type,
-)
+from parquet_variant.tables.iceberg.metadata.schema import Schema, parse_type, type_name
 from parquet_variant.tables.iceberg.metadata.values import arrow_array
 from parquet_variant.tables.publishing.source import SourceColumns, cannot_publish, published_bounds, raw_bounds
+from parquet_variant.tables.schema import (
+    VARIANT,
+    VOID,
+    ArrayType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    TableType,
+    parts,
+    with_parts,
+)
 from parquet_variant.tables.storage import open_storage
 from parquet_variant.types import INTEGERS, TYPE_OF_ARROW, VariantType
 from parquet_variant.types.path import VariantPath
@@ -39,6 +40,7 @@ from parquet_variant.types.path import VariantPath
 _NAMES = {row.iceberg: row.ducklake for row in TYPE_OF_ARROW.values() if row.iceberg and row.ducklake}
 _NAMES["variant"] = "variant"
 _ICEBERG_NAMES = {name: iceberg for iceberg, name in _NAMES.items()}
+_WITH_PARTS: dict[str, TableType] = {"struct": StructType(()), "list": ArrayType(VOID), "map": MapType(VOID, VOID)}
 _NOT_BOUNDED = {"binary", "fixed", "uuid", "time", "timestamp_ns"}
 # DuckDB's names of the types of values at a path. Integers of a path are of one type, whatever their width.
 _VARIANT_NAMES = {
@@ -68,12 +70,12 @@ def column_rows(schema: Schema, location: str) -> list[ColumnRow]:
     """
     made: list[ColumnRow] = []
 
-    def add(f: NestedField, parent: int | None, place: tuple[str, ...]) -> None:
+    def add(f: Field, parent: int | None, place: tuple[str, ...]) -> None:
         kind = _type_name(f.type)
         if kind is None:
-            raise cannot_publish(f"column {'.'.join(place)} is {f.type}, which DuckLake lacks", location)
-        made.append(ColumnRow(f.id, len(made) + 1, f.name, kind, not f.required or parent is not None, parent))
-        for part in children(f.type):
+            raise cannot_publish(f"column {'.'.join(place)} is {type_name(f.type)}, which DuckLake lacks", location)
+        made.append(ColumnRow(f.id, len(made) + 1, f.name, kind, f.nullable or parent is not None, parent))
+        for part in parts(f.type):
             add(part, f.id, (*place, part.name))
 
     for f in schema.fields:
@@ -81,31 +83,21 @@ def column_rows(schema: Schema, location: str) -> list[ColumnRow]:
     return made
 
 
-def _type_name(kind: IcebergType) -> str | None:
-    if isinstance(kind, StructType):
-        return "struct"
-    if isinstance(kind, ListType):
-        return "list"
-    if isinstance(kind, MapType):
-        return "map"
-    return kind.name.replace(" ", "") if kind.family == "decimal" else _NAMES.get(kind.name)
+def _type_name(kind: TableType) -> str | None:
+    if not isinstance(kind, PrimitiveType):
+        return next(name for name, other in _WITH_PARTS.items() if type(kind) is type(other))
+    return kind.name if kind.family == "decimal" else _NAMES.get(type_name(kind))
 
 
 def schema_of_rows(rows: list[ColumnRow]) -> Schema:
     """Return the schema of the columns of a catalog."""
 
-    def field(row: ColumnRow) -> NestedField:
-        parts = [field(part) for part in rows if part.parent_column == row.column_id]
-        kind: IcebergType
-        if row.column_type == "struct":
-            kind = StructType(tuple(parts))
-        elif row.column_type == "list":
-            kind = ListType(parts[0].id, parts[0].type)
-        elif row.column_type == "map":
-            kind = MapType(parts[0].id, parts[0].type, parts[1].id, parts[1].type)
-        else:
+    def field(row: ColumnRow) -> Field:
+        fields = [field(part) for part in rows if part.parent_column == row.column_id]
+        kind = _WITH_PARTS.get(row.column_type)
+        if kind is None:
             kind = parse_type(_ICEBERG_NAMES.get(row.column_type, row.column_type))
-        return NestedField(row.column_id, row.column_name, kind, not row.nulls_allowed)
+        return Field(row.column_name, with_parts(kind, fields), row.nulls_allowed, field_id=row.column_id)
 
     return Schema(0, StructType(tuple(field(row) for row in rows if row.parent_column is None)))
 
@@ -114,10 +106,10 @@ def mapping_rows(columns: SourceColumns, partition_ids: set[int]) -> Iterator[tu
     """Yield the name mapping of a schema: number, name in files, field id, number of the parent, is in directories."""
     numbers = iter(range(1 << 30))
 
-    def rows(kind: IcebergType, parent: int | None) -> Iterator[tuple[int, str, int, int | None, bool]]:
-        for f in children(kind):
+    def rows(kind: TableType, parent: int | None) -> Iterator[tuple[int, str, int, int | None, bool]]:
+        for f in parts(kind):
             number = next(numbers)
-            name = "list" if isinstance(kind, ListType) else columns.stored_name(f)
+            name = "list" if isinstance(kind, ArrayType) else columns.stored_name(f)
             yield number, name, f.id, parent, parent is None and f.id in partition_ids
             yield from rows(f.type, number)
 
@@ -127,7 +119,7 @@ def mapping_rows(columns: SourceColumns, partition_ids: set[int]) -> Iterator[tu
 # ---- statistics
 
 
-def column_statistics(file: DataFile, leaves: list[NestedField]) -> Iterator[tuple[Any, ...]]:
+def column_statistics(file: DataFile, leaves: list[Field]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of ``file_column_stats``, after the ids of file and table, of the leaf columns that are known."""
     for f in leaves:
         nulls, nans = file.null_value_counts.get(f.id), file.nan_value_counts.get(f.id)
@@ -147,15 +139,15 @@ def _text(raw: Any, kind: PrimitiveType) -> str | None:
         return "true" if raw else "false"
     if isinstance(raw, float):
         return repr(raw) if math.isfinite(raw) else None
-    if isinstance(raw, str) or kind.family in ("int", "long"):
+    if isinstance(raw, str) or kind.family in ("integer", "long"):
         return str(raw)
     with suppress(OverflowError, ValueError):
         value = arrow_array([raw], kind)[0].as_py()
-        return str(value) if kind.family != "timestamptz" else str(value).replace("+00:00", "+00")
+        return str(value) if kind.family != "timestamp" else str(value).replace("+00:00", "+00")
     return None
 
 
-def path_statistics(file: DataFile, f: NestedField) -> Iterator[tuple[str, str, str, str]]:
+def path_statistics(file: DataFile, f: Field) -> Iterator[tuple[str, str, str, str]]:
     """Yield the bounds of the paths of a Variant: path, type, minimum and maximum."""
     lower, upper = published_bounds(file, f)
     for path, bound in lower.items():

@@ -20,7 +20,6 @@ from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.tables.iceberg.locations import is_remote, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.types import VARIANT
 from parquet_variant.tables.iceberg.metadata.values import arrow_array
 from parquet_variant.tables.iceberg.reading.deletes import PATH_ID, POSITION_ID
 from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
@@ -45,6 +44,7 @@ from parquet_variant.tables.publishing.source import (
     cannot_publish,
     difference_from,
 )
+from parquet_variant.tables.schema import VARIANT
 from parquet_variant.tables.storage import open_storage
 
 _AUTHOR = "parquet-variant"

@@ -36,17 +36,7 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import footer_leaf, footer_metrics, leaf_columns
 from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema, shared_schema
-from parquet_variant.tables.iceberg.metadata.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    children,
-    field_of_arrow,
-)
+from parquet_variant.tables.iceberg.metadata.schema import Schema, type_name, type_of_arrow
 from parquet_variant.tables.iceberg.metadata.values import raw_values
 from parquet_variant.tables.iceberg.writing.metrics import manifest_metrics, split_offsets
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
@@ -58,6 +48,15 @@ from parquet_variant.tables.publishing.source import (
     SourceColumns,
     cannot_publish,
     is_promotion,
+)
+from parquet_variant.tables.schema import (
+    Field,
+    PrimitiveType,
+    StructType,
+    TableType,
+    from_arrow_field,
+    parts,
+    with_parts,
 )
 from parquet_variant.tables.storage import Storage, StorageFile, open_storage
 from parquet_variant.types.path import VariantPath
@@ -171,7 +170,7 @@ class _UnionOfColumns:
 
     def __init__(self, location: str) -> None:
         self.location = location
-        self.fields: dict[str, NestedField] = {}
+        self.fields: dict[str, Field] = {}
         self.numbers: dict[tuple[str, ...], int] = {}
         self._some_lack_ids = False
 
@@ -186,16 +185,16 @@ class _UnionOfColumns:
                 self.location,
             )
         places = {variant.path for variant in variants}
-        unused = iter(range(1, 1 << 30))
         for arrow in opened.arrow_schema:
-            f = field_of_arrow(_marked(arrow, (arrow.name,), places), 0, unused)
-            f = replace(f, required=False)
+            f = from_arrow_field(_marked(arrow, (arrow.name,), places), type_of_arrow)
+            f = replace(f, nullable=True)
             former = self.fields.get(f.name)
             if former is None or is_promotion(former.type, f.type):
                 self.fields[f.name] = f
             elif not is_promotion(f.type, former.type):
                 raise cannot_publish(
-                    f"column {f.name} is {former.type} in one file and {f.type} in {opened.name}", self.location
+                    f"column {f.name} is {type_name(former.type)} in one file and {type_name(f.type)} in {opened.name}",
+                    self.location,
                 )
         numbers = dict(_ids_of(opened.arrow_schema, ()))
         self._some_lack_ids |= not numbers
@@ -206,10 +205,11 @@ class _UnionOfColumns:
 
     def add_partition(self, name: str, kind: pa.DataType) -> None:
         """Add a column whose values are in the names of directories."""
-        f = field_of_arrow(pa.field(name, kind), 0, iter(()))
+        f = from_arrow_field(pa.field(name, kind), type_of_arrow)
         if name in self.fields and self.fields[name].type != f.type:
             raise cannot_publish(
-                f"the partition column {name} is {f.type} in the directories and {self.fields[name].type} in the files",
+                f"the partition column {name} is {type_name(f.type)} in the directories and "
+                f"{type_name(self.fields[name].type)} in the files",
                 self.location,
             )
         self.fields[name] = f
@@ -244,25 +244,17 @@ class _FileIds:
     def __init__(self, numbers: Mapping[tuple[str, ...], int], location: str) -> None:
         self._numbers, self._location = numbers, location
 
-    def take(self, place: tuple[str, ...], kind: IcebergType) -> int:
+    def take(self, place: tuple[str, ...], kind: TableType) -> int:
         """Return the id of a field; see `FieldIds.take`."""
         if place not in self._numbers:
             raise cannot_publish(f"the files have field ids, but none for {'.'.join(place)}", self._location)
         return self._numbers[place]
 
 
-def _with_ids(f: NestedField, ids: Any, place: tuple[str, ...]) -> NestedField:
+def _with_ids(f: Field, ids: Any, place: tuple[str, ...]) -> Field:
     place = (*place, f.name)
     number = ids.take(place, f.type)
-    parts = [_with_ids(part, ids, place) for part in children(f.type)]
-    kind: IcebergType = f.type
-    if isinstance(kind, StructType):
-        kind = StructType(tuple(parts))
-    elif isinstance(kind, ListType):
-        kind = ListType(parts[0].id, parts[0].type, kind.element_required)
-    elif isinstance(kind, MapType):
-        kind = MapType(parts[0].id, parts[0].type, parts[1].id, parts[1].type, kind.value_required)
-    return replace(f, id=number, type=kind)
+    return replace(f, field_id=number, type=with_parts(f.type, [_with_ids(part, ids, place) for part in parts(f.type)]))
 
 
 # ---- the metrics of a file
@@ -278,7 +270,7 @@ def _described(opened: OpenFile, schema: Schema, location: str, partition: tuple
         may_hide_nan(opened.metadata), footer,
     )  # fmt: skip
     bounds = {place: _variant_bounds(info, place, opened) for place in variants}
-    collected = footer_metrics(info, leaf_columns(shared_schema(schema)), {}, bounds)
+    collected = footer_metrics(info, leaf_columns(schema.struct), {}, bounds)
     metrics = manifest_metrics(schema, WriteProperties({}), info, collected, shredded)
     return DataFile(
         location, "parquet", info.rows, info.bytes, 0, partition,

@@ -21,14 +21,14 @@ from parquet_variant.tables.iceberg.locations import absolute_location, normal_l
 from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder
 from parquet_variant.tables.iceberg.metadata.puffin import write_vectors
-from parquet_variant.tables.iceberg.metadata.schema import NAME_MAPPING, Schema, shared_field
+from parquet_variant.tables.iceberg.metadata.schema import INITIAL_DEFAULT, NAME_MAPPING, Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
-from parquet_variant.tables.iceberg.metadata.types import IcebergType, PrimitiveType, children, walk_fields
 from parquet_variant.tables.iceberg.metadata.updates import (
     Update,
     apply_change,
     assert_schema,
     change_of,
+    schema_updates,
     set_properties,
 )
 from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, FileDeletes, TableFile, deleted_positions
@@ -49,7 +49,7 @@ from parquet_variant.tables.publishing.source import (
     cannot_publish,
     difference_from,
 )
-from parquet_variant.tables.schema import PrimitiveType as SharedType
+from parquet_variant.tables.schema import PrimitiveType, TableType, parts, walk_fields
 
 
 class IcebergSource(Source):
@@ -67,7 +67,7 @@ class IcebergSource(Source):
         """See `Source.columns`: field ids are those of the table."""
         schema = self.snapshot.schema
         for place, f in walk_fields(schema.struct):
-            if f.initial_default is not None:
+            if f.metadata.get(INITIAL_DEFAULT) is not None:
                 raise cannot_publish(
                     f"column {'.'.join(place)} has an initial-default, which readers of other formats would return as "
                     "null for older files: rewrite these files with Table.optimize(…, rewrite_all=True) and drop "
@@ -97,11 +97,9 @@ class IcebergSource(Source):
             for number, (place, f) in schema.by_id.items():
                 if not isinstance(f.type, PrimitiveType):
                     continue
-                kind = shared_field(f).type
-                assert isinstance(kind, SharedType)
                 history = types.setdefault(number, [])
-                if history[-1:] != [kind.name]:
-                    history.append(kind.name)
+                if history[-1:] != [f.type.name]:
+                    history.append(f.type.name)
                 if len(history) > 1 and {"element", "key", "value"} & set(place):
                     raise cannot_publish(f"{'.'.join(place)} was widened inside of a list or map", self.location)
         current = self.snapshot.schema.by_id
@@ -274,13 +272,13 @@ def _properties(source: Source, columns: SourceColumns) -> dict[str, str]:
     return made
 
 
-def name_mapping(kind: IcebergType, columns: SourceColumns) -> list[dict[str, Any]]:
+def name_mapping(kind: TableType, columns: SourceColumns) -> list[dict[str, Any]]:
     """Return the JSON form of the name mapping of a type, by names in data files."""
     mappings: list[dict[str, Any]] = []
-    for f in children(kind):
+    for f in parts(kind):
         mapping: dict[str, Any] = {"field-id": f.id, "names": [columns.stored_name(f)]}
-        parts = name_mapping(f.type, columns)
-        mappings.append(mapping | ({"fields": parts} if parts else {}))
+        fields = name_mapping(f.type, columns)
+        mappings.append(mapping | ({"fields": fields} if fields else {}))
     return mappings
 
 
@@ -289,11 +287,7 @@ def _updates(source: Source, columns: SourceColumns, metadata: TableMetadata) ->
     updates: list[Update] = []
     schema = Schema(max(metadata.schemas) + 1, checked_schema(columns.schema).struct)
     if schema.struct != metadata.schema.struct:
-        highest = max(metadata.last_column_id, schema.highest_id)
-        updates += [
-            {"action": "add-schema", "schema": schema.to_json(), "last-column-id": highest},
-            {"action": "set-current-schema", "schema-id": -1},
-        ]
+        updates += schema_updates(metadata, schema)
     spec = columns.spec(max(metadata.specs) + 1, metadata.specs.values())
     if not spec.same_fields(metadata.spec):
         updates += [

@@ -22,10 +22,10 @@ from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionField, PartitionSpec
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.transforms import Transform
-from parquet_variant.tables.iceberg.metadata.types import IcebergType, NestedField, PrimitiveType
 from parquet_variant.tables.iceberg.metadata.values import from_bytes
 from parquet_variant.tables.iceberg.writing.create import can_promote
 from parquet_variant.tables.path_bounds import bounds_from_bytes
+from parquet_variant.tables.schema import Field, PrimitiveType, TableType
 from parquet_variant.types.path import VariantPath
 
 Rows = npt.NDArray[np.uint64]
@@ -69,7 +69,7 @@ class SourceColumns:
     files_lack_ids: bool = False
     partition_ids: tuple[int, ...] = ()
 
-    def stored_name(self, f: NestedField) -> str:
+    def stored_name(self, f: Field) -> str:
         """Return the name of a field in data files."""
         return self.stored_names.get(f.id, f.name)
 
@@ -95,7 +95,7 @@ class FieldIds:
         self._former = {} if former is None else dict(former.by_id.values())
         self._last = last_id
 
-    def take(self, place: tuple[str, ...], kind: IcebergType) -> int:
+    def take(self, place: tuple[str, ...], kind: TableType) -> int:
         """Return the id of a field; only the outermost level of its type matters."""
         former = self._former.get(place)
         if former is not None and is_promotion(former.type, kind):
@@ -104,12 +104,11 @@ class FieldIds:
         return self._last
 
 
-def is_promotion(before: IcebergType, after: IcebergType) -> bool:
+def is_promotion(before: TableType, after: TableType) -> bool:
     """Return whether files with one type can be read as another one (specification, "Schema Evolution").
 
-    >>> from parquet_variant.tables.iceberg.metadata.types import StructType
-    >>> is_promotion(PrimitiveType("int"), PrimitiveType("long")), is_promotion(PrimitiveType("int"), StructType(()))
-    (True, False)
+    >>> is_promotion(PrimitiveType("integer"), PrimitiveType("long"))
+    True
     """
     if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
         return type(before) is type(after)
@@ -222,7 +221,7 @@ class Source(ABC):
         """Return the ascending positions of the deleted rows of a file."""
 
 
-def raw_bounds(file: DataFile, f: NestedField) -> tuple[Any, Any]:
+def raw_bounds(file: DataFile, f: Field) -> tuple[Any, Any]:
     """Return the raw bounds of a column; None for both if one is missing, or if they are inverted (damaged)."""
     low, high = file.lower_bounds.get(f.id), file.upper_bounds.get(f.id)
     if low is None or high is None or not isinstance(f.type, PrimitiveType):
@@ -231,7 +230,7 @@ def raw_bounds(file: DataFile, f: NestedField) -> tuple[Any, Any]:
     return (None, None) if lower is None or upper is None or lower > upper else (lower, upper)
 
 
-def published_bounds(file: DataFile, f: NestedField) -> tuple[dict[VariantPath, Variant], dict[VariantPath, Variant]]:
+def published_bounds(file: DataFile, f: Field) -> tuple[dict[VariantPath, Variant], dict[VariantPath, Variant]]:
     """Return the lower and upper bounds of a Variant by path; empty if they are missing or damaged."""
     data = file.lower_bounds.get(f.id), file.upper_bounds.get(f.id)
     try:

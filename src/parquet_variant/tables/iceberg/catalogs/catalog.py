@@ -7,7 +7,6 @@ means is decided in `opening`.
 from __future__ import annotations
 
 import re
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
@@ -15,9 +14,15 @@ from dataclasses import dataclass, field, replace
 
 from parquet_variant.errors import IcebergError, VariantError, without_secrets
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.iceberg.locations import TableFiles
+from parquet_variant.tables.iceberg.locations import TableFiles, absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, zipped
-from parquet_variant.tables.iceberg.metadata.updates import TableChange, Update, apply_change
+from parquet_variant.tables.iceberg.metadata.updates import (
+    TableChange,
+    Update,
+    apply_change,
+    check_requirements,
+    schema_updates,
+)
 
 DATA_PATH, METADATA_PATH = "write.data.path", "write.metadata.path"
 CODEC = "write.metadata.compression-codec"
@@ -112,16 +117,6 @@ class Catalog(ABC):
     def drop(self, identifier: tuple[str, ...]) -> None:
         """Remove a table from the catalog; its files are kept. Raises `IcebergError`: reason ``"no-such-table"``."""
 
-    def commit_all(self, changes: list[tuple[LoadedTable, TableChange]]) -> None:
-        """Commit changes of several tables, all or none.
-
-        Raises `IcebergError`: reason ``"unsupported-feature"`` if the catalog cannot.
-        """
-        raise IcebergError(
-            f"a {type(self).__name__} cannot commit to several tables at once: use a REST catalog",
-            reason="unsupported-feature",
-        )
-
 
 def after_commit() -> AbstractContextManager[None]:
     """Suppress the errors of a step after a commit.
@@ -146,12 +141,7 @@ def creation_updates(metadata: TableMetadata) -> list[Update]:
     updates: list[Update] = [
         {"action": "assign-uuid", "uuid": metadata.uuid},
         {"action": "upgrade-format-version", "format-version": metadata.version},
-        {
-            "action": "add-schema",
-            "schema": metadata.schema.to_json(),
-            "last-column-id": metadata.last_column_id,
-        },
-        {"action": "set-current-schema", "schema-id": -1},
+        *schema_updates(metadata, metadata.schema),
         {"action": "add-spec", "spec": metadata.spec.to_json()},
         {"action": "set-default-spec", "spec-id": -1},
         {"action": "add-sort-order", "sort-order": metadata.sort_order.to_json()},
@@ -163,17 +153,58 @@ def creation_updates(metadata: TableMetadata) -> list[Update]:
     return updates
 
 
-def changed_metadata(table: LoadedTable, change: TableChange) -> TableMetadata:
-    """Return the metadata of a table after a change that its catalog applies itself."""
-    return apply_change(table.metadata, change, table.metadata_location)
+@dataclass(frozen=True)
+class DocumentCatalog(Catalog):
+    """A catalog whose tables are documents: it knows where the newest one is, and swaps it for the next."""
 
+    @property
+    @abstractmethod
+    def store_options(self) -> Mapping[str, str]:
+        """Configuration of the object store."""
 
-def write_metadata_file(table: LoadedTable, metadata: TableMetadata) -> str:
-    """Write the metadata of the next version to a file with a unique name, and return its location."""
-    number = 0 if table.metadata_location is None else version_number(table.metadata_location) + 1
-    location = f"{table.metadata_directory()}/{number:05}-{uuid.uuid4()}{metadata_suffix(table.metadata)}"
-    table.files.write(location, metadata_bytes(table.metadata, metadata))
-    return location
+    @abstractmethod
+    def _newest(self, identifier: tuple[str, ...]) -> str:
+        """Return the location of a table's metadata. Raises `IcebergError`: reason ``"no-such-table"``."""
+
+    @abstractmethod
+    def _new_location(self, identifier: tuple[str, ...], location: str) -> str:
+        """Return the location of a new table; `location`: what the user asked for, which may be empty."""
+
+    @abstractmethod
+    def _swap(self, table: LoadedTable, metadata: TableMetadata) -> str | None:
+        """Store the next metadata and return its location; None if another commit came first."""
+
+    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
+        """See `Catalog.load`."""
+        location = self._newest(identifier)
+        directory, _, name = normal_location(location).rpartition("/")
+        try:
+            data = TableFiles(directory, self.store_options).root.read(name)
+        except FileNotFoundError:
+            raise IcebergError(
+                f"the metadata file of {'.'.join(identifier)} is missing", reason="missing-file", file=location
+            ) from None
+        return LoadedTable(self, identifier, TableMetadata.load(data, location), location, self.store_options)
+
+    def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
+        """See `Catalog.stage`."""
+        location = absolute_location(self._new_location(identifier, str(metadata.document["location"])))
+        placed = TableMetadata.parse({**metadata.document, "location": location})
+        return LoadedTable(self, identifier, placed, None, self.store_options)
+
+    def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
+        """See `Catalog.commit`."""
+        if table.exists:
+            check_requirements(table.metadata, change.requirements)
+        metadata = apply_change(table.metadata, change, table.metadata_location)
+        location = self._swap(table, metadata)
+        if location is None and table.exists:
+            raise IcebergError("another commit came first", reason="conflict", file=table.name)
+        if location is None:
+            raise IcebergError(f"the table {table.name} already exists", reason="table-exists", file=table.name)
+        with after_commit():
+            table.files.delete(obsolete_metadata(table.metadata, metadata))
+        return LoadedTable(self, table.identifier, metadata, location, self.store_options)
 
 
 def metadata_suffix(metadata: TableMetadata) -> str:

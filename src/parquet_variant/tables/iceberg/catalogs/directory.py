@@ -6,25 +6,22 @@ System Tables"). The hint may be behind: a writer that is killed after its commi
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.io.filesystems import ICEBERG_METADATA
 from parquet_variant.tables.iceberg.catalogs.catalog import (
-    Catalog,
+    DocumentCatalog,
     LoadedTable,
     after_commit,
-    changed_metadata,
     metadata_bytes,
     metadata_suffix,
     no_such_table,
-    obsolete_metadata,
 )
-from parquet_variant.tables.iceberg.locations import TableFiles, absolute_location, normal_location
+from parquet_variant.tables.iceberg.locations import TableFiles
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
-from parquet_variant.tables.iceberg.metadata.updates import TableChange, check_requirements
 from parquet_variant.tables.storage import Storage
 
 HINT = "metadata/version-hint.text"
@@ -33,60 +30,52 @@ _SUFFIXES = (".metadata.json", ".gz.metadata.json")
 
 
 @dataclass(frozen=True)
-class DirectoryCatalog(Catalog):
-    """Tables by their location; the identifier is the location alone."""
+class DirectoryCatalog(DocumentCatalog):
+    """Tables by their location, which is the whole identifier; a metadata file can only be read."""
 
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
-        """Load the newest version of a directory; see `Catalog.load`."""
+    @property
+    def store_options(self) -> Mapping[str, str]:
+        """See `DocumentCatalog.store_options`."""
+        return self.options
+
+    def _newest(self, identifier: tuple[str, ...]) -> str:
         (location,) = identifier
-        storage = TableFiles(location, self.options).root
-        newest = _newest_version(storage, location)
+        if location.endswith(ICEBERG_METADATA):
+            return location
+        newest = _newest_version(TableFiles(location, self.options).root, location)
         if newest is None:
             raise no_such_table(location)
-        path = f"metadata/v{newest[0]}{newest[1]}"
-        where = f"{location.rstrip('/')}/{path}"
-        try:
-            metadata = TableMetadata.load(storage.read(path), where)
-        except FileNotFoundError:
-            raise no_such_table(location) from None
-        return LoadedTable(self, identifier, metadata, where, self.options)
+        return f"{location.rstrip('/')}/metadata/v{newest[0]}{newest[1]}"
 
-    def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
-        """See `Catalog.stage`."""
-        location = absolute_location(identifier[0])
-        placed = TableMetadata.parse({**metadata.document, "location": location})
-        return LoadedTable(self, identifier, placed, None, self.options)
+    def _new_location(self, identifier: tuple[str, ...], location: str) -> str:
+        _check_writable(identifier[0])
+        return identifier[0]
 
-    def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
-        """Write the next version if no other writer has; see `Catalog.commit`."""
+    def _swap(self, table: LoadedTable, metadata: TableMetadata) -> str | None:
+        """Write the next version if no other writer has."""
         (location,) = table.identifier
+        _check_writable(location)
         storage = TableFiles(location, self.options).root
         number = 1
         if table.metadata_location is not None:
-            check_requirements(table.metadata, change.requirements)
             match = _VERSION.search(table.metadata_location)
             assert match is not None
             number = int(match[1]) + 1
         elif _newest_version(storage, location) is not None:
-            raise IcebergError(f"the table {location} already exists", reason="table-exists", file=location)
-        metadata = changed_metadata(table, change)
-        suffix = metadata_suffix(table.metadata)
-        path = f"metadata/v{number}{suffix}"
+            return None
+        path = f"metadata/v{number}{metadata_suffix(table.metadata)}"
         if not storage.put_if_absent(path, metadata_bytes(table.metadata, metadata)):
-            raise IcebergError(
-                f"another commit came first: version {number} of the table exists", reason="conflict", file=location
-            )
+            return None
         with after_commit():  # Readers look for later versions than the hint names.
             storage.put(HINT, str(number).encode())
-        with after_commit():
-            table.files.delete(obsolete_metadata(table.metadata, metadata))
-        return LoadedTable(self, table.identifier, metadata, f"{location.rstrip('/')}/{path}", self.options)
+        return f"{location.rstrip('/')}/{path}"
 
     def drop(self, identifier: tuple[str, ...]) -> None:
         """Delete the metadata of a directory, the newest version last; see `Catalog.drop`."""
         (location,) = identifier
+        _check_writable(location)
         storage = TableFiles(location, self.options).root
         versions = sorted(
             (int(match[1]), file.path)
@@ -100,41 +89,13 @@ class DirectoryCatalog(Catalog):
             storage.delete(path)
 
 
-@dataclass(frozen=True)
-class MetadataFileCatalog(Catalog):
-    """One metadata file; the table can only be read."""
-
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
-        """Load the metadata file that the identifier names; see `Catalog.load`."""
-        (location,) = identifier
-        directory, name = posixpath.split(normal_location(location))
-        try:
-            data = TableFiles(directory, self.options).root.read(name)
-        except FileNotFoundError:
-            raise no_such_table(location) from None
-        return LoadedTable(self, identifier, TableMetadata.load(data, location), location, self.options)
-
-    def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
-        """Refuse to create a table; see `Catalog.stage`."""
-        raise _read_only(identifier[0])
-
-    def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
-        """Refuse to commit; see `Catalog.commit`."""
-        raise _read_only(table.identifier[0])
-
-    def drop(self, identifier: tuple[str, ...]) -> None:
-        """Refuse to drop the table; see `Catalog.drop`."""
-        raise _read_only(identifier[0])
-
-
-def _read_only(location: str) -> IcebergError:
-    return IcebergError(
-        "a metadata file names a table for reading only: give the table's name and catalog=, or its directory",
-        reason="read-only",
-        file=location,
-    )
+def _check_writable(location: str) -> None:
+    if location.endswith(ICEBERG_METADATA):
+        raise IcebergError(
+            "a metadata file names a table for reading only: give the table's name and catalog=, or its directory",
+            reason="read-only",
+            file=location,
+        )
 
 
 def _newest_version(storage: Storage, location: str) -> tuple[int, str] | None:
@@ -143,10 +104,8 @@ def _newest_version(storage: Storage, location: str) -> tuple[int, str] | None:
         text = storage.read(HINT).decode(errors="replace").strip()
     except FileNotFoundError:
         text = ""
-    if not text.isdecimal():
-        return _listed(storage, location)
-    number = int(text)
-    suffix = _suffix(storage, number)
+    number = int(text) if text.isdecimal() else 0
+    suffix = _suffix(storage, number) if text.isdecimal() else None
     if suffix is None:
         return _listed(storage, location)
     while (later := _suffix(storage, number + 1)) is not None:

@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from parquet_variant.errors import IcebergError, check_mapping
-from parquet_variant.io.filesystems import ICEBERG_METADATA
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable
-from parquet_variant.tables.iceberg.catalogs.directory import DirectoryCatalog, MetadataFileCatalog
+from parquet_variant.tables.iceberg.catalogs.directory import DirectoryCatalog
 from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
 from parquet_variant.tables.iceberg.catalogs.sql import SqlCatalog
 from parquet_variant.tables.iceberg.locations import storage_options_of
@@ -114,8 +113,6 @@ def find_table(
     if opened is None:
         # Iceberg's names of properties are accepted next to obstore's.
         options = storage_options_of(options) | {name: value for name, value in options.items() if "." not in name}
-        if text.endswith(ICEBERG_METADATA):
-            return MetadataFileCatalog(options), (text,)
         return DirectoryCatalog(options), (text,)
     parts = tuple(text.split("."))
     if len(parts) < 2 or not all(parts):

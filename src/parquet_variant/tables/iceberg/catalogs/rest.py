@@ -31,7 +31,6 @@ _NOT_FOUND, _CONFLICT, _UNAUTHORIZED, _FORBIDDEN = 404, 409, 401, 403
 _UNKNOWN_OUTCOMES = {500, 502, 503, 504}
 _TABLES = "namespaces/{namespace}/tables"
 _TABLE = f"{_TABLES}/{{table}}"
-_TRANSACTION = "transactions/commit"
 _NAMESPACE_SEPARATOR = "%1F"
 _DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
@@ -91,23 +90,13 @@ class RestCatalog(Catalog):
         metadata = _parse_metadata(answer.get("metadata"), table.name)
         return replace(table, metadata=metadata, metadata_location=str(answer.get("metadata-location")))
 
-    def commit_all(self, changes: list[tuple[LoadedTable, TableChange]]) -> None:
-        """Commit changes of several tables, all or none; see `Catalog.commit_all`."""
-        body = {"table-changes": [self._body(table, change) for table, change in changes]}
-        self._request("POST", _TRANSACTION, changes[0][0].identifier, body, is_commit=True)
-
     def drop(self, identifier: tuple[str, ...]) -> None:
         """See `Catalog.drop`."""
         self._request("DELETE", _TABLE, identifier)
 
     def create_namespace(self, namespace: tuple[str, ...]) -> None:
         """Create a namespace if it does not exist."""
-        from pyiceberg.exceptions import NamespaceAlreadyExistsError
-
-        try:
-            self._client.create_namespace(namespace)
-        except NamespaceAlreadyExistsError:
-            return
+        self._client.create_namespace_if_not_exists(namespace)
 
     def _body(self, table: LoadedTable, change: TableChange) -> dict[str, Any]:
         updates, requirements = list(change.updates), list(change.requirements)

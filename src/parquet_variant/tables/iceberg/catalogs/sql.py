@@ -6,31 +6,30 @@ and the definition of the tables are PyIceberg's.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from parquet_variant.errors import IcebergError, VariantError
+from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.catalogs.catalog import (
-    Catalog,
+    DocumentCatalog,
     LoadedTable,
     after_commit,
-    changed_metadata,
     first_line,
+    metadata_bytes,
+    metadata_suffix,
     no_such_table,
-    obsolete_metadata,
-    write_metadata_file,
+    version_number,
 )
-from parquet_variant.tables.iceberg.locations import TableFiles, absolute_location, storage_options_of
+from parquet_variant.tables.iceberg.locations import storage_options_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
-from parquet_variant.tables.iceberg.metadata.updates import TableChange, check_requirements
 
 
 @dataclass(frozen=True)
-class SqlCatalog(Catalog):
+class SqlCatalog(DocumentCatalog):
     """Tables of a database that PyIceberg's ``SqlCatalog`` uses, or can use.
 
     `name`: the catalog's name, which is a part of the rows' keys.
@@ -55,53 +54,38 @@ class SqlCatalog(Catalog):
                 f"cannot open the catalog {self.name!r}: {first_line(error)}", reason="no-connection"
             ) from None
 
-    def _metadata_location(self, identifier: tuple[str, ...]) -> str:
+    @property
+    def store_options(self) -> Mapping[str, str]:
+        """See `DocumentCatalog.store_options`."""
+        return storage_options_of(self.properties)
+
+    def _newest(self, identifier: tuple[str, ...]) -> str:
         from sqlalchemy import select
 
         tables = _tables()
         with self._client.engine.connect() as connection:
-            row = connection.execute(select(tables.c.metadata_location).where(*self._key(identifier))).first()
+            row = connection.execute(select(tables.c.metadata_location).where(*self._is_row_of(identifier))).first()
         if row is None or row[0] is None:
             raise no_such_table(".".join(identifier))
         return str(row[0])
 
-    @property
-    def _options(self) -> dict[str, str]:
-        return storage_options_of(self.properties)
-
-    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
-        """See `Catalog.load`."""
-        location = self._metadata_location(identifier)
-        directory, _, name = location.rpartition("/")
-        try:
-            data = TableFiles(directory, self._options).root.read(name)
-        except FileNotFoundError:
+    def _new_location(self, identifier: tuple[str, ...], location: str) -> str:
+        warehouse = self.properties.get("warehouse")
+        if not location and not warehouse:
             raise IcebergError(
-                f"the metadata file of {'.'.join(identifier)} is missing", reason="missing-file", file=location
-            ) from None
-        return LoadedTable(self, identifier, TableMetadata.load(data, location), location, self._options)
+                f"the catalog {self.name!r} has no warehouse: give the table's location=", reason="bad-argument"
+            )
+        return location or "/".join([str(warehouse).rstrip("/"), *identifier])
 
-    def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
-        """See `Catalog.stage`."""
-        location = str(metadata.document["location"])
-        if not location:
-            warehouse = self.properties.get("warehouse")
-            if not warehouse:
-                raise IcebergError(
-                    f"the catalog {self.name!r} has no warehouse: give the table's location=", reason="bad-argument"
-                )
-            location = "/".join([str(warehouse).rstrip("/"), *identifier])
-        placed = TableMetadata.parse({**metadata.document, "location": absolute_location(location)})
-        return LoadedTable(self, identifier, placed, None, self._options)
-
-    def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
-        """Write a metadata file and swap the row to it; see `Catalog.commit`."""
-        if table.exists:
-            check_requirements(table.metadata, change.requirements)
-        metadata = changed_metadata(table, change)
-        location = write_metadata_file(table, metadata)
+    def _swap(self, table: LoadedTable, metadata: TableMetadata) -> str | None:
+        """Write a metadata file with a unique name, and make the row of the table name it."""
+        number = version_number(table.metadata_location) + 1 if table.metadata_location is not None else 0
+        suffix = metadata_suffix(table.metadata)
+        location = f"{table.metadata_directory()}/{number:05}-{uuid.uuid4()}{suffix}"
+        table.files.write(location, metadata_bytes(table.metadata, metadata))
         try:
-            swapped = self._swap(table, location)
+            if self._swap_row(table, location):
+                return location
         except Exception as error:
             line = first_line(error)
             raise IcebergError(
@@ -109,36 +93,22 @@ class SqlCatalog(Catalog):
                 reason="unknown-outcome",
                 file=table.name,
             ) from None
-        if not swapped:
-            with suppress(VariantError, OSError):
-                table.files.delete([location])
-            if not table.exists:
-                raise IcebergError(f"the table {table.name} already exists", reason="table-exists", file=table.name)
-            raise IcebergError("another commit came first", reason="conflict", file=table.name)
         with after_commit():
-            table.files.delete(obsolete_metadata(table.metadata, metadata))
-        return LoadedTable(self, table.identifier, metadata, location, self._options)
+            table.files.delete([location])
+        return None
 
-    def _swap(self, table: LoadedTable, location: str) -> bool:
+    def _swap_row(self, table: LoadedTable, location: str) -> bool:
         from sqlalchemy import insert, update
         from sqlalchemy.exc import IntegrityError
 
         tables = _tables()
+        locations = {"metadata_location": location, "previous_metadata_location": table.metadata_location}
         with self._client.engine.begin() as connection:
             if table.exists:
-                where = (*self._key(table.identifier), tables.c.metadata_location == table.metadata_location)
-                values = {"metadata_location": location, "previous_metadata_location": table.metadata_location}
-                return bool(connection.execute(update(tables).where(*where).values(values)).rowcount)
-            *namespace, name = table.identifier
-            values = {
-                "catalog_name": self.name,
-                "table_namespace": ".".join(namespace),
-                "table_name": name,
-                "metadata_location": location,
-                "previous_metadata_location": None,
-            }
+                where = (*self._is_row_of(table.identifier), tables.c.metadata_location == table.metadata_location)
+                return bool(connection.execute(update(tables).where(*where).values(locations)).rowcount)
             try:
-                connection.execute(insert(tables).values(values))
+                connection.execute(insert(tables).values({**self._key(table.identifier), **locations}))
             except IntegrityError:
                 return False
         return True
@@ -148,21 +118,20 @@ class SqlCatalog(Catalog):
         from sqlalchemy import delete
 
         with self._client.engine.begin() as connection:
-            if not connection.execute(delete(_tables()).where(*self._key(identifier))).rowcount:
+            if not connection.execute(delete(_tables()).where(*self._is_row_of(identifier))).rowcount:
                 raise no_such_table(".".join(identifier))
 
     def create_namespace(self, namespace: tuple[str, ...]) -> None:
         """Create a namespace if it does not exist."""
         self._client.create_namespace_if_not_exists(namespace)
 
-    def _key(self, identifier: tuple[str, ...]) -> tuple[Any, ...]:
-        tables = _tables()
+    def _key(self, identifier: tuple[str, ...]) -> dict[str, str]:
         *namespace, name = identifier
-        return (
-            tables.c.catalog_name == self.name,
-            tables.c.table_namespace == ".".join(namespace),
-            tables.c.table_name == name,
-        )
+        return {"catalog_name": self.name, "table_namespace": ".".join(namespace), "table_name": name}
+
+    def _is_row_of(self, identifier: tuple[str, ...]) -> tuple[Any, ...]:
+        columns = _tables().c
+        return tuple(columns[name] == value for name, value in self._key(identifier).items())
 
 
 def _tables() -> Any:

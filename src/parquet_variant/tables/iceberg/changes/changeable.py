@@ -29,8 +29,7 @@ from parquet_variant.tables.changes.change_plan import (
 from parquet_variant.tables.columns import align_table, by_logical_name, shredding_schemas, unshredded
 from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
 from parquet_variant.tables.iceberg.metadata.puffin import write_vectors
-from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, shared_schema
-from parquet_variant.tables.iceberg.metadata.types import StructType as IcebergStruct
+from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
 from parquet_variant.tables.iceberg.reading.data_files import live_rows, open_data_file, read_file
 from parquet_variant.tables.iceberg.reading.deletes import TableFile, partition_key
 from parquet_variant.tables.iceberg.reading.planning import files_among, parquet_files, parts_with_metrics, plan_files
@@ -84,8 +83,8 @@ class IcebergChangePlan(ChangePlan[TableFile]):
         return file.file.partition
 
     @property
-    def _every_column(self) -> IcebergStruct:
-        return IcebergStruct((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
+    def _every_column(self) -> StructType:
+        return StructType((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
 
     def with_every_row(self, file: TableFile) -> TableFile:
         """See `ChangePlan.with_every_row`."""
@@ -102,7 +101,7 @@ class IcebergChangePlan(ChangePlan[TableFile]):
         fields = self._every_column
         if columns is not None:
             names = {f.name for f in columns.fields}
-            fields = IcebergStruct(tuple(f for f in self.current.schema.fields if f.name in names))
+            fields = StructType(tuple(f for f in self.current.schema.fields if f.name in names))
         rows = read_file(self.current, file, fields, row_mask=row_mask, shredded=True)
         for name in self.write.hidden_columns:
             if name in rows.column_names:
@@ -111,7 +110,7 @@ class IcebergChangePlan(ChangePlan[TableFile]):
 
     def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.unshredded`."""
-        table_schema = shared_schema(self.current.schema) if columns is None else columns
+        table_schema = self.current.schema.struct if columns is None else columns
         plain = align_table(rows, table_schema, by_logical_name, unshredded)
         for name in self.write.hidden_columns:
             if columns is None and name in rows.column_names:
@@ -120,7 +119,7 @@ class IcebergChangePlan(ChangePlan[TableFile]):
 
     def like_file(self, rows: pa.Table) -> IcebergWritePlan:
         """See `ChangePlan.like_file`."""
-        return replace(self.write, shredding=shredding_schemas(rows.schema, shared_schema(self.current.schema)))
+        return replace(self.write, shredding=shredding_schemas(rows.schema, self.current.schema.struct))
 
     def as_updated(self, rows: pa.Table) -> pa.Table:
         """Return updated rows, which keep their row ids and get the sequence number of the update."""
@@ -162,7 +161,7 @@ class IcebergTable(ChangeableTable[TableFile]):
     @property
     def schema(self) -> StructType:
         """The table's columns."""
-        return shared_schema(self.current.schema)
+        return self.current.schema.struct
 
     @property
     def version(self) -> int:

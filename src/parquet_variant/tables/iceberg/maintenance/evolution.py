@@ -7,7 +7,7 @@ file is rewritten.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -19,26 +19,24 @@ from parquet_variant.errors import IcebergError, check_mapping, strings_of
 from parquet_variant.ops.columns.target_type import as_target
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder, sort_order_of, spec_of
-from parquet_variant.tables.iceberg.metadata.schema import Schema, unknown_column
-from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
-from parquet_variant.tables.iceberg.metadata.types import (
-    VARIANT,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    added_by_v3,
-    arrow_type,
+from parquet_variant.tables.iceberg.metadata.schema import (
+    INITIAL_DEFAULT,
+    WRITE_DEFAULT,
+    Schema,
     field_of_arrow,
+    parse_type,
+    type_name,
+    unknown_column,
+    with_members,
 )
+from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
     TableChange,
     assert_schema,
     assert_spec,
     assert_uuid,
     change_of,
+    schema_updates,
 )
 from parquet_variant.tables.iceberg.metadata.updates import set_properties as properties_update
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
@@ -52,11 +50,25 @@ from parquet_variant.tables.iceberg.writing.create import (
 )
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 from parquet_variant.tables.iceberg.writing.write import CommitResult
-from parquet_variant.tables.schema import arrow_schema, from_ddl
+from parquet_variant.tables.schema import (
+    VARIANT,
+    VOID,
+    Field,
+    MapType,
+    Place,
+    PrimitiveType,
+    StructType,
+    TableType,
+    arrow_schema,
+    arrow_type,
+    from_ddl,
+    parts,
+    with_parts,
+)
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 # Returns the fields that take the place of a struct's fields, by the name of the one that is changed.
-_OnFields = Callable[[tuple[NestedField, ...], str], tuple[NestedField, ...]]
+_OnFields = Callable[[tuple[Field, ...], str], tuple[Field, ...]]
 
 
 def add_columns(
@@ -100,7 +112,7 @@ def rename_column(table: LoadedTable, old: str, new: str) -> CommitResult:
     def changed(metadata: TableMetadata) -> Schema:
         place, _ = metadata.schema.find(old)
 
-        def renamed(fields: tuple[NestedField, ...], last: str) -> tuple[NestedField, ...]:
+        def renamed(fields: tuple[Field, ...], last: str) -> tuple[Field, ...]:
             return tuple(replace(f, name=new) if f.name == last else f for f in fields)
 
         return _change_fields(metadata.schema, place, renamed)
@@ -114,7 +126,7 @@ def move_column(table: LoadedTable, name: str, *, after: str | None = None) -> C
     def changed(metadata: TableMetadata) -> Schema:
         place, f = metadata.schema.find(name)
 
-        def moved(fields: tuple[NestedField, ...], last: str) -> tuple[NestedField, ...]:
+        def moved(fields: tuple[Field, ...], last: str) -> tuple[Field, ...]:
             remaining = [g for g in fields if g.name != last]
             names = [g.name for g in remaining]
             if after is not None and after not in names:
@@ -135,11 +147,11 @@ def widen_column(table: LoadedTable, name: str, to: str) -> CommitResult:
         kind = _named_type(to)
         if not can_promote(f.type, kind):
             raise IcebergError(
-                f"column {name!r} is {f.type} and cannot become {kind}: Iceberg widens int to long, float to double, "
-                "date to timestamp, and decimals to a higher precision",
+                f"column {name!r} is {type_name(f.type)} and cannot become {type_name(kind)}: Iceberg widens int to "
+                "long, float to double, date to timestamp, and decimals to a higher precision",
                 reason="type-mismatch",
             )
-        if str(f.type) == "date":
+        if f.type == PrimitiveType("date"):
             _refuse_used(metadata, f, name)
             former = [p.transform.name for spec in metadata.specs.values() for p in spec.fields if p.source_id == f.id]
             if {"identity", "bucket"} & set(former):
@@ -158,7 +170,7 @@ def set_default(table: LoadedTable, name: str, value: Any) -> CommitResult:
 
     def changed(metadata: TableMetadata) -> Schema:
         place, f = metadata.schema.find(name)
-        return _replace_field(metadata.schema, place, replace(f, write_default=default_json(f, value)))
+        return _replace_field(metadata.schema, place, with_members(f, {WRITE_DEFAULT: default_json(f, value)}))
 
     return _evolved(table, changed)
 
@@ -175,12 +187,7 @@ def _evolved(table: LoadedTable, change: Callable[[TableMetadata], Schema]) -> C
             return None
         properties = reader_properties(schema, metadata.properties)
         return change_of(
-            {
-                "action": "add-schema",
-                "schema": schema.to_json(),
-                "last-column-id": max(metadata.last_column_id, schema.highest_id),
-            },
-            {"action": "set-current-schema", "schema-id": -1},
+            *schema_updates(metadata, schema),
             *([properties_update(properties)] if properties else []),
             requires=assert_schema(metadata),
         )
@@ -189,55 +196,45 @@ def _evolved(table: LoadedTable, change: Callable[[TableMetadata], Schema]) -> C
     return CommitResult(after.metadata.current_snapshot_id)
 
 
-def _change_fields(schema: Schema, place: tuple[str, ...], change: _OnFields) -> Schema:
+def _change_fields(schema: Schema, place: Place, change: _OnFields) -> Schema:
     """Return a schema in which the fields around a place are changed."""
-    return replace(schema, struct=_changed_struct(schema.struct, place, change, place))
+    *owner, last = place
+
+    def changed(kind: TableType, steps: Sequence[str]) -> TableType:
+        if steps and not (isinstance(kind, MapType) and steps[0] == "key"):
+            fields = [replace(f, type=changed(f.type, steps[1:])) if f.name == steps[0] else f for f in parts(kind)]
+            return with_parts(kind, fields)
+        if not isinstance(kind, StructType):
+            raise IcebergError(
+                f"{'.'.join(place)!r} is not a field of a struct: change the whole column", reason="bad-schema"
+            )
+        return StructType(change(kind.fields, last))
+
+    struct = changed(schema.struct, owner)
+    assert isinstance(struct, StructType)
+    return replace(schema, struct=struct)
 
 
-def _changed_struct(
-    struct: StructType, steps: tuple[str, ...], change: _OnFields, place: tuple[str, ...]
-) -> StructType:
-    if len(steps) == 1:
-        return StructType(change(struct.fields, steps[0]))
-    fields = [
-        replace(f, type=_changed_type(f.type, steps[1:], change, place)) if f.name == steps[0] else f
-        for f in struct.fields
-    ]
-    return StructType(tuple(fields))
-
-
-def _changed_type(kind: IcebergType, steps: tuple[str, ...], change: _OnFields, place: tuple[str, ...]) -> IcebergType:
-    if isinstance(kind, StructType):
-        return _changed_struct(kind, steps, change, place)
-    if len(steps) > 1 and isinstance(kind, ListType) and steps[0] == "element":
-        return replace(kind, element=_changed_type(kind.element, steps[1:], change, place))
-    if len(steps) > 1 and isinstance(kind, MapType) and steps[0] == "value":
-        return replace(kind, value=_changed_type(kind.value, steps[1:], change, place))
-    raise IcebergError(f"{'.'.join(place)!r} is not a field of a struct: change the whole column", reason="bad-schema")
-
-
-def _replace_field(schema: Schema, place: tuple[str, ...], new: NestedField) -> Schema:
+def _replace_field(schema: Schema, place: Place, new: Field) -> Schema:
     """Return a schema with another field at a place, which may be the element of a list or the value of a map."""
-    if len(place) > 1 and place[-1] in ("element", "value"):
-        owner = schema.find(".".join(place[:-1]))[1]
-        if isinstance(owner.type, ListType):
-            return _replace_field(schema, place[:-1], replace(owner, type=replace(owner.type, element=new.type)))
-        if isinstance(owner.type, MapType):
-            return _replace_field(schema, place[:-1], replace(owner, type=replace(owner.type, value=new.type)))
+    owner = next((f for of_field, f in schema.by_id.values() if of_field == place[:-1]), None)
+    if owner is not None and not isinstance(owner.type, StructType) and place[-1] != "key":
+        *key, _ = parts(owner.type)
+        return _replace_field(schema, place[:-1], replace(owner, type=with_parts(owner.type, [*key, new])))
     return _change_fields(schema, place, lambda fields, last: tuple(new if f.name == last else f for f in fields))
 
 
 def _with_field(schema: Schema, name: str, arrow: pa.Field, ids: Iterator[int], default: Any) -> Schema:
     *parents, last = [name] if schema.get(name) is not None else name.split(".")
-    f = replace(field_of_arrow(arrow, next(ids), ids), name=last)
+    f = replace(field_of_arrow(arrow, ids), name=last)
     json = None if default is None else default_json(f, default)
-    f = replace(f, initial_default=json, write_default=json)
-    if f.required and json is None:
+    f = with_members(f, {INITIAL_DEFAULT: json, WRITE_DEFAULT: json})
+    if not f.nullable and json is None:
         raise IcebergError(
             f"column {name!r} is new and may not be null: give existing rows a value by defaults=", reason="bad-schema"
         )
 
-    def added(fields: tuple[NestedField, ...], _: str) -> tuple[NestedField, ...]:
+    def added(fields: tuple[Field, ...], _: str) -> tuple[Field, ...]:
         if any(g.name.lower() == last.lower() for g in fields):
             raise IcebergError(f"the table has a column {name!r} already", reason="bad-schema")
         return (*fields, f)
@@ -257,33 +254,34 @@ def _arrow_fields(columns: Mapping[str, Any]) -> dict[str, pa.Field]:
     return fields
 
 
-def _named_type(text: str) -> IcebergType:
+def _named_type(text: str) -> TableType:
     if text.strip().lower() in ("timestamp", "timestamp_ns"):  # Iceberg's names, which mean other types in SQL
-        return PrimitiveType(text.strip().lower())
-    ids = count(1)
-    return field_of_arrow(_arrow_fields({"c": text})["c"], 0, ids).type
+        return parse_type(text.strip().lower())
+    return field_of_arrow(_arrow_fields({"c": text})["c"], count(1)).type
 
 
-def default_json(f: NestedField, value: Any) -> Any:
+def default_json(f: Field, value: Any) -> Any:
     """Return a default in the JSON form of a field's type. Raises `IcebergError`: reason ``"type-mismatch"``."""
     if value is None:
         return None
     if isinstance(f.type, StructType) and value == {}:
         return {}
-    if not isinstance(f.type, PrimitiveType) or f.type == VARIANT or added_by_v3(f.type) in ("unknown",):
-        raise IcebergError(f"column {f.name!r} is {f.type}: its default can only be null", reason="type-mismatch")
+    if not isinstance(f.type, PrimitiveType) or f.type in (VARIANT, VOID):
+        raise IcebergError(
+            f"column {f.name!r} is {type_name(f.type)}: its default can only be null", reason="type-mismatch"
+        )
     try:
         (raw,) = raw_values(pa.array([value], arrow_type(f.type)), f.type)
         json = to_json(raw, f.type)
         arrow_array([from_json(json, f.type)], f.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise IcebergError(
-            f"column {f.name!r} is {f.type}, its default {value!r} is not ({error})", reason="type-mismatch"
+            f"column {f.name!r} is {type_name(f.type)}, its default {value!r} is not ({error})", reason="type-mismatch"
         ) from None
     return json
 
 
-def _refuse_used(metadata: TableMetadata, f: NestedField, name: str) -> None:
+def _refuse_used(metadata: TableMetadata, f: Field, name: str) -> None:
     """Refuse to drop or retype a column that partitions or sorts the table, or identifies rows."""
     inside = {f.id} | {
         g.id for place, g in metadata.schema.by_id.values() if place[: len(name.split("."))] == tuple(name.split("."))

@@ -1,38 +1,43 @@
-"""Manifests: which data and delete files a table has, with their partition values and metrics.
+"""Manifests and manifest lists: which data and delete files a snapshot has, with their partition values and metrics.
 
-Owns the records of manifest files in memory, reading them with inheritance, and writing them (specification,
-"Manifests"). Lists of manifests are in `manifest_lists`, the Avro schemas in `manifest_schemas`.
+Owns the records of both files in memory, reading them with inheritance, and writing them, with the assignment of
+sequence numbers and row ids (specification, "Manifests", "Manifest Lists" and "First Row ID Assignment"). The Avro
+schemas are in `avro`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.iceberg.metadata.manifest_lists import FieldSummary, ManifestFile
-from parquet_variant.tables.iceberg.metadata.manifest_schemas import (
-    canonical_names,
+from parquet_variant.tables.iceberg.metadata.avro import (
+    MANIFEST_LIST,
     decimal_bytes,
     entry_schema,
-    partition_field_names,
+    partition_name,
     read_avro,
-    sub_schema,
+    safe_name,
     write_avro,
 )
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, result_types
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
-from parquet_variant.tables.iceberg.metadata.types import PrimitiveType
 from parquet_variant.tables.iceberg.metadata.values import to_bytes
+from parquet_variant.tables.schema import PrimitiveType
 
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 _TUPLES = ("split_offsets", "equality_ids")
-_OPTIONAL = ("key_metadata", "sort_order_id", "first_row_id", "referenced_data_file", "content_offset")
+# Attributes of `DataFile` and the specification's names of the fields that are stored as they are.
+_OPTIONAL = {
+    **{name: name for name in ("key_metadata", "sort_order_id", "first_row_id", "referenced_data_file")},
+    "content_offset": "content_offset",
+    "content_size": "content_size_in_bytes",
+}
 _FORMATS = {"parquet", "avro", "orc", "puffin"}
+_COUNTS = ("added_files", "existing_files", "deleted_files", "added_rows", "existing_rows", "deleted_rows")
 
 
 class Content(IntEnum):
@@ -100,16 +105,84 @@ class ManifestEntry:
         return self.status != Status.DELETED
 
 
+@dataclass(frozen=True, slots=True)
+class FieldSummary:
+    """The summary of one partition field over the files of a manifest; bounds are in their binary form."""
+
+    contains_null: bool
+    contains_nan: bool | None = None
+    lower_bound: bytes | None = None
+    upper_bound: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """A manifest, as a manifest list describes it; counts are None where a list of version 1 lacks them."""
+
+    path: str
+    length: int
+    spec_id: int
+    added_snapshot_id: int
+    is_deletes: bool = False
+    sequence_number: int | None = 0  # None until the snapshot is committed.
+    min_sequence_number: int | None = 0
+    added_files: int | None = None
+    existing_files: int | None = None
+    deleted_files: int | None = None
+    added_rows: int | None = None
+    existing_rows: int | None = None
+    deleted_rows: int | None = None
+    partitions: tuple[FieldSummary, ...] = ()
+    key_metadata: bytes | None = None
+    first_row_id: int | None = None
+
+    @property
+    def may_be_live(self) -> bool:
+        """Whether the manifest may list files that are in the snapshot."""
+        return self.added_files != 0 or self.existing_files != 0
+
+
+# ---- reading
+
+
+def read_manifest_list(data: bytes, location: str) -> list[ManifestFile]:
+    """Return the manifests of the bytes of a manifest list. Raises `IcebergError`: reason ``"bad-metadata"``."""
+    manifests = []
+    for record in read_avro(data, location):
+        try:
+            summaries = (
+                FieldSummary(**{name: summary.get(name) for name in FieldSummary.__slots__})
+                for summary in record.get("partitions") or ()
+            )
+            manifest = ManifestFile(
+                path=str(record["manifest_path"]),
+                length=int(record["manifest_length"]),
+                spec_id=int(record["partition_spec_id"]),
+                added_snapshot_id=int(record.get("added_snapshot_id") or 0),
+                is_deletes=bool(record.get("content") or 0),
+                sequence_number=int(record.get("sequence_number") or 0),
+                min_sequence_number=int(record.get("min_sequence_number") or 0),
+                partitions=tuple(summaries),
+                key_metadata=record.get("key_metadata"),
+                first_row_id=record.get("first_row_id"),
+                **{name: record.get(f"{name}_count") for name in _COUNTS},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise IcebergError(
+                f"the manifest list is damaged: {error!r}", reason="bad-metadata", file=location
+            ) from None
+        manifests.append(manifest)
+    return manifests
+
+
 def read_manifest(
     data: bytes, manifest: ManifestFile, metadata: TableMetadata, *, columns: Collection[int] | None = None
 ) -> Iterator[ManifestEntry]:
-    """Yield the entries of a manifest file.
+    """Yield the entries of the bytes of a manifest.
 
-    `data`: the bytes of the file.
     `columns`: the field ids whose metrics are kept; None for all.
     Raises `IcebergError`: reason ``"bad-metadata"``.
     """
-    avro = read_avro(data, manifest.path)
     spec = metadata.specs.get(manifest.spec_id)
     if spec is None:
         raise IcebergError(
@@ -118,12 +191,10 @@ def read_manifest(
             file=manifest.path,
         )
     types = result_types(spec, metadata.schemas_newest_first)
-    names = partition_field_names(avro.schema, spec)
-    entry_names = canonical_names(avro.schema)
-    file_names = canonical_names(sub_schema(avro.schema, entry_names.get("data_file", "data_file")))
-    reader = _Reader(manifest, names, types, entry_names, file_names, None if columns is None else frozenset(columns))
+    partition = {partition_name(f.field_id): kind for f, kind in zip(spec.fields, types, strict=True)}
+    reader = _Reader(manifest, partition, None if columns is None else frozenset(columns))
     next_row_id = manifest.first_row_id
-    for record in avro.records:
+    for record in read_avro(data, manifest.path):
         entry = reader.entry(record)
         if next_row_id is not None and entry.is_live and entry.file.first_row_id is None:
             # The file was made just now; copying it would take a quarter of the time of planning.
@@ -132,33 +203,26 @@ def read_manifest(
         yield entry
 
 
-@dataclass(frozen=True)
 class _Reader:
-    """Makes entries of the records of one manifest file."""
+    """Makes entries of the records of one manifest."""
 
-    manifest: ManifestFile
-    partition_names: Sequence[str | None]
-    types: Sequence[PrimitiveType]
-    entry_names: Mapping[str, str]
-    file_names: Mapping[str, str]
-    columns: frozenset[int] | None
-
-    @cached_property
-    def map_names(self) -> tuple[str, ...]:
-        """The metrics that are read: all, or those that can prune files."""
-        return _MAPS if self.columns is None else tuple(name for name in _MAPS if name != "column_sizes")
+    def __init__(
+        self, manifest: ManifestFile, partition: Mapping[str, PrimitiveType], columns: frozenset[int] | None
+    ) -> None:
+        self.manifest, self.partition, self.columns = manifest, partition, columns
+        # The metrics that are read: all, or those that can prune files.
+        self.maps = _MAPS if columns is None else _MAPS[1:]
 
     def entry(self, record: Mapping[str, Any]) -> ManifestEntry:
         manifest = self.manifest
         try:
-            get = _getter(record, self.entry_names)
-            status = Status(get("status"))
-            sequence, file_sequence = get("sequence_number"), get("file_sequence_number")
+            status = Status(record["status"])
+            sequence, file_sequence = record.get("sequence_number"), record.get("file_sequence_number")
             if status == Status.ADDED or manifest.sequence_number == 0:
                 sequence = manifest.sequence_number if sequence is None else sequence
                 file_sequence = manifest.sequence_number if file_sequence is None else file_sequence
-            snapshot_id = get("snapshot_id")
-            file = self.file(record[self.entry_names.get("data_file", "data_file")])
+            snapshot_id = record.get("snapshot_id")
+            file = self.file(record["data_file"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self.damaged(repr(error)) from None
         if sequence is None:
@@ -168,51 +232,33 @@ class _Reader:
         )
 
     def file(self, record: Mapping[str, Any]) -> DataFile:
-        get = _getter(record, self.file_names)
-        others: dict[str, Any] = {name: self.by_id(get(name)) for name in self.map_names}
-        others |= {name: None if (values := get(name)) is None else tuple(values) for name in _TUPLES}
-        others |= {name: get(name) for name in _OPTIONAL}
-        partition = record.get(self.file_names.get("partition", "partition")) or {}
-        partition_values = tuple(
-            None if name is None else _raw_value(partition[name], kind)
-            for name, kind in zip(self.partition_names, self.types, strict=True)
-        )
-        kind = str(get("file_format")).lower()
+        others: dict[str, Any] = {name: self.by_id(record.get(name)) for name in self.maps}
+        others |= {name: None if (values := record.get(name)) is None else tuple(values) for name in _TUPLES}
+        others |= {attribute: record.get(name) for attribute, name in _OPTIONAL.items()}
+        path, kind = str(record["file_path"]), str(record.get("file_format")).lower()
         if kind not in _FORMATS:
             raise self.damaged(f"unknown file format {kind!r}")
-        count, size = int(get("record_count")), int(get("file_size_in_bytes"))
+        count, size = int(record["record_count"]), int(record["file_size_in_bytes"])
         if count < 0 or size < 0:
-            raise self.damaged(f"{get('file_path')} has {count} records in {size} bytes")
-        return DataFile(
-            path=str(get("file_path")),
-            format=kind,
-            record_count=count,
-            size=size,
-            spec_id=self.manifest.spec_id,
-            partition=partition_values,
-            content=Content(get("content") or 0),
-            content_size=get("content_size_in_bytes"),
-            **others,
-        )
+            raise self.damaged(f"{path} has {count} records in {size} bytes")
+        values = record.get("partition") or {}
+        if len(values) == len(self.partition) and not values.keys() & self.partition.keys():
+            # Manifests of version 1 may lack the ids of partition fields.
+            values = dict(zip(self.partition, values.values(), strict=True))
+        partition = tuple(_raw_value(values.get(name), kind) for name, kind in self.partition.items())
+        content = Content(record.get("content") or 0)
+        return DataFile(path, kind, count, size, self.manifest.spec_id, partition, content, **others)
 
     def by_id(self, entries: Any) -> dict[int, Any]:
-        if not entries:
+        columns = self.columns
+        if not entries or (columns is not None and not columns):
             return {}
         if isinstance(entries, dict):  # an Avro map, whose keys are strings
             entries = [{"key": int(key), "value": value} for key, value in entries.items()]
-        columns = self.columns
-        if columns is None:
-            return {entry["key"]: entry["value"] for entry in entries}
-        return {entry["key"]: entry["value"] for entry in entries if entry["key"] in columns} if columns else {}
+        return {entry["key"]: entry["value"] for entry in entries if columns is None or entry["key"] in columns}
 
     def damaged(self, problem: str) -> IcebergError:
         return IcebergError(f"the manifest is damaged: {problem}", reason="bad-metadata", file=self.manifest.path)
-
-
-def _getter(record: Mapping[str, Any], names: Mapping[str, str]) -> Any:
-    if not names:
-        return record.get
-    return lambda name: record.get(names.get(name, name))
 
 
 def _raw_value(value: Any, kind: PrimitiveType) -> Any:
@@ -224,14 +270,6 @@ def _raw_value(value: Any, kind: PrimitiveType) -> Any:
 # ---- writing
 
 
-@dataclass(frozen=True)
-class WrittenManifest:
-    """The bytes of a new manifest, and its row of a manifest list without the path."""
-
-    data: bytes
-    file: ManifestFile
-
-
 def write_manifest(
     entries: Iterable[ManifestEntry],
     metadata: TableMetadata,
@@ -239,28 +277,17 @@ def write_manifest(
     snapshot_id: int,
     *,
     deletes: bool = False,
-) -> WrittenManifest:
-    """Return a manifest of entries of one partition spec; it records the current schema.
+) -> tuple[bytes, ManifestFile]:
+    """Return the bytes of a manifest of entries of one partition spec, and its row of a manifest list without the path.
 
     `deletes`: whether the entries are delete files and deletion vectors.
     """
-    schema = metadata.schema
-    types = result_types(spec, (schema, *metadata.schemas_newest_first))
-    avro_schema = entry_schema(spec, types)
-    counts = _Counts()
-    summaries = [_Summary(kind) for kind in types]
-    names = [f["name"] for f in sub_schema(sub_schema(avro_schema, "data_file"), "partition")["fields"]]
-
-    def records() -> Iterator[dict[str, Any]]:
-        for entry in entries:
-            counts.see(entry)
-            for summary, value in zip(summaries, entry.file.partition, strict=True):
-                summary.see(value)
-            yield _record(entry, names, types)
-
+    schema, entries = metadata.schema, list(entries)
+    types = result_types(spec, metadata.schemas_newest_first)
+    names = [safe_name(f.name) for f in spec.fields]
     data = write_avro(
-        avro_schema,
-        list(records()),
+        entry_schema(spec, types),
+        [_record(entry, names, types) for entry in entries],
         {
             "schema": json.dumps(schema.to_json()),
             "schema-id": str(schema.id),
@@ -270,65 +297,38 @@ def write_manifest(
             "content": "deletes" if deletes else "data",
         },
     )
-    numbers: dict[str, Any] = {f"{status.name.lower()}_files": count for status, count in counts.files.items()}
-    numbers |= {f"{status.name.lower()}_rows": count for status, count in counts.rows.items()}
-    file = ManifestFile(
+    counts: dict[str, Any] = {}
+    for status in Status:
+        files = [entry.file for entry in entries if entry.status == status]
+        counts[f"{status.name.lower()}_files"] = len(files)
+        counts[f"{status.name.lower()}_rows"] = sum(file.record_count for file in files)
+    # Live files that inherit the number of the snapshot do not count.
+    numbers = [e.sequence_number for e in entries if e.is_live and e.sequence_number is not None]
+    summaries = [_summary([e.file.partition[at] for e in entries], kind) for at, kind in enumerate(types)]
+    return data, ManifestFile(
         path="",
         length=len(data),
         spec_id=spec.id,
         is_deletes=deletes,
         sequence_number=None,
-        min_sequence_number=counts.min_sequence,
+        min_sequence_number=min(numbers, default=None),
         added_snapshot_id=snapshot_id,
-        partitions=tuple(summary.make_change() for summary in summaries),
-        **numbers,
+        partitions=tuple(summaries),
+        **counts,
     )
-    return WrittenManifest(data, file)
 
 
-class _Counts:
-    """The counts of a manifest list's row, while entries are written."""
+def _summary(values: Sequence[Any], kind: PrimitiveType) -> FieldSummary:
+    """Return the summary of the values of one partition field."""
 
-    def __init__(self) -> None:
-        self.files = dict.fromkeys(Status, 0)
-        self.rows = dict.fromkeys(Status, 0)
-        # The lowest number of a live file; files that inherit the number of the snapshot do not count.
-        self.min_sequence: int | None = None
+    def order(value: Any) -> Any:
+        # -0.0 is before 0.0, as in bounds.
+        return (value, str(value)[0] != "-") if isinstance(value, float) else value
 
-    def see(self, entry: ManifestEntry) -> None:
-        self.files[entry.status] += 1
-        self.rows[entry.status] += entry.file.record_count
-        number = entry.sequence_number if entry.is_live else None
-        if number is not None and (self.min_sequence is None or number < self.min_sequence):
-            self.min_sequence = number
-
-
-class _Summary:
-    """The bounds of one partition field, while entries are written."""
-
-    def __init__(self, kind: PrimitiveType) -> None:
-        self.kind = kind
-        self.has_null = self.has_nan = False
-        self.lower: Any = None
-        self.upper: Any = None
-
-    def see(self, value: Any) -> None:
-        if value is None:
-            self.has_null = True
-        elif value != value:
-            self.has_nan = True
-        else:
-            self.lower = value if self.lower is None or _key(value) < _key(self.lower) else self.lower
-            self.upper = value if self.upper is None or _key(value) > _key(self.upper) else self.upper
-
-    def make_change(self) -> FieldSummary:
-        bounds = [None if raw is None else to_bytes(raw, self.kind) for raw in (self.lower, self.upper)]
-        return FieldSummary(self.has_null, self.has_nan, bounds[0], bounds[1])
-
-
-def _key(value: Any) -> Any:
-    """Order -0.0 before 0.0, as bounds must."""
-    return (value, str(value)[0] != "-") if isinstance(value, float) else value
+    present = [value for value in values if value is not None]
+    numbers = [value for value in present if value == value]
+    bounds = [to_bytes(bound(numbers, key=order), kind) for bound in (min, max)] if numbers else [None, None]
+    return FieldSummary(len(present) < len(values), len(numbers) < len(present), *bounds)
 
 
 def _record(entry: ManifestEntry, names: Sequence[str], types: Sequence[PrimitiveType]) -> dict[str, Any]:
@@ -355,13 +355,63 @@ def _record(entry: ManifestEntry, names: Sequence[str], types: Sequence[Primitiv
             "file_size_in_bytes": file.size,
             **maps,
             **{name: None if (values := getattr(file, name)) is None else list(values) for name in _TUPLES},
-            **{name: getattr(file, name) for name in _OPTIONAL},
-            "content_size_in_bytes": file.content_size,
+            **{name: getattr(file, attribute) for attribute, name in _OPTIONAL.items()},
         },
     }
 
 
 def _stored_value(value: Any, kind: PrimitiveType) -> Any:
     if value is not None and kind.family == "decimal":
-        return int(value).to_bytes(decimal_bytes(kind.precision), "big", signed=True)
+        return int(value).to_bytes(decimal_bytes(kind.numbers[0]), "big", signed=True)
     return value
+
+
+def write_manifest_list(
+    manifests: Sequence[ManifestFile],
+    snapshot_id: int,
+    parent_id: int | None,
+    sequence_number: int,
+    first_row_id: int,
+) -> tuple[bytes, int]:
+    """Return the bytes of a manifest list of version 3, and how many row ids its manifests take.
+
+    New manifests get the snapshot's sequence number and row ids; `first_row_id` is the first one that no row has.
+    """
+    next_row_id = first_row_id
+    records = []
+    for manifest in manifests:
+        if manifest.sequence_number is None:
+            minimum = sequence_number if manifest.min_sequence_number is None else manifest.min_sequence_number
+            manifest = replace(
+                manifest, sequence_number=sequence_number, min_sequence_number=min(minimum, sequence_number)
+            )
+        if manifest.first_row_id is None and not manifest.is_deletes:
+            rows = (manifest.added_rows, manifest.existing_rows)
+            if None in rows:
+                raise IcebergError(
+                    "cannot assign row ids: the manifest list of version 1 has no row counts; rewrite the manifests",
+                    reason="bad-metadata",
+                    file=manifest.path,
+                )
+            manifest = replace(manifest, first_row_id=next_row_id)
+            next_row_id += sum(count or 0 for count in rows)
+        members = asdict(manifest)
+        records.append(
+            {
+                **members,
+                "manifest_path": manifest.path,
+                "manifest_length": manifest.length,
+                "partition_spec_id": manifest.spec_id,
+                "content": int(manifest.is_deletes),
+                "partitions": list(members["partitions"]),
+                **{f"{name}_count": members[name] or 0 for name in _COUNTS},
+            }
+        )
+    metadata = {
+        "snapshot-id": str(snapshot_id),
+        "parent-snapshot-id": "null" if parent_id is None else str(parent_id),
+        "sequence-number": str(sequence_number),
+        "first-row-id": str(first_row_id),
+        "format-version": str(NEWEST_VERSION),
+    }
+    return write_avro(MANIFEST_LIST, records, metadata), next_row_id - first_row_id

@@ -15,7 +15,7 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.transforms import Transform
-from parquet_variant.tables.iceberg.metadata.types import PrimitiveType
+from parquet_variant.tables.schema import PrimitiveType
 
 FIRST_PARTITION_ID = 1000
 _CALL = re.compile(r"\s*(\w+)\s*\(\s*(?:(\d+)\s*,\s*)?([^,]+?)\s*(?:,\s*(\d+)\s*)?\)\s*")

@@ -1,12 +1,14 @@
-"""Schemas of Iceberg tables: fields by name and by id, schemas of Arrow data, and the name mapping of old files.
+"""Schemas of Iceberg tables over the types of `tables.schema`: JSON, field ids, and the name mapping of old files.
 
-Owns `Schema` and `NameMapping` (specification, "Column Projection"). Types are in `types`; columns of data files are
-matched with fields in `reading.columns`.
+Owns the names and the JSON of types (specification, "Schemas and Data Types" and Appendix C) and `Schema`. The members
+``doc``, ``initial-default`` and ``write-default`` of a field, and members that this package does not know, are in the
+field's metadata. Columns of data files are matched with fields in `reading.columns`.
 """
 
 from __future__ import annotations
 
 import json as json_module
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -15,34 +17,159 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.layouts.primitive_types import lenient_primitive
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables import schema as shared
-from parquet_variant.tables.iceberg.metadata.types import (
-    VARIANT,
-    IcebergType,
-    ListType,
+from parquet_variant.tables.schema import (
+    ArrayType,
+    Field,
     MapType,
-    NestedField,
+    Place,
+    PrimitiveType,
     StructType,
-    arrow_field,
-    children,
-    field_of_arrow,
-    field_to_json,
-    parse_field,
+    TableType,
+    parts,
     walk_fields,
+    with_parts,
 )
+from parquet_variant.types import TYPE_OF_ARROW, of_arrow
+
+MAX_PRECISION = 38
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
+_GEO = re.compile(r"(geometry|geography)(?:\((.*)\))?")
+# The specification's names that `tables.schema` spells another way.
+_TABLE_NAMES = {"int": "integer", "timestamp": "timestamp_ntz", "timestamptz": "timestamp", "unknown": "void"}
+_ICEBERG_NAMES = {table: name for name, table in _TABLE_NAMES.items()}
+_NAME_OF_ARROW = {arrow: row.iceberg for arrow, row in TYPE_OF_ARROW.items() if row.iceberg} | {pa.null(): "unknown"}
+_NAMES = {*_NAME_OF_ARROW.values(), "variant"}
 
 NAME_MAPPING = "schema.name-mapping.default"
-ROW_ID = NestedField(2147483540, "_row_id", parse_field({"id": 0, "name": "", "type": "long", "required": False}).type)
-LAST_UPDATED = replace(ROW_ID, id=2147483539, name="_last_updated_sequence_number")
-FILE_PATH = NestedField(
-    2147483646, "_file", parse_field({"id": 0, "name": "", "type": "string", "required": False}).type
-)
-POSITION = replace(ROW_ID, id=2147483645, name="_pos")
+INITIAL_DEFAULT, WRITE_DEFAULT = "initial-default", "write-default"
+LONG = PrimitiveType("long")
+ROW_ID = Field("_row_id", LONG, field_id=2147483540)
+LAST_UPDATED = Field("_last_updated_sequence_number", LONG, field_id=2147483539)
+FILE_PATH = Field("_file", PrimitiveType("string"), field_id=2147483646)
+POSITION = Field("_pos", LONG, field_id=2147483645)
 # Columns that every table has besides its own, selected by name.
 METADATA_COLUMNS = {f.name: f for f in (ROW_ID, LAST_UPDATED, FILE_PATH, POSITION)}
 MAX_FIELD_ID = 2147483447
 _SCHEMA_KEYS = {"type", "schema-id", "identifier-field-ids", "fields"}
+
+
+# ---- types
+
+
+def parse_type(json: Any) -> TableType:
+    """Parse a type from its JSON form. Raises `IcebergError`: reason ``"bad-schema"``.
+
+    >>> parse_type("decimal(9, 2)"), parse_type("timestamptz")
+    (PrimitiveType(name='decimal(9,2)'), PrimitiveType(name='timestamp'))
+    """
+    if isinstance(json, str):
+        return _parse_primitive(json)
+    try:
+        kind = json["type"]
+        if kind == "struct":
+            return StructType(tuple(parse_field(f) for f in json["fields"]))
+        if kind == "list":
+            return ArrayType(parse_type(json["element"]), not json["element-required"], int(json["element-id"]))
+        if kind == "map":
+            key, value = parse_type(json["key"]), parse_type(json["value"])
+            return MapType(key, value, not json["value-required"], int(json["key-id"]), int(json["value-id"]))
+        if isinstance(kind, str) and set(json) == {"type"}:
+            return _parse_primitive(kind)
+    except (KeyError, TypeError, ValueError) as error:
+        raise IcebergError(f"invalid type in the schema: {json!r} ({error!r})", reason="bad-schema") from None
+    raise IcebergError(f"unknown type in the schema: {json!r}", reason="bad-schema")
+
+
+def _parse_primitive(text: str) -> PrimitiveType:
+    if match := _DECIMAL.fullmatch(text):
+        precision, scale = int(match[1]), int(match[2])
+        if not 1 <= precision <= MAX_PRECISION or scale > precision:
+            raise IcebergError(f"invalid type in the schema: {text!r}", reason="bad-schema")
+        return PrimitiveType(f"decimal({precision},{scale})")
+    if match := _FIXED.fullmatch(text):
+        return PrimitiveType(f"fixed[{int(match[1])}]")
+    if text not in _NAMES and not _GEO.fullmatch(text):
+        raise IcebergError(f"unknown type in the schema: {text!r}", reason="bad-schema")
+    return PrimitiveType(_TABLE_NAMES.get(text, text))
+
+
+def parse_field(json: Mapping[str, Any]) -> Field:
+    """Parse a struct field from its JSON form; see `parse_type`."""
+    try:
+        members = {name: value for name, value in json.items() if value is not None}
+        number, name, nullable = int(members.pop("id")), str(members.pop("name")), not members.pop("required")
+        return Field(name, parse_type(members.pop("type")), nullable, members, field_id=number)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise IcebergError(f"invalid field in the schema: {json!r} ({error!r})", reason="bad-schema") from None
+
+
+def type_to_json(kind: TableType) -> Any:
+    """Return the JSON form of a type."""
+    if isinstance(kind, PrimitiveType):
+        return type_name(kind)
+    if isinstance(kind, StructType):
+        return {"type": "struct", "fields": [_field_to_json(f) for f in kind.fields]}
+    json: dict[str, Any] = {"type": "list" if isinstance(kind, ArrayType) else "map"}
+    for f in parts(kind):
+        json |= {f"{f.name}-id": f.id, f.name: type_to_json(f.type)}
+        json |= {} if f.name == "key" else {f"{f.name}-required": not f.nullable}
+    return json
+
+
+def _field_to_json(f: Field) -> dict[str, Any]:
+    return {"id": f.id, "name": f.name, "required": not f.nullable, "type": type_to_json(f.type), **f.metadata}
+
+
+def with_members(f: Field, members: Mapping[str, Any]) -> Field:
+    """Return a field with other members of its JSON form; those that are None are removed."""
+    metadata = {name: value for name, value in {**f.metadata, **members}.items() if value is not None}
+    return replace(f, metadata=metadata)
+
+
+def type_name(kind: TableType) -> str:
+    """Return the name of a type in the specification, for messages also of types with parts.
+
+    >>> type_name(ArrayType(PrimitiveType("timestamp")))
+    'list<timestamptz>'
+    """
+    if isinstance(kind, PrimitiveType):
+        return _ICEBERG_NAMES.get(kind.name, kind.name)
+    if isinstance(kind, StructType):
+        return f"struct<{', '.join(f'{f.name}: {type_name(f.type)}' for f in kind.fields)}>"
+    return f"{'list' if isinstance(kind, ArrayType) else 'map'}<{', '.join(type_name(f.type) for f in parts(kind))}>"
+
+
+def type_of_arrow(kind: pa.DataType) -> PrimitiveType | None:
+    """Return the Iceberg type of an Arrow type without parts; None if there is none."""
+    if pa.types.is_timestamp(kind):
+        zone, unit = ("tz" if kind.tz is not None else ""), ("_ns" if kind.unit == "ns" else "")
+        return _parse_primitive(f"timestamp{zone}{unit}")
+    if pa.types.is_decimal(kind) and kind.precision <= MAX_PRECISION and kind.scale >= 0:
+        return PrimitiveType(f"decimal({kind.precision},{kind.scale})")
+    if pa.types.is_fixed_size_binary(kind):
+        return PrimitiveType(f"fixed[{kind.byte_width}]")
+    name = of_arrow(_NAME_OF_ARROW, lenient_primitive(kind) or kind)
+    return None if name is None else _parse_primitive(name)
+
+
+def field_of_arrow(f: pa.Field, ids: Iterator[int]) -> Field:
+    """Return an Arrow field as a field with new field ids. Raises `TableError`: reason ``"unsupported-type"``."""
+    number = next(ids)
+    made = shared.from_arrow_field(f, type_of_arrow)
+    return replace(made, field_id=number, type=with_new_ids(made.type, ids))
+
+
+def with_new_ids(kind: TableType, ids: Iterator[int]) -> TableType:
+    """Return a type whose parts have new field ids, outer ones first."""
+    numbered = [replace(f, field_id=next(ids)) for f in parts(kind)]
+    return with_parts(kind, [replace(f, type=with_new_ids(f.type, ids)) for f in numbered])
+
+
+# ---- schemas
 
 
 @dataclass(frozen=True)
@@ -56,36 +183,28 @@ class Schema:
 
     @classmethod
     def parse(cls, json: Any) -> Schema:
-        """Parse the JSON form of a schema.
-
-        Raises `IcebergError`: reason ``"bad-schema"``.
-        """
+        """Parse the JSON form of a schema. Raises `IcebergError`: reason ``"bad-schema"``."""
         try:
             fields = tuple(parse_field(f) for f in json["fields"])
             identifiers = tuple(int(number) for number in json.get("identifier-field-ids") or ())
             number = int(json.get("schema-id", 0))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise IcebergError(f"invalid schema in the metadata ({error!r})", reason="bad-schema") from None
-        schema = cls(
-            number,
-            StructType(fields),
-            identifiers,
-            {key: value for key, value in json.items() if key not in _SCHEMA_KEYS},
-        )
+        extra = {key: value for key, value in json.items() if key not in _SCHEMA_KEYS}
+        schema = cls(number, StructType(fields), identifiers, extra)
         if len(schema.by_id) != sum(1 for _ in walk_fields(schema.struct)):
             raise IcebergError("two fields of the schema have one field id", reason="bad-schema")
         return schema
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form of the schema."""
-        json: dict[str, Any] = {"type": "struct", "schema-id": self.id}
-        json["fields"] = [field_to_json(f) for f in self.struct.fields]
+        json = {**type_to_json(self.struct), "schema-id": self.id}
         if self.identifier_ids:
             json["identifier-field-ids"] = list(self.identifier_ids)
         return json | dict(self.extra)
 
     @property
-    def fields(self) -> tuple[NestedField, ...]:
+    def fields(self) -> tuple[Field, ...]:
         """The top-level fields."""
         return self.struct.fields
 
@@ -95,8 +214,8 @@ class Schema:
         return [f.name for f in self.fields]
 
     @cached_property
-    def by_id(self) -> Mapping[int, tuple[tuple[str, ...], NestedField]]:
-        """Every field at any depth, with its names from the outside in, by field id."""
+    def by_id(self) -> Mapping[int, tuple[Place, Field]]:
+        """Every field at any depth, with its place, by field id."""
         return {f.id: (place, f) for place, f in walk_fields(self.struct)}
 
     @cached_property
@@ -104,29 +223,24 @@ class Schema:
         """The highest field id in the schema."""
         return max(self.by_id, default=0)
 
-    def get(self, name: str) -> NestedField | None:
+    def get(self, name: str) -> Field | None:
         """Return the top-level field of a name, in any letter case where that is unambiguous."""
         return self.struct.get(name)
 
-    def find(self, name: str) -> tuple[tuple[str, ...], NestedField]:
-        """Return the field of a dotted name, and its names from the outside in.
-
-        Raises `IcebergError`: reason ``"unknown-column"``.
-        """
-        top = self.get(name)
-        if top is not None:
-            return (top.name,), top
-        place, kind, member = [], self.struct, None
+    def find(self, name: str) -> tuple[Place, Field]:
+        """Return the field of a dotted name, and its place. Raises `IcebergError`: reason ``"unknown-column"``."""
+        f = self.get(name)
+        if f is not None:
+            return (f.name,), f
+        place: Place = ()
+        kind: TableType = self.struct
         for part in name.split("."):
-            member = next((f for f in children(kind) if f.name == part), None)
-            if member is None and isinstance(kind, StructType):
-                member = kind.get(part)
-            if member is None:
+            f = StructType(parts(kind)).get(part)
+            if f is None:
                 raise unknown_column(name, self.names)
-            place.append(member.name)
-            kind = member.type  # type: ignore[assignment]
-        assert member is not None
-        return tuple(place), member
+            place, kind = (*place, f.name), f.type
+        assert f is not None
+        return place, f
 
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of some columns, metadata columns such as ``_row_id`` among them, in their order.
@@ -143,23 +257,11 @@ class Schema:
 
     def arrow_schema(self, *, with_ids: bool = False) -> pa.Schema:
         """Return the Arrow schema; ``with_ids`` puts Parquet field ids on all fields."""
-        return pa.schema([arrow_field(f, with_ids=with_ids) for f in self.fields])
+        return shared.arrow_schema(self.struct, with_ids=with_ids)
 
-    def variant_places(self) -> list[tuple[str, ...]]:
-        """Return the names, from the outside in, of each Variant that is not inside of a list or map."""
-        return list(_reachable_places(self.struct, ()))
-
-    def fields_at(self, place: tuple[str, ...]) -> tuple[NestedField, ...]:
-        """Return the fields on the way to a place in structs."""
-        kind: IcebergType = self.struct
-        fields = []
-        for name in place:
-            member = kind.get(name) if isinstance(kind, StructType) else None
-            if member is None:
-                raise unknown_column(".".join(place), self.names)
-            fields.append(member)
-            kind = member.type
-        return tuple(fields)
+    def variant_places(self) -> list[Place]:
+        """Return the places of Variants that are not inside of a list or map."""
+        return list(shared.reachable_variants(self.struct))
 
 
 def unknown_column(name: str, names: Iterable[str]) -> IcebergError:
@@ -170,118 +272,39 @@ def unknown_column(name: str, names: Iterable[str]) -> IcebergError:
 def schema_of_arrow(arrow: pa.Schema) -> Schema:
     """Return a schema for Arrow data, with field ids counted from 1, top-level columns first.
 
-    Raises `IcebergError`: reason ``"unsupported-type"``.
+    Raises `TableError`: reason ``"unsupported-type"``.
 
     >>> schema = schema_of_arrow(pa.schema([("id", pa.int64()), ("tags", pa.list_(pa.string()))]))
-    >>> [(f.id, f.name, str(f.type)) for f in schema.fields]
+    >>> [(f.id, f.name, type_name(f.type)) for f in schema.fields]
     [(1, 'id', 'long'), (2, 'tags', 'list<string>')]
     """
-    ids = count(1)
-    numbers = [next(ids) for _ in arrow]
-    fields = tuple(field_of_arrow(f, number, ids) for f, number in zip(arrow, numbers, strict=True))
-    return Schema(0, StructType(fields))
+    struct = with_new_ids(shared.from_arrow_schema(arrow, type_of_arrow), count(1))
+    assert isinstance(struct, StructType)
+    return Schema(0, struct)
 
 
-def _reachable_places(kind: StructType, place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for f in kind.fields:
-        if f.type == VARIANT:
-            yield (*place, f.name)
-        elif isinstance(f.type, StructType):
-            yield from _reachable_places(f.type, (*place, f.name))
+# The names that a field has in files without field ids, by field id.
+NameMapping = Mapping[int, frozenset[str]]
 
 
-@dataclass(frozen=True)
-class NameMapping:
-    """Field ids by the names that columns have in files without field ids, at one level; ``parts`` by name below it.
+def parse_name_mapping(text: str) -> NameMapping:
+    """Parse the table property ``schema.name-mapping.default``. Raises `IcebergError`: reason ``"bad-property"``.
 
-    >>> mapping = NameMapping.parse('[{"field-id": 1, "names": ["id", "record_id"]}]')
-    >>> mapping.ids
-    {'id': 1, 'record_id': 1}
+    >>> sorted(parse_name_mapping('[{"field-id": 1, "names": ["id", "record_id"]}]')[1])
+    ['id', 'record_id']
     """
+    names: dict[int, frozenset[str]] = {}
 
-    ids: Mapping[str, int]
-    parts: Mapping[str, NameMapping]
-
-    @classmethod
-    def parse(cls, text: str) -> NameMapping:
-        """Parse the table property ``schema.name-mapping.default``.
-
-        Raises `IcebergError`: reason ``"bad-property"``.
-        """
-        try:
-            return cls._from_mappings(json_module.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise IcebergError(
-                f"the table property {NAME_MAPPING} is not a name mapping ({error!r})", reason="bad-property"
-            ) from None
-
-    @classmethod
-    def _from_mappings(cls, mappings: Iterable[Mapping[str, Any]]) -> NameMapping:
-        ids, parts = {}, {}
+    def add(mappings: Iterable[Mapping[str, Any]]) -> None:
         for mapping in mappings:
-            for name in mapping["names"]:
-                if mapping.get("field-id") is not None:
-                    ids[str(name)] = int(mapping["field-id"])
-                parts[str(name)] = cls._from_mappings(mapping.get("fields") or ())
-        return cls(ids, parts)
+            if mapping.get("field-id") is not None:
+                names[int(mapping["field-id"])] = frozenset(str(name) for name in mapping["names"])
+            add(mapping.get("fields") or ())
 
-
-def with_new_ids(kind: IcebergType, ids: Iterator[int]) -> IcebergType:
-    """Return a type whose parts have new field ids."""
-    if isinstance(kind, StructType):
-        numbers = [next(ids) for _ in kind.fields]
-        return StructType(
-            tuple(
-                replace(f, id=number, type=with_new_ids(f.type, ids))
-                for f, number in zip(kind.fields, numbers, strict=True)
-            )
-        )
-    if isinstance(kind, ListType):
-        return replace(kind, element_id=next(ids), element=with_new_ids(kind.element, ids))
-    if isinstance(kind, MapType):
-        key_id, value_id = next(ids), next(ids)
-        key, value = with_new_ids(kind.key, ids), with_new_ids(kind.value, ids)
-        return replace(kind, key_id=key_id, key=key, value_id=value_id, value=value)
-    return kind
-
-
-# Names of types that `tables.schema` spells another way.
-_NAMES = {
-    "int": "integer",
-    "timestamp": "timestamp_ntz",
-    "timestamptz": "timestamp",
-    "unknown": "void",
-    "geometry": "binary",
-    "geography": "binary",
-}
-
-
-def shared_schema(schema: Schema) -> shared.StructType:
-    """Return a schema in the form that table formats share.
-
-    >>> from parquet_variant.tables.iceberg.metadata.schema import schema_of_arrow
-    >>> import pyarrow as pa
-    >>> shared_schema(schema_of_arrow(pa.schema([("n", pa.int32())]))).fields[0].type
-    PrimitiveType(name='integer')
-    """
-    return shared_struct(schema.struct)
-
-
-def shared_struct(struct: StructType) -> shared.StructType:
-    """Return the fields of a struct in the form that table formats share."""
-    return shared.StructType(tuple(shared_field(f) for f in struct.fields))
-
-
-def shared_field(f: NestedField) -> shared.Field:
-    """Return a field in the form that table formats share."""
-    return shared.Field(f.name, _type(f.type), not f.required, field_id=f.id)
-
-
-def _type(kind: IcebergType) -> shared.TableType:
-    if isinstance(kind, StructType):
-        return shared_struct(kind)
-    if isinstance(kind, ListType):
-        return shared.ArrayType(_type(kind.element), not kind.element_required, kind.element_id)
-    if isinstance(kind, MapType):
-        return shared.MapType(_type(kind.key), _type(kind.value), not kind.value_required, kind.key_id, kind.value_id)
-    return shared.PrimitiveType(_NAMES.get(kind.family, kind.name))
+    try:
+        add(json_module.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IcebergError(
+            f"the table property {NAME_MAPPING} is not a name mapping ({error!r})", reason="bad-property"
+        ) from None
+    return names

@@ -17,7 +17,7 @@ from typing import Any
 from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionSpec, SortOrder
-from parquet_variant.tables.iceberg.metadata.schema import NAME_MAPPING, NameMapping, Schema
+from parquet_variant.tables.iceberg.metadata.schema import NAME_MAPPING, NameMapping, Schema, parse_name_mapping
 from parquet_variant.tables.storage import now_millis
 
 NEWEST_VERSION = 3
@@ -300,7 +300,7 @@ class TableMetadata:
     def name_mapping(self) -> NameMapping | None:
         """The field ids of columns in files that have none; None if the table does not define them."""
         text = self.properties.get(NAME_MAPPING)
-        return None if text is None else NameMapping.parse(text)
+        return None if text is None else parse_name_mapping(text)
 
     def ancestors(self, snapshot_id: int | None) -> list[SnapshotInfo]:
         """Return a snapshot and those before it, newest first, as far as the metadata still lists them."""

@@ -18,8 +18,9 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.inference.statistics import upper_text
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.iceberg.metadata.types import IcebergType, PrimitiveType, arrow_type
-from parquet_variant.tables.iceberg.metadata.values import arrow_array, raw_values, unscaled_bytes
+from parquet_variant.tables.iceberg.metadata.schema import type_name
+from parquet_variant.tables.iceberg.metadata.values import TIMESTAMPS, arrow_array, raw_values, unscaled_bytes
+from parquet_variant.tables.schema import PrimitiveType, TableType, arrow_type
 
 Hashes = npt.NDArray[np.int32]
 _C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
@@ -84,18 +85,17 @@ def _rotate_left(word: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint
     return (word << np.uint32(bits)) | (word >> np.uint32(32 - bits))
 
 
-INT, DATE = PrimitiveType("int"), PrimitiveType("date")
+INT, DATE = PrimitiveType("integer"), PrimitiveType("date")
 _WITH_PARAMETER = re.compile(r"(bucket|truncate)\[\s*(\d+)\s*\]")
 _PLAIN = {"identity", "year", "month", "day", "hour", "void"}
-_TIMESTAMPS = {"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
-_DATES = {"date", *_TIMESTAMPS}
+_DATES = {"date", *TIMESTAMPS}
 _SOURCES = {
-    "bucket": {"int", "long", "decimal", "time", "string", "uuid", "fixed", "binary", *_DATES},
-    "truncate": {"int", "long", "decimal", "string", "binary"},
+    "bucket": {"integer", "long", "decimal", "time", "string", "uuid", "fixed", "binary", *_DATES},
+    "truncate": {"integer", "long", "decimal", "string", "binary"},
     "year": _DATES,
     "month": _DATES,
     "day": _DATES,
-    "hour": _TIMESTAMPS,
+    "hour": TIMESTAMPS,
 }
 _NUMPY_UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h"}
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
@@ -136,7 +136,7 @@ class Transform:
         """Whether this package can apply the transform."""
         return self.name in _PLAIN or self.parameter > 0
 
-    def check_source(self, kind: IcebergType, column: str) -> None:
+    def check_source(self, kind: TableType, column: str) -> None:
         """Raise `IcebergError`, reason ``"bad-partitioning"``, for a column that cannot be transformed."""
         if not self.is_known:
             raise IcebergError(
@@ -146,11 +146,12 @@ class Transform:
             )
         family = kind.family if isinstance(kind, PrimitiveType) else ""
         allowed = _SOURCES.get(self.name)
-        if not family or family in ("geometry", "geography", "variant", "unknown"):
+        if not family or family in ("geometry", "geography", "variant", "void"):
             allowed = set()
         if allowed is not None and family not in allowed:
             raise IcebergError(
-                f"column {column!r} is {kind}, which cannot be partitioned by {self}", reason="bad-partitioning"
+                f"column {column!r} is {type_name(kind)}, which cannot be partitioned by {self}",
+                reason="bad-partitioning",
             )
 
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
@@ -184,11 +185,11 @@ class Transform:
         if source.family == "decimal":
             raws = raw_values(array, source)
             # Truncating can add a digit.
-            widest = PrimitiveType(f"decimal(38,{source.scale})")
+            widest = PrimitiveType(f"decimal(38,{source.numbers[1]})")
             return arrow_array([None if raw is None else raw - raw % self.parameter for raw in raws], widest)
         values = _integers(array)
         # Values near the minimum wrap around, as in other writers.
-        truncated = (values - values % self.parameter).astype(np.int32 if source.family == "int" else np.int64)
+        truncated = (values - values % self.parameter).astype(np.int32 if source.family == "integer" else np.int64)
         return pa.array(truncated, arrow_type(source), mask=_null_mask(array))
 
     def _units(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
@@ -206,9 +207,9 @@ class Transform:
         """
         if self.name == "identity":
             return SourceRange(raw, raw)
-        if self.name == "truncate" and source.family in ("int", "long", "decimal"):
+        if self.name == "truncate" and source.family in ("integer", "long", "decimal"):
             last = raw + self.parameter - 1
-            may_wrap = source.family != "decimal" and last > (2**31 - 1 if source.family == "int" else _MAX_LONG)
+            may_wrap = source.family != "decimal" and last > (2**31 - 1 if source.family == "integer" else _MAX_LONG)
             return SourceRange() if may_wrap else SourceRange(raw, last)
         if self.name == "truncate" and source.family == "string":
             is_whole = len(raw) < self.parameter
@@ -243,10 +244,8 @@ def _integers(array: pa.Array) -> Any:
 def hash_values(array: pa.Array, source: PrimitiveType) -> Hashes:
     """Return the hash of each value of an Arrow array (specification, Appendix B); the hash of null has no meaning."""
     family = source.family
-    if family == "date" or family in ("int", "long", "time", "timestamp", "timestamptz"):
-        return hash_longs(_integers(array))
-    if family in ("timestamp_ns", "timestamptz_ns"):
-        return hash_longs(_integers(array) // 1000)
+    if family in ("integer", "long", "time", *_DATES):
+        return hash_longs(_integers(array) // (1000 if family.endswith("_ns") else 1))
     if family == "decimal":
         raws = raw_values(array, source)
         return _hashes_of_bytes(pa.array([b"" if raw is None else unscaled_bytes(raw) for raw in raws], pa.binary()))

@@ -127,6 +127,15 @@ def set_properties(properties: Mapping[str, str]) -> Update:
     return {"action": "set-properties", "updates": dict(properties)}
 
 
+def schema_updates(metadata: TableMetadata, schema: Schema) -> tuple[Update, ...]:
+    """Return the updates that add a schema and make it the current one."""
+    highest = max(metadata.last_column_id, schema.highest_id)
+    return (
+        {"action": "add-schema", "schema": schema.to_json(), "last-column-id": highest},
+        {"action": "set-current-schema", "schema-id": LAST_ADDED},
+    )
+
+
 def set_reference(name: str, reference: Any) -> Update:
     """Return the update that makes or moves a branch or tag."""
     return {"action": "set-snapshot-ref", "ref-name": name, **reference.to_json()}

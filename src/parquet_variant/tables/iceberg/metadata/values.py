@@ -18,12 +18,23 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.tables.iceberg.metadata.types import PrimitiveType, arrow_type
+from parquet_variant.tables.iceberg.metadata.schema import type_name
+from parquet_variant.tables.schema import PrimitiveType, arrow_type
 
-_INT, _LONG = struct.Struct("<i"), struct.Struct("<q")
-_FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
-_LONGS = {"long", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
-_DAY_TICKS = {"timestamp": 86_400_000_000, "timestamp_ns": 86_400_000_000_000}
+TIMESTAMPS = {"timestamp", "timestamp_ntz", "timestamp_ns", "timestamptz_ns"}
+ZONED = {"timestamp", "timestamptz_ns"}
+_TICKS = {"time", *TIMESTAMPS}
+_INT, _FLOAT = struct.Struct("<i"), struct.Struct("<f")
+# The binary forms of numbers.
+_FORMS = {
+    "boolean": struct.Struct("?"),
+    **dict.fromkeys(("integer", "date"), _INT),
+    **dict.fromkeys(("long", *_TICKS), struct.Struct("<q")),
+    "float": _FLOAT,
+    "double": struct.Struct("<d"),
+}
+# The factor of a bound of four bytes: of an int that became a long, or of a date that became a timestamp.
+_WIDENED_FROM_INT = {"long": 1, "timestamp_ntz": 86_400_000_000, "timestamp_ns": 86_400_000_000_000}
 _EPOCH = date(1970, 1, 1)
 _SECOND = timedelta(seconds=1)
 # Raise instead of rounding, because a default or a partition value must be exact.
@@ -33,27 +44,19 @@ _EXACT = Context(prec=80, traps=[Inexact])
 def to_bytes(raw: Any, kind: PrimitiveType) -> bytes:
     r"""Return the binary single-value serialization.
 
-    >>> to_bytes(-1, PrimitiveType("int")), to_bytes(1420, PrimitiveType("decimal(9,2)"))
+    >>> to_bytes(-1, PrimitiveType("integer")), to_bytes(1420, PrimitiveType("decimal(9,2)"))
     (b'\xff\xff\xff\xff', b'\x05\x8c')
     """
     family = kind.family
-    if family == "boolean":
-        return b"\x01" if raw else b"\x00"
-    if family in ("int", "date"):
-        return _INT.pack(raw)
-    if family in _LONGS:
-        return _LONG.pack(raw)
-    if family == "float":
-        return _FLOAT.pack(raw)
-    if family == "double":
-        return _DOUBLE.pack(raw)
+    if family in _FORMS:
+        return _FORMS[family].pack(raw)
     if family == "string":
         return str(raw).encode()
     if family == "decimal":
         return unscaled_bytes(raw)
     if family in ("uuid", "fixed", "binary", "geometry", "geography"):
         return bytes(raw)
-    raise IcebergError(f"values of type {kind} have no binary form", reason="unsupported-type")
+    raise IcebergError(f"values of type {type_name(kind)} have no binary form", reason="unsupported-type")
 
 
 def unscaled_bytes(raw: int) -> bytes:
@@ -71,61 +74,44 @@ def from_bytes(data: bytes, kind: PrimitiveType) -> Any:
     (5, None)
     """
     family, size = kind.family, len(data)
-    if family == "boolean":
-        return data != b"\x00" if size == 1 else None
-    if family in ("int", "date"):
-        return _INT.unpack(data)[0] if size == _INT.size else None
-    if family in _LONGS:
-        if size == _INT.size and family not in ("time", "timestamptz", "timestamptz_ns"):
-            return _INT.unpack(data)[0] * _DAY_TICKS.get(family, 1)
-        return _LONG.unpack(data)[0] if size == _LONG.size else None
-    if family in ("float", "double"):
-        if size == _FLOAT.size:
-            return _FLOAT.unpack(data)[0]
-        return _DOUBLE.unpack(data)[0] if size == _DOUBLE.size and family == "double" else None
+    if family in _FORMS and size == _FORMS[family].size:
+        return _FORMS[family].unpack(data)[0]
+    if family in _WIDENED_FROM_INT and size == _INT.size:
+        return _INT.unpack(data)[0] * _WIDENED_FROM_INT[family]
+    if family == "double" and size == _FLOAT.size:
+        return _FLOAT.unpack(data)[0]
     if family == "string":
-        return data.decode(errors="surrogateescape") if _is_utf8(data) else None
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return None
     if family == "decimal":
         return int.from_bytes(data, "big", signed=True) if 0 < size <= 16 else None
-    if family == "uuid":
-        return data if size == 16 else None
-    if family == "fixed":
-        return data if size == kind.length else None
+    if family in ("uuid", "fixed"):
+        return data if (size,) == (kind.numbers or (16,)) else None
     return data if family == "binary" else None
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def raw_values(array: pa.Array, kind: PrimitiveType) -> list[Any]:
     """Return the values of an Arrow array of a type's own Arrow type as raw values; None for null."""
     family = kind.family
-    if family in ("date",):
-        array = array.cast(pa.int32())
-    elif family in _LONGS and family != "long":
-        array = array.cast(pa.int64())
+    if family == "date" or family in _TICKS:
+        array = array.cast(pa.int32() if family == "date" else pa.int64())
     elif family == "uuid":
         array = array.storage if isinstance(array, pa.ExtensionArray) else array
     values: list[Any] = array.to_pylist()
     if family == "decimal":
-        return [None if value is None else int(value.scaleb(kind.scale, _EXACT)) for value in values]
+        return [None if value is None else int(value.scaleb(kind.numbers[1], _EXACT)) for value in values]
     return values
 
 
 def arrow_array(raws: Sequence[Any], kind: PrimitiveType) -> pa.Array:
     """Return raw values as an Arrow array of the type's own Arrow type."""
     family, target = kind.family, arrow_type(kind)
-    if family == "date":
-        return pa.array(raws, pa.int32()).cast(target)
-    if family in _LONGS:
-        return pa.array(raws, pa.int64()).cast(target)
+    if family == "date" or family in _TICKS:
+        return pa.array(raws, pa.int32() if family == "date" else pa.int64()).cast(target)
     if family == "decimal":
-        scale = kind.scale
+        scale = kind.numbers[1]
         return pa.array([None if raw is None else Decimal(raw).scaleb(-scale, _EXACT) for raw in raws], target)
     if family == "uuid":
         return pa.array(raws, pa.binary(16)).cast(target)
@@ -136,9 +122,7 @@ def arrow_array(raws: Sequence[Any], kind: PrimitiveType) -> pa.Array:
 
 
 def from_json(value: Any, kind: PrimitiveType) -> Any:
-    """Return the raw value of a default in JSON.
-
-    Raises `IcebergError`: reason ``"bad-schema"``.
+    """Return the raw value of a default in JSON. Raises `IcebergError`: reason ``"bad-schema"``.
 
     >>> from_json("2017-11-16", PrimitiveType("date")), from_json("14.20", PrimitiveType("decimal(9,2)"))
     (17486, 1420)
@@ -148,46 +132,39 @@ def from_json(value: Any, kind: PrimitiveType) -> Any:
     try:
         return _from_json(value, kind)
     except (ValueError, TypeError, ArithmeticError):
-        raise IcebergError(f"invalid default {value!r} of a column of type {kind}", reason="bad-schema") from None
+        raise IcebergError(
+            f"invalid default {value!r} of a column of type {type_name(kind)}", reason="bad-schema"
+        ) from None
 
 
 def _from_json(value: Any, kind: PrimitiveType) -> Any:
     family = kind.family
-    if family == "boolean":
-        if not isinstance(value, bool):
-            raise TypeError
-        return value
-    if family in ("int", "long"):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError
-        return value
     if family in ("float", "double"):
         return float(value)
     if family == "decimal":
-        return int(Decimal(value).scaleb(kind.scale, _EXACT))
+        return int(Decimal(value).scaleb(kind.numbers[1], _EXACT))
     if family == "date":
         return (date.fromisoformat(value) - _EPOCH).days
     if family == "time":
         moment = time.fromisoformat(value)
         return ((moment.hour * 60 + moment.minute) * 60 + moment.second) * 1_000_000 + moment.microsecond
-    if family in _LONGS:
-        return _ticks(value, family)
+    if family in TIMESTAMPS:
+        return _ticks(value, 9 if family.endswith("_ns") else 6)
     if family == "uuid":
         return uuid.UUID(value).bytes
     if family in ("fixed", "binary"):
         return bytes.fromhex(value)
-    if family == "string" and isinstance(value, str):
-        return value
-    raise TypeError
+    if type(value) is not {"boolean": bool, "integer": int, "long": int, "string": str}.get(family):
+        raise TypeError
+    return value
 
 
-def _ticks(text: str, family: str) -> int:
+def _ticks(text: str, places: int) -> int:
     seconds_text, _, fraction = text.partition(".")
     digits = fraction[: next((at for at, sign in enumerate(fraction) if not sign.isdigit()), len(fraction))]
     moment = datetime.fromisoformat(seconds_text + fraction[len(digits) :])
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    places = 9 if family.endswith("_ns") else 6
     seconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _SECOND
     return seconds * 10**places + int(digits.ljust(places, "0")[:places] or 0)
 
@@ -199,24 +176,22 @@ def to_json(raw: Any, kind: PrimitiveType) -> Any:
     ('2017-11-16', '14.20')
     """
     family = kind.family
-    if raw is None or family in ("boolean", "int", "long", "float", "double", "string"):
+    if raw is None or family in ("boolean", "integer", "long", "float", "double", "string"):
         return raw
     if family == "decimal":
-        return str(Decimal(raw).scaleb(-kind.scale, _EXACT))
-    if family in ("uuid",):
+        return str(Decimal(raw).scaleb(-kind.numbers[1], _EXACT))
+    if family == "uuid":
         return str(uuid.UUID(bytes=bytes(raw)))
     if family in ("fixed", "binary"):
         return bytes(raw).hex()
     if family == "date":
         return date.fromordinal(_EPOCH.toordinal() + raw).isoformat()
-    if family == "time":
-        seconds, micros = divmod(raw, 1_000_000)
-        return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{micros:06}"
     places = 9 if family.endswith("_ns") else 6
     seconds, fraction = divmod(raw, 10**places)
     moment = (datetime(1970, 1, 1) + seconds * _SECOND).isoformat(timespec="seconds")
-    zone = "+00:00" if family.startswith("timestamptz") else ""
-    return f"{moment}.{fraction:0{places}}{zone}"
+    if family == "time":
+        moment = moment.partition("T")[2]
+    return f"{moment}.{fraction:0{places}}{'+00:00' if family in ZONED else ''}"
 
 
 def partition_text(raw: Any, transform: str, kind: PrimitiveType) -> str | None:

@@ -23,25 +23,18 @@ from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import result_types
 from parquet_variant.tables.iceberg.metadata.schema import (
     FILE_PATH,
-    LAST_UPDATED,
     METADATA_COLUMNS,
     POSITION,
     ROW_ID,
-    shared_struct,
-)
-from parquet_variant.tables.iceberg.metadata.types import (
-    NestedField,
-    PrimitiveType,
-    StructType,
-    arrow_field,
-    arrow_type,
+    type_name,
 )
 from parquet_variant.tables.iceberg.reading.columns import FileColumns
 from parquet_variant.tables.iceberg.reading.deletes import TableFile, deleted_positions, read_delete_file
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_field, arrow_type, fields_at
 
 # Reads a column of the data file, all rows, by the fields on the way to it.
-ColumnReader = Callable[[tuple[NestedField, ...]], pa.Array]
+ColumnReader = Callable[[tuple[Field, ...]], pa.Array]
 
 
 def matches_deletes(snapshot: Snapshot, file: TableFile, read: ColumnReader, rows: int) -> Mask:
@@ -66,11 +59,11 @@ def matches_deletes(snapshot: Snapshot, file: TableFile, read: ColumnReader, row
     return deleted
 
 
-def _way(snapshot: Snapshot, number: int, entry: ManifestEntry) -> tuple[NestedField, ...]:
+def _way(snapshot: Snapshot, number: int, entry: ManifestEntry) -> tuple[Field, ...]:
     """Return the fields on the way to a field id, which may be of an older schema."""
     for schema in snapshot.metadata.schemas_newest_first:
         if number in schema.by_id:
-            return schema.fields_at(schema.by_id[number][0])
+            return tuple(fields_at(schema.struct, schema.by_id[number][0]))
     raise IcebergError(
         f"the equality delete file names field id {number}, which no schema of the table has",
         reason="bad-delete-file",
@@ -78,14 +71,16 @@ def _way(snapshot: Snapshot, number: int, entry: ManifestEntry) -> tuple[NestedF
     )
 
 
-def _equal_rows(columns: list[pa.Array], keys: list[pa.Array], ways: list[tuple[NestedField, ...]]) -> Mask:
+def _equal_rows(columns: list[pa.Array], keys: list[pa.Array], ways: list[tuple[Field, ...]]) -> Mask:
     """Return which rows of some columns equal a row of some keys; null equals null."""
     rows = len(columns[0])
     codes = np.zeros(rows + len(keys[0]), dtype=np.int64)
     for column, key, way in zip(columns, keys, ways, strict=True):
         kind = way[-1].type
         if not isinstance(kind, PrimitiveType):
-            raise IcebergError(f"equality deletes of column {way[-1].name!r}, a {kind}", reason="bad-delete-file")
+            raise IcebergError(
+                f"equality deletes of column {way[-1].name!r}, a {type_name(kind)}", reason="bad-delete-file"
+            )
         target = arrow_type(kind)
         both = [_comparable_array(part if part.type == target else part.cast(target)) for part in (column, key)]
         encoded = pa.concat_arrays(both).dictionary_encode()
@@ -149,6 +144,8 @@ def data_file_errors(file: TableFile) -> Iterator[None]:
         reason = "missing-file" if error.reason == "not-found" else "bad-data-file"
         raise IcebergError(f"the data file cannot be read: {error.message}", reason=reason, file=file.path) from None
     except TableError as error:
+        if error.reason == "type-mismatch":
+            raise IcebergError(error.message, reason="bad-data-file", file=file.path) from None
         raise error.at(file=file.path) from None
 
 
@@ -188,10 +185,10 @@ def check_rows(file: TableFile, rows: int) -> int:
 
 def _column_reader(
     snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile
-) -> Callable[[tuple[NestedField, ...]], pa.Array]:
+) -> Callable[[tuple[Field, ...]], pa.Array]:
     """Return what reads a column of a data file by the fields on the way to it."""
 
-    def read(way: tuple[NestedField, ...]) -> pa.Array:
+    def read(way: tuple[Field, ...]) -> pa.Array:
         table = read_columns(snapshot, file, parquet, StructType(way[:1]))
         column = one_chunk(table[way[0].name])
         for f in way[1:]:
@@ -206,35 +203,24 @@ def read_columns(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile, f
 
     `fields`: top-level fields; metadata columns such as ``_row_id`` may be among them.
     """
-    columns = file_columns(snapshot, file, parquet.schema_arrow)
-    stored_fields = [f for f in fields.fields if f.id not in METADATA_IDS]
-    lineage = [f for f in fields.fields if f.id in (ROW_ID.id, LAST_UPDATED.id)]
-    indices = {f.id: columns.index(f) for f in (*stored_fields, *lineage)}
-    names = [parquet.schema_arrow.field(index).name for index in indices.values() if index >= 0]
-    rows = parquet.metadata.num_rows
-    data = without_views(parquet.read(columns=names), parquet.metadata) if names else None
+    arrow, rows = parquet.schema_arrow, parquet.metadata.num_rows
+    columns = file_columns(snapshot, file, arrow)
+    indices = {f.id: columns.find(arrow, f) for f in fields.fields}
+    names = [arrow.field(index).name for index in indices.values() if index >= 0]
+    data = without_views(parquet.read(columns=names), parquet.metadata) if names else pa.table({"": pa.nulls(rows)})
+    aligned = columns.aligned(data, tuple(f for f in fields.fields if f.id not in METADATA_IDS))
     arrays: dict[str, pa.ChunkedArray | pa.Array] = {}
     for f in fields.fields:
-        index = indices.get(f.id, -1)
-        stored = None if index < 0 or data is None else data.column(parquet.schema_arrow.field(index).name)
         if f.id in METADATA_IDS:
+            stored = data.column(arrow.field(indices[f.id]).name) if indices[f.id] >= 0 else None
             arrays[f.name] = metadata_column(f, file, rows, stored)
-        elif stored is None:
-            arrays[f.name] = columns.missing(f, rows)
         else:
-            chunks = stored.chunks or [pa.nulls(0, stored.type)]
-            done = [columns.array(chunk, f) for chunk in chunks]
-            arrays[f.name] = pa.chunked_array(_one_type(done))
-    schema = [arrow_field(f).with_type(arrays[f.name].type) for f in fields.fields]
+            arrays[f.name] = aligned[f.name]
+    schema = [arrow_field(f, arrays[f.name].type) for f in fields.fields]
     return pa.table(list(arrays.values()), schema=pa.schema(schema)) if arrays else pa.table({"": pa.nulls(rows)})
 
 
-def _one_type(arrays: list[pa.Array]) -> list[pa.Array]:
-    kind = arrays[0].type
-    return [array if array.type == kind else array.cast(kind) for array in arrays]
-
-
-def metadata_column(f: NestedField, file: TableFile, rows: int, stored: pa.ChunkedArray | None) -> pa.Array:
+def metadata_column(f: Field, file: TableFile, rows: int, stored: pa.ChunkedArray | None) -> pa.Array:
     """Return a metadata column for all rows of a data file.
 
     `stored`: what the file has for a lineage column; null is inherited.
@@ -276,10 +262,10 @@ def read_file(
 
 def with_unshredded(rows: pa.Table, fields: StructType) -> pa.Table:
     """Return rows in the table's names with every Variant, at any depth, unshredded."""
-    return align_table(rows, shared_struct(fields), by_logical_name, unshredded)
+    return align_table(rows, fields, by_logical_name, unshredded)
 
 
-def empty_rows(fields: Sequence[NestedField]) -> pa.Table:
+def empty_rows(fields: Sequence[Field]) -> pa.Table:
     """Return a table without rows in the columns of some fields."""
     schema = pa.schema([arrow_field(f) for f in fields])
     return pa.table([pa.nulls(0, arrow_type(f.type)) for f in fields], schema=schema)

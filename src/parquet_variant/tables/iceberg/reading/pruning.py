@@ -18,16 +18,15 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.tables.iceberg.metadata.manifest_lists import ManifestFile
-from parquet_variant.tables.iceberg.metadata.manifests import DataFile
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile, ManifestFile
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionField, PartitionSpec
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.metadata.transforms import SourceRange, Transform, transform_value
-from parquet_variant.tables.iceberg.metadata.types import VARIANT, NestedField, PrimitiveType, arrow_type
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
 from parquet_variant.tables.path_bounds import bounds_array
 from parquet_variant.tables.pruning import FileStatistics, double_bounds, may_match_files, path_statistics
+from parquet_variant.tables.schema import VARIANT, Field, PrimitiveType, arrow_type, fields_at
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,10 @@ class QueryColumns:
                 ids.add(f.id)
         return frozenset(ids)
 
-    def field(self, selected: Selected, schema: Schema) -> NestedField | None:
+    def field(self, selected: Selected, schema: Schema) -> Field | None:
         """Return the field that a selected column has its values from."""
         if selected.path is not None:
-            return None if self.place is None else schema.fields_at(self.place)[-1]
+            return None if self.place is None else fields_at(schema.struct, self.place)[-1]
         return schema.get(selected.stored_name)
 
 
@@ -80,7 +79,7 @@ def matching_by_partition(query: QueryColumns, schema: Schema, spec: PartitionSp
 def matching_by_metrics(query: QueryColumns, schema: Schema, files: Sequence[DataFile]) -> Mask:
     """Return which files may hold a match by their bounds and counts."""
 
-    def statistics(f: NestedField, selected: Selected) -> FileStatistics:
+    def statistics(f: Field, selected: Selected) -> FileStatistics:
         if selected.path is not None:
             return _path_statistics(f, selected, files)
         return column_statistics(f, files)
@@ -106,7 +105,7 @@ def _matching(
     query: QueryColumns,
     schema: Schema,
     count: int,
-    statistics: Callable[[NestedField, Selected], FileStatistics | None],
+    statistics: Callable[[Field, Selected], FileStatistics | None],
 ) -> Mask:
     summary: dict[str, FileStatistics] = {}
     if query.predicate is None:
@@ -136,7 +135,7 @@ def column_bounds(
 # ---- bounds and counts
 
 
-def column_statistics(f: NestedField, files: Sequence[DataFile]) -> FileStatistics:
+def column_statistics(f: Field, files: Sequence[DataFile]) -> FileStatistics:
     """Return the statistics of a column by its counts and bounds."""
     count = len(files)
     null, value = _nulls(f.id, files)
@@ -146,7 +145,7 @@ def column_statistics(f: NestedField, files: Sequence[DataFile]) -> FileStatisti
         [_bound(bounds.get(f.id), f.type) for bounds in sides]
         for sides in ((file.lower_bounds for file in files), (file.upper_bounds for file in files))
     )
-    if f.type.family not in ("boolean", "binary", "fixed", "uuid", "unknown", "geometry", "geography"):
+    if f.type.family not in ("boolean", "binary", "fixed", "uuid", "void", "geometry", "geography"):
         low, high = _arrow_bounds(lower, f.type), _arrow_bounds(upper, f.type)
     else:
         low = high = None
@@ -181,7 +180,7 @@ def _arrow_bounds(raws: Sequence[Any], kind: PrimitiveType) -> pa.Array | None:
     return double_bounds(bounds) if pa.types.is_floating(bounds.type) else bounds
 
 
-def _path_statistics(f: NestedField, selected: Selected, files: Sequence[DataFile]) -> FileStatistics:
+def _path_statistics(f: Field, selected: Selected, files: Sequence[DataFile]) -> FileStatistics:
     _, value = _nulls(f.id, files)
     sides = []
     for bounds in ([file.lower_bounds.get(f.id) for file in files], [file.upper_bounds.get(f.id) for file in files]):
@@ -196,8 +195,8 @@ def _path_statistics(f: NestedField, selected: Selected, files: Sequence[DataFil
 
 def _partition_source(
     spec: PartitionSpec, files: Sequence[DataFile]
-) -> Callable[[NestedField, Selected], FileStatistics | None]:
-    def statistics(f: NestedField, selected: Selected) -> FileStatistics | None:
+) -> Callable[[Field, Selected], FileStatistics | None]:
+    def statistics(f: Field, selected: Selected) -> FileStatistics | None:
         if selected.path is not None:
             return None
         columns = [
@@ -210,9 +209,7 @@ def _partition_source(
     return statistics
 
 
-def _of_partitions(
-    f: NestedField, columns: Sequence[tuple[PartitionField, list[Any]]], count: int
-) -> FileStatistics | None:
+def _of_partitions(f: Field, columns: Sequence[tuple[PartitionField, list[Any]]], count: int) -> FileStatistics | None:
     """Return what the partition values of a column's fields say of it."""
     if not columns or not isinstance(f.type, PrimitiveType):
         return None
@@ -258,15 +255,15 @@ def _tighter(old: pa.Array, new: pa.Array, function: str) -> pa.Array:
 def _clipped(raw: Any, kind: PrimitiveType) -> Any:
     """Return a raw value, or None for one outside of the type's range, which no bound has to exclude."""
     if isinstance(raw, int) and not isinstance(raw, bool) and kind.family != "decimal":
-        bits = 31 if kind.family in ("int", "date") else 63
+        bits = 31 if kind.family in ("integer", "date") else 63
         return raw if -(2**bits) <= raw < 2**bits else None
     return raw
 
 
 def _summary_source(
     spec: PartitionSpec, manifests: Sequence[ManifestFile]
-) -> Callable[[NestedField, Selected], FileStatistics | None]:
-    def statistics(f: NestedField, selected: Selected) -> FileStatistics | None:
+) -> Callable[[Field, Selected], FileStatistics | None]:
+    def statistics(f: Field, selected: Selected) -> FileStatistics | None:
         if selected.path is not None or not isinstance(f.type, PrimitiveType):
             return None
         summary: FileStatistics | None = None
@@ -284,13 +281,13 @@ def _of_summaries(kind: PrimitiveType, f: PartitionField, summaries: Sequence[An
     if transform.name in ("void", "bucket") or kind.family in ("boolean", "binary", "fixed", "uuid"):
         return None
     result = transform.result_type(kind)
-    bounds = [(_bound(s.lower, result), _bound(s.upper, result)) for s in summaries]
+    bounds = [(_bound(s.lower_bound, result), _bound(s.upper_bound, result)) for s in summaries]
     ranges = [
         tuple(SourceRange() if raw is None else transform.source_range(raw, kind) for raw in sides) for sides in bounds
     ]
     null = np.array([s.contains_null for s in summaries], dtype=bool)
     # Without bounds all partition values are null or NaN; whether they are NaN may be unknown.
-    value = np.array([s.lower is not None or s.contains_nan is not False for s in summaries], dtype=bool)
+    value = np.array([s.lower_bound is not None or s.contains_nan is not False for s in summaries], dtype=bool)
     nan = np.array([s.contains_nan is not False for s in summaries], dtype=bool)
     # If the largest partition value has no known range, it may stand for the smallest values, which wrapped around.
     lower = _arrow_bounds([None if high.upper is None else _clipped(low.lower, kind) for low, high in ranges], kind)

@@ -21,12 +21,10 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables import schema as shared
 from parquet_variant.tables.iceberg.metadata.partitioning import result_types
-from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS, shared_field, shared_schema
-from parquet_variant.tables.iceberg.metadata.types import NestedField, StructType
+from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS
 from parquet_variant.tables.iceberg.metadata.values import partition_text
-from parquet_variant.tables.iceberg.reading.columns import FileColumns, find
+from parquet_variant.tables.iceberg.reading.columns import FileColumns
 from parquet_variant.tables.iceberg.reading.data_files import (
     METADATA_IDS,
     check_readable,
@@ -44,6 +42,7 @@ from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, plan_files
 from parquet_variant.tables.iceberg.reading.pruning import QueryColumns
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+from parquet_variant.tables.schema import Field, Place, StructType, fields_at
 from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport, named_variant
 
 
@@ -58,7 +57,7 @@ def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threa
 
 def read(current: Snapshot, column: str | None = None, *, threads: int | None = None) -> VariantArray:
     """Read a Variant column of all rows; see `Table.read`."""
-    column = named_variant(shared_schema(current.schema), column, IcebergError)
+    column = named_variant(current.schema.struct, column, IcebergError)
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
 
 
@@ -159,22 +158,19 @@ class _FileColumns:
     def stored_field(self, selected: Selected) -> pa.Field | None:
         """Return the file's field; None for metadata columns, too, because null values of them are inherited."""
         f = self._field(selected)
-        index = -1 if f.id in METADATA_IDS else self.columns.index(f)
+        index = -1 if f.id in METADATA_IDS else self.columns.find(self.columns.arrow, f)
         return None if index < 0 else self.columns.arrow.field(index)
 
-    def variant_name(self, place: shared.Place) -> str | None:
+    def variant_name(self, place: Place) -> str | None:
         """See `TableFileColumns`."""
         names = []
         fields: pa.Schema | pa.DataType = self.columns.arrow
-        mapping = self.columns.mapping
-        for f in self.current.schema.fields_at(place):
-            index = find(fields, f, mapping)
+        for f in fields_at(self.current.schema.struct, place):
+            index = self.columns.find(fields, f)
             if index < 0:
                 return None
-            arrow = fields.field(index)
-            names.append(arrow.name)
-            fields = arrow.type
-            mapping = None if mapping is None else mapping.parts.get(arrow.name)
+            names.append(fields.field(index).name)
+            fields = fields.field(index).type
         return ".".join(names)
 
     def needs_positions(self, missing: Sequence[Selected]) -> bool:
@@ -195,7 +191,7 @@ class _FileColumns:
         """See `TableFileColumns`."""
         return self.columns.array(column, self._field(selected))
 
-    def _field(self, selected: Selected) -> NestedField:
+    def _field(self, selected: Selected) -> Field:
         name = selected.stored_name
         f = self.current.schema.get(name) or METADATA_COLUMNS.get(name)
         assert f is not None
@@ -219,9 +215,8 @@ def scan(
     )
 
 
-def scan_schema(current: Snapshot) -> shared.StructType:
+def scan_schema(current: Snapshot) -> StructType:
     """Return the columns that queries may name: those of the table, then the metadata columns."""
-    table_schema = shared_schema(current.schema)
-    names = {f.name for f in table_schema.fields}
-    extra = tuple(shared_field(f) for name, f in METADATA_COLUMNS.items() if name not in names)
-    return shared.StructType((*table_schema.fields, *extra))
+    names = current.schema.names
+    extra = tuple(f for name, f in METADATA_COLUMNS.items() if name not in names)
+    return StructType((*current.schema.fields, *extra))

@@ -16,8 +16,12 @@ from parquet_variant.errors import IcebergError, check_count
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
-from parquet_variant.tables.iceberg.metadata.manifest_lists import ManifestFile, read_manifest_list
-from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry, read_manifest
+from parquet_variant.tables.iceberg.metadata.manifests import (
+    ManifestEntry,
+    ManifestFile,
+    read_manifest,
+    read_manifest_list,
+)
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, SnapshotInfo, TableMetadata
 

@@ -16,7 +16,7 @@ from functools import partial
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.tables.commits import CommitSteps, best_effort, commit_steps
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.tables.iceberg.metadata.manifest_lists import write_manifest_list
+from parquet_variant.tables.iceberg.metadata.manifests import write_manifest_list
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
     TableChange,
@@ -151,10 +151,10 @@ class _Attempts:
         self.manifests = next_manifests(self.base, parent, change, self.writer)
         sequence, first_row_id = metadata.last_sequence_number + 1, metadata.next_row_id
         parent_id = None if change.is_replacement else parent.snapshot_id
-        written = write_manifest_list(self.manifests.files, self.snapshot_id, parent_id, sequence, first_row_id)
+        data, rows = write_manifest_list(self.manifests.files, self.snapshot_id, parent_id, sequence, first_row_id)
         location = f"{table.metadata_directory()}/snap-{self.snapshot_id}-{attempt}-{self.unique}.avro"
         self.lists.append(location)
-        table.files.write(location, written.data)
+        table.files.write(location, data)
         snapshot = {
             "snapshot-id": self.snapshot_id,
             **({} if parent_id is None else {"parent-snapshot-id": parent_id}),
@@ -163,7 +163,7 @@ class _Attempts:
             "manifest-list": location,
             "summary": summary_of(parent, change, self.manifests.removed),
             "first-row-id": first_row_id,
-            "added-rows": written.assigned_rows,
+            "added-rows": rows,
         }
         return self._table_change(table, snapshot)
 

@@ -21,41 +21,49 @@ from parquet_variant.tables.iceberg.metadata.schema import (
     METADATA_COLUMNS,
     Schema,
     schema_of_arrow,
+    type_name,
     with_new_ids,
 )
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
-from parquet_variant.tables.iceberg.metadata.types import (
-    UNKNOWN,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
+from parquet_variant.tables.iceberg.metadata.updates import (
+    Update,
+    apply_change,
+    change_of,
+    schema_updates,
+    set_properties,
+)
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+from parquet_variant.tables.schema import (
+    VOID,
+    Field,
+    Place,
     PrimitiveType,
     StructType,
-    children,
+    TableType,
+    parts,
+    walk_fields,
+    with_parts,
 )
-from parquet_variant.tables.iceberg.metadata.updates import Update, apply_change, change_of, set_properties
-from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 
 _PROMOTIONS = {
-    "int": {"long"},
+    "integer": {"long"},
     "float": {"double"},
-    "date": {"timestamp", "timestamp_ns"},
+    "date": {"timestamp_ntz", "timestamp_ns"},
 }
 
 
-def can_promote(old: IcebergType, new: IcebergType) -> bool:
+def can_promote(old: TableType, new: TableType) -> bool:
     """Return whether a column of one type may become one of another without rewriting files.
 
     >>> can_promote(PrimitiveType("decimal(9,2)"), PrimitiveType("decimal(12,2)"))
     True
     """
-    if old == UNKNOWN:
+    if old == VOID:
         return True
     if not isinstance(old, PrimitiveType) or not isinstance(new, PrimitiveType):
         return False
     if old.family == new.family == "decimal":
-        return old.scale == new.scale and new.precision > old.precision
+        return old.numbers[1] == new.numbers[1] and new.numbers[0] > old.numbers[0]
     return new.name in _PROMOTIONS.get(old.name, ())
 
 
@@ -65,45 +73,41 @@ def merged_schema(metadata: TableMetadata, arrow: pa.Schema) -> Schema | None:
     Raises `IcebergError`: reason ``"type-mismatch"``.
     """
     ids = count(metadata.last_column_id + 1)
-    merged = _merged_struct(metadata.schema.struct, schema_of_arrow(arrow).struct, ids, "")
+    merged = _merged(metadata.schema.struct, schema_of_arrow(arrow).struct, ids, ())
     if merged == metadata.schema.struct:
         return None
+    assert isinstance(merged, StructType)
     return replace(metadata.schema, id=max(metadata.schemas) + 1, struct=merged)
 
 
-def _merged_struct(old: StructType, new: StructType, ids: Iterator[int], place: str) -> StructType:
-    fields = list(old.fields)
-    for f in new.fields:
-        former = old.get(f.name)
-        if former is None:
-            number = next(ids)
-            fields.append(replace(f, id=number, type=with_new_ids(f.type, ids), required=False))
-        else:
-            kind = _merged_type(former, f, ids, f"{place}{former.name}")
-            fields[fields.index(former)] = replace(former, type=kind)
-    return StructType(tuple(fields))
-
-
-def _merged_type(old: NestedField, new: NestedField, ids: Iterator[int], place: str) -> IcebergType:
-    before, after = old.type, new.type
-    if isinstance(before, StructType) and isinstance(after, StructType):
-        return _merged_struct(before, after, ids, f"{place}.")
-    if isinstance(before, ListType) and isinstance(after, ListType):
-        elements = [NestedField(0, "element", kind.element) for kind in (before, after)]
-        return replace(before, element=_merged_type(elements[0], elements[1], ids, f"{place}.element"))
-    if isinstance(before, MapType) and isinstance(after, MapType):
-        values = [NestedField(0, "value", kind.value) for kind in (before, after)]
-        return replace(before, value=_merged_type(values[0], values[1], ids, f"{place}.value"))
-    if before == UNKNOWN:
-        return with_new_ids(after, ids)
-    if can_promote(before, after):
-        return after
-    is_narrower = can_promote(after, before)
-    if isinstance(before, PrimitiveType) and isinstance(after, PrimitiveType):
-        is_narrower = is_narrower or before.family == after.family
-    if before == after or is_narrower or after == UNKNOWN:
-        return before
-    raise IcebergError(f"column {place!r} is {before}, but the data has {after}: cast the data", reason="type-mismatch")
+def _merged(old: TableType, new: TableType, ids: Iterator[int], place: Place) -> TableType:
+    """Return a type with the fields and the wider types of another one."""
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        fields = list(old.fields)
+        for f in new.fields:
+            former = old.get(f.name)
+            if former is None:
+                number = next(ids)
+                fields.append(replace(f, field_id=number, type=with_new_ids(f.type, ids), nullable=True))
+            else:
+                kind = _merged(former.type, f.type, ids, (*place, former.name))
+                fields[fields.index(former)] = replace(former, type=kind)
+        return StructType(tuple(fields))
+    if type(old) is type(new) and not isinstance(old, PrimitiveType):
+        *key, value = parts(old)
+        kind = _merged(value.type, parts(new)[-1].type, ids, (*place, value.name))
+        return with_parts(old, [*key, replace(value, type=kind)])
+    if old == VOID:
+        return with_new_ids(new, ids)
+    if can_promote(old, new):
+        return new
+    is_same_family = isinstance(old, PrimitiveType) and isinstance(new, PrimitiveType) and old.family == new.family
+    if is_same_family or new == VOID or can_promote(new, old):
+        return old
+    raise IcebergError(
+        f"column {'.'.join(place)!r} is {type_name(old)}, but the data has {type_name(new)}: cast the data",
+        reason="type-mismatch",
+    )
 
 
 Names = Sequence[str] | str
@@ -172,24 +176,18 @@ def checked_schema(schema: Schema) -> Schema:
     """Return a schema that tables may have. Raises `IcebergError`: reason ``"bad-schema"``."""
     if schema.highest_id > MAX_FIELD_ID:
         raise IcebergError(f"the schema has more than {MAX_FIELD_ID} fields", reason="bad-schema")
-    _check_names(schema.struct, "")
+    for place, f in [((), Field("", schema.struct)), *walk_fields(schema.struct)]:
+        names = [part.name.lower() for part in f.type.fields] if isinstance(f.type, StructType) else []
+        name = next((name for name in names if not name or names.count(name) > 1), None)
+        if name is not None:
+            raise IcebergError(
+                f"two columns are named {'.'.join((*place, name))!r} (names are compared without case)",
+                reason="bad-schema",
+            )
     for f in schema.fields:
         if f.name in METADATA_COLUMNS:
             raise IcebergError(f"column {f.name!r} has the name of a metadata column: rename it", reason="bad-schema")
     return schema
-
-
-def _check_names(kind: IcebergType, place: str) -> None:
-    if isinstance(kind, StructType):
-        seen: set[str] = set()
-        for f in kind.fields:
-            if not f.name or f.name.lower() in seen:
-                raise IcebergError(
-                    f"two columns are named {place}{f.name!r} (names are compared without case)", reason="bad-schema"
-                )
-            seen.add(f.name.lower())
-    for f in children(kind):
-        _check_names(f.type, f"{place}{f.name}.")
 
 
 @dataclass(frozen=True)
@@ -203,10 +201,8 @@ class Replacement:
 def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition) -> Replacement:
     """Return the replacement of a table; unchanged columns keep their field ids."""
     ids = count(former.last_column_id + 1)
-    drawn = schema_of_arrow(arrow)
-    fields = tuple(_kept_or_new(f, former.schema, ids) for f in drawn.fields)
-    number = max(former.schemas) + 1
-    schema = checked_schema(Schema(number, StructType(fields)))
+    fields = tuple(_kept_or_new(f, former.schema, ids) for f in schema_of_arrow(arrow).fields)
+    schema = checked_schema(Schema(max(former.schemas) + 1, StructType(fields)))
     spec = spec_of(
         asked.partition_by,
         schema,
@@ -216,12 +212,7 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
     )
     order = sort_order_of(asked.sort_by, schema, order_id=max(former.sort_orders, default=0) + 1)
     updates: list[Update] = [
-        {
-            "action": "add-schema",
-            "schema": schema.to_json(),
-            "last-column-id": max(former.last_column_id, schema.highest_id),
-        },
-        {"action": "set-current-schema", "schema-id": -1},
+        *schema_updates(former, schema),
         {"action": "add-spec", "spec": spec.to_json()},
         {"action": "set-default-spec", "spec-id": -1},
         {"action": "add-sort-order", "sort-order": order.to_json()},
@@ -233,10 +224,10 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
     return Replacement(apply_change(former, change_of(*updates), None), tuple(updates))
 
 
-def _kept_or_new(f: NestedField, former: Schema, ids: Iterator[int]) -> NestedField:
+def _kept_or_new(f: Field, former: Schema, ids: Iterator[int]) -> Field:
     """Return a field with the id of the former field of its name and type, or with new ids."""
     former_field = former.struct.get(f.name)
-    if former_field is not None and former_field.name == f.name and str(former_field.type) == str(f.type):
-        return replace(former_field, required=f.required)
+    if former_field is not None and former_field.name == f.name and type_name(former_field.type) == type_name(f.type):
+        return replace(former_field, nullable=f.nullable)
     number = next(ids)
-    return replace(f, id=number, type=with_new_ids(f.type, ids))
+    return replace(f, field_id=number, type=with_new_ids(f.type, ids))

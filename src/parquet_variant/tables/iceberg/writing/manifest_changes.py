@@ -14,8 +14,14 @@ from urllib.parse import quote
 
 from parquet_variant.errors import IcebergError, check_batch
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.tables.iceberg.metadata.manifest_lists import ManifestFile
-from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile, ManifestEntry, Status, write_manifest
+from parquet_variant.tables.iceberg.metadata.manifests import (
+    Content,
+    DataFile,
+    ManifestEntry,
+    ManifestFile,
+    Status,
+    write_manifest,
+)
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import Update, set_properties
 from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, partition_key
@@ -231,11 +237,11 @@ class ManifestWriter:
     def write(self, entries: Iterable[ManifestEntry], spec_id: int, *, deletes: bool) -> ManifestFile:
         """Write a manifest of entries of one partition spec."""
         metadata = self.metadata
-        written = write_manifest(entries, metadata, metadata.specs[spec_id], self.snapshot_id, deletes=deletes)
+        data, manifest = write_manifest(entries, metadata, metadata.specs[spec_id], self.snapshot_id, deletes=deletes)
         location = f"{self.table.metadata_directory()}/{self.unique}-m{len(self.locations)}.avro"
         self.locations.append(location)
-        self.table.files.write(location, written.data)
-        return replace(written.file, path=location)
+        self.table.files.write(location, data)
+        return replace(manifest, path=location)
 
     def added(self, files: Sequence[DataFile], *, deletes: bool) -> list[ManifestFile]:
         """Write the manifests of new files, one for each partition spec, once for all attempts."""

@@ -18,21 +18,21 @@ from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import lower_text, upper_text
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.iceberg.metadata.schema import Schema
-from parquet_variant.tables.iceberg.metadata.types import (
-    VARIANT,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    arrow_type,
-    children,
-)
 from parquet_variant.tables.iceberg.metadata.values import raw_values, to_bytes
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties, truncation
 from parquet_variant.tables.path_bounds import bounds_to_bytes, complete_bounds
-from parquet_variant.tables.schema import Place
+from parquet_variant.tables.schema import (
+    VARIANT,
+    ArrayType,
+    Field,
+    MapType,
+    Place,
+    PrimitiveType,
+    StructType,
+    TableType,
+    arrow_type,
+    parts,
+)
 
 
 @dataclass
@@ -87,9 +87,9 @@ def manifest_metrics(
     return result
 
 
-def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, NestedField]]:
+def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, Field]]:
     """Return the columns that have metrics: leaves of structs; lists and maps, which have counts, whole."""
-    places: list[tuple[Place, NestedField]] = []
+    places: list[tuple[Place, Field]] = []
     for f in struct.fields:
         if isinstance(f.type, StructType):
             places += metric_leaves(f.type, (*place, f.name))
@@ -98,7 +98,7 @@ def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, Ne
     return places
 
 
-def _set_bounds(result: ManifestMetrics, f: NestedField, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
+def _set_bounds(result: ManifestMetrics, f: Field, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
     assert isinstance(f.type, PrimitiveType)
     if f.type.family in ("geometry", "geography"):
         return
@@ -138,16 +138,16 @@ def _truncate_upper_bound(raw: Any, limit: int) -> Any:
 # ---- sizes of columns
 
 
-def parquet_places(struct: IcebergType, place: Place = ()) -> list[tuple[Place, int]]:
+def parquet_places(struct: TableType, place: Place = ()) -> list[tuple[Place, int]]:
     """Return the path in a Parquet file's schema, and the field id, of every leaf; Variants are one leaf."""
     places: list[tuple[Place, int]] = []
-    for f in children(struct):
+    for f in parts(struct):
         inner = (*place, f.name)
-        if isinstance(struct, ListType):
+        if isinstance(struct, ArrayType):
             inner = (*place, "list", "element")
         elif isinstance(struct, MapType):
             inner = (*place, "key_value", f.name)
-        if children(f.type):
+        if parts(f.type):
             places += parquet_places(f.type, inner)
         else:
             places.append((inner, f.id))

@@ -13,18 +13,14 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, check_choice
-from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support.keywords import with_keywords
-from parquet_variant.tables.file_metrics import column_at
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
 from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
 from parquet_variant.tables.iceberg.catalogs.sql import SqlCatalog
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec
-from parquet_variant.tables.iceberg.metadata.updates import assert_schema
+from parquet_variant.tables.iceberg.metadata.updates import assert_schema, schema_updates
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
@@ -32,7 +28,7 @@ from parquet_variant.tables.iceberg.writing.create import Names, TableDefinition
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 from parquet_variant.tables.partitions import warn_of_null_partitions
-from parquet_variant.tables.row_input import SchemaOption, first_rows, schemas_by_column
+from parquet_variant.tables.row_input import SchemaOption, first_rows
 from parquet_variant.tables.schema import arrow_schema, from_ddl
 
 # What to do if the table exists; ``"replace"`` gives it a new definition and keeps its history.
@@ -81,38 +77,32 @@ def write(
     asked = TableDefinition.of(partition_by, sort_by, properties, location)
     opened, identifier = find_table(table, catalog, storage_options)
     first, data = first_rows(data)
+    plan_options = {"schema": schema, "policy": policy, "file_bytes": file_bytes, "options": options}
     try:
         former: LoadedTable | None = opened.load(identifier)
     except IcebergError as error:
         if error.reason != "no-such-table":
             raise
         former = None
-    if former is not None and mode == "error":
-        raise IcebergError(f"the table {former.name} already exists", reason="table-exists", file=former.name)
-    if former is not None and mode == "ignore":
-        return CommitResult(newest_snapshot(former).snapshot_id, committed=False)
-    if former is not None and mode != "replace":
-        run = append if mode == "append" else overwrite
-        base = newest_snapshot(former)
-        return run(base, data, schema=schema, policy=policy, batch=batch, file_bytes=file_bytes, **options)
-    change = SnapshotChange("append", batch=batch)
     if former is None:
         base = newest_snapshot(new_table(opened, identifier, first.schema, asked))
-    else:
-        check_writable(former.metadata)
-        replaced = replacement(former.metadata, first.schema, asked)
-        change = replace(
-            change,
-            operation="overwrite",
-            is_replacement=True,
-            updates=replaced.updates,
-            requirements=tuple(assert_schema(former.metadata)),
-        )
-        base = newest_snapshot(replace(former, metadata=replaced.metadata))
-    plan = write_plan(base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options)
-    if former is not None:
-        base = newest_snapshot(former)
-    return _write_and_commit(base, plan, data, change)
+        return _write_rows(base, data, SnapshotChange("append", batch=batch), **plan_options)
+    base = newest_snapshot(former)
+    if mode == "error":
+        raise IcebergError(f"the table {former.name} already exists", reason="table-exists", file=former.name)
+    if mode == "ignore":
+        return CommitResult(base.snapshot_id, committed=False)
+    check_writable(former.metadata)
+    if mode == "append":
+        return _write_rows(base, data, SnapshotChange("append", batch=batch), **plan_options)
+    change = SnapshotChange("overwrite", removes_all=mode == "overwrite", batch=batch)
+    if mode == "overwrite":
+        return _write_rows(base, data, change, **plan_options)
+    replaced = replacement(former.metadata, first.schema, asked)
+    requirements = tuple(assert_schema(former.metadata))
+    change = replace(change, is_replacement=True, updates=replaced.updates, requirements=requirements)
+    planned_on = newest_snapshot(replace(former, metadata=replaced.metadata))
+    return _write_rows(base, data, change, planned_on, **plan_options)
 
 
 def append(
@@ -127,10 +117,7 @@ def append(
     **options: Any,
 ) -> CommitResult:
     """Add rows, in one commit; see `Table.append`."""
-    base = _base_snapshot(table)
-    if has_batch(base, batch):
-        return CommitResult(base.snapshot_id, committed=False)
-    change = SnapshotChange("append", batch=batch)
+    base, change = _base_snapshot(table), SnapshotChange("append", batch=batch)
     columns = None
     if schema_mode is not None:
         if schema_mode != "merge":
@@ -138,16 +125,11 @@ def append(
         first, data = first_rows(data)
         columns = merged_schema(base.metadata, first.schema)
         if columns is not None:
-            updates = (
-                {"action": "add-schema", "schema": columns.to_json(), "last-column-id": columns.highest_id},
-                {"action": "set-current-schema", "schema-id": -1},
-            )
-            change = replace(change, updates=updates, requirements=tuple(assert_schema(base.metadata)))
-    first, data = first_rows(data) if policy is not None else (None, data)
-    files_plan = write_plan(
-        base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options, columns=columns
+            requirements = tuple(assert_schema(base.metadata))
+            change = replace(change, updates=schema_updates(base.metadata, columns), requirements=requirements)
+    return _write_rows(
+        base, data, change, schema=schema, policy=policy, file_bytes=file_bytes, options=options, columns=columns
     )
-    return _write_and_commit(base, files_plan, data, change)
 
 
 def overwrite(
@@ -161,12 +143,29 @@ def overwrite(
     **options: Any,
 ) -> CommitResult:
     """Replace all rows, in one commit; schema, partitioning and properties are kept; see `Table.overwrite`."""
-    base = _base_snapshot(table)
-    if has_batch(base, batch):
+    change = SnapshotChange("overwrite", removes_all=True, batch=batch)
+    return _write_rows(
+        _base_snapshot(table), data, change, schema=schema, policy=policy, file_bytes=file_bytes, options=options
+    )
+
+
+def _write_rows(
+    base: Snapshot,
+    data: Any,
+    change: SnapshotChange,
+    planned_on: Snapshot | None = None,
+    *,
+    policy: Any,
+    **plan_options: Any,
+) -> CommitResult:
+    """Write rows and commit them; `planned_on`: a table that takes the place of the base, with another definition."""
+    if has_batch(base, change.batch):
         return CommitResult(base.snapshot_id, committed=False)
     first, data = first_rows(data) if policy is not None else (None, data)
-    files_plan = write_plan(base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options)
-    return _write_and_commit(base, files_plan, data, SnapshotChange("overwrite", removes_all=True, batch=batch))
+    files_plan = plan_write(planned_on or base, policy=policy, first=first, **plan_options)
+    files = [file for file in files_plan.write_files(data) if file.file.record_count]
+    change = replace(change, added=tuple(file.file for file in files))
+    return _committed(base, change, files_plan.spec, [file.path for file in files])
 
 
 def commit_files(
@@ -198,51 +197,13 @@ def plan(
 
     See `IcebergTable.plan`.
     """
-    base = _base_snapshot(table)
-    files_plan = write_plan(base, schema=schema, file_bytes=file_bytes, options=options)
-    return replace(files_plan, job=job)
-
-
-def write_plan(
-    base: Snapshot,
-    *,
-    schema: SchemaOption = None,
-    policy: Any = None,
-    first: pa.Table | None = None,
-    file_bytes: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    columns: Any = None,
-) -> IcebergWritePlan:
-    """Return the plan of a write.
-
-    `policy`, `first`: how columns without a schema are inferred, and from which rows.
-    """
-    files_plan = plan_write(base, file_bytes=file_bytes, options=options, columns=columns)
-    schemas = schemas_by_column(schema, files_plan.schema)
-    if policy is not None and first is not None:
-        schemas = _inferred_schemas(files_plan, first, policy) | schemas
-    return replace(files_plan, shredding=schemas)
-
-
-def _inferred_schemas(files_plan: IcebergWritePlan, first: pa.Table, policy: Any) -> dict[str, Any]:
-    schemas = {}
-    for place in files_plan.columns.variant_places():
-        if place[0] in first.column_names:
-            array = VariantArray.from_storage(one_chunk(column_at(first, place)))
-            schemas[".".join(place)] = infer_shredding_schema(array.to_unshredded(), policy)
-    return schemas
+    return replace(plan_write(_base_snapshot(table), schema=schema, file_bytes=file_bytes, options=options), job=job)
 
 
 def _base_snapshot(table: Snapshot) -> Snapshot:
     base = newest_snapshot(table.table, table.branch)
     check_writable(base.metadata)
     return base
-
-
-def _write_and_commit(base: Snapshot, files_plan: IcebergWritePlan, data: Any, change: SnapshotChange) -> CommitResult:
-    files = [file for file in files_plan.write_files(data) if file.file.record_count]
-    added = tuple(file.file for file in files)
-    return _committed(base, replace(change, added=added), files_plan.spec, [file.path for file in files])
 
 
 def _committed(

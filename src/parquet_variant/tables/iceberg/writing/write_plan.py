@@ -21,32 +21,24 @@ from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.writing.nested import map_variants
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import table_of
+from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile, ManifestEntry, Status
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, source_type
-from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, Schema, shared_schema
+from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, WRITE_DEFAULT, Schema
 from parquet_variant.tables.iceberg.metadata.transforms import hash_rows
-from parquet_variant.tables.iceberg.metadata.types import (
-    NO_FIELDS,
-    NestedField,
-    PrimitiveType,
-    arrow_field,
-    arrow_type,
-    children,
-)
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, partition_text, raw_values
 from parquet_variant.tables.iceberg.reading.columns import repeated
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 from parquet_variant.tables.iceberg.writing.metrics import manifest_metrics, metric_leaves, split_offsets
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
-from parquet_variant.tables.row_input import batches_of
-from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.row_input import SchemaOption, batches_of, schemas_by_column
+from parquet_variant.tables.schema import VARIANT, Field, PrimitiveType, StructType, arrow_field, arrow_type, parts
 from parquet_variant.tables.write_plan import TableWritePlan
 from parquet_variant.types.forms import struct_like
 
@@ -72,7 +64,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
     """
 
     location: str = ""
-    columns: Schema = field(default_factory=lambda: Schema(0, NO_FIELDS), repr=False)
+    columns: Schema = field(default_factory=lambda: Schema(0, StructType(())), repr=False)
     spec: PartitionSpec = field(default_factory=PartitionSpec)
     order: SortOrder = field(default_factory=SortOrder)
     table_properties: Mapping[str, str] = field(default_factory=dict)
@@ -101,7 +93,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         rows = super().with_generated_columns(rows)
         for f in self.columns.fields:
             index = next((n for n, name in enumerate(rows.column_names) if name.lower() == f.name.lower()), -1)
-            if index < 0 and f.write_default is not None and isinstance(f.type, PrimitiveType):
+            if index < 0 and f.metadata.get(WRITE_DEFAULT) is not None and isinstance(f.type, PrimitiveType):
                 rows = rows.append_column(arrow_field(f), _write_default(f, len(rows)))
             elif index >= 0 and len(rows):
                 column = pa.chunked_array([_with_defaults(chunk, f) for chunk in rows.column(index).chunks])
@@ -200,26 +192,26 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         return TableFile(ManifestEntry(Status.ADDED, file))
 
 
-def _write_default(f: NestedField, rows: int) -> pa.Array:
+def _write_default(f: Field, rows: int) -> pa.Array:
     assert isinstance(f.type, PrimitiveType)
-    return repeated(arrow_array([from_json(f.write_default, f.type)], f.type), rows)
+    return repeated(arrow_array([from_json(f.metadata.get(WRITE_DEFAULT), f.type)], f.type), rows)
 
 
-def _with_defaults(array: pa.Array, f: NestedField) -> pa.Array:
+def _with_defaults(array: pa.Array, f: Field) -> pa.Array:
     """Return structs in which missing fields, at any depth of structs, have their write default."""
     if isinstance(f.type, PrimitiveType) or not pa.types.is_struct(array.type):
         return array
-    fields, parts = list(array.type), [pc.struct_field(array, [n]) for n in range(array.type.num_fields)]
+    fields, columns = list(array.type), [pc.struct_field(array, [n]) for n in range(array.type.num_fields)]
     by_name = {field.name.lower(): index for index, field in enumerate(fields)}
-    for child in children(f.type):
+    for child in parts(f.type):
         index = by_name.get(child.name.lower())
         if index is not None:
-            parts[index] = _with_defaults(parts[index], child)
-            fields[index] = fields[index].with_type(parts[index].type)
-        elif child.write_default is not None and isinstance(child.type, PrimitiveType):
+            columns[index] = _with_defaults(columns[index], child)
+            fields[index] = fields[index].with_type(columns[index].type)
+        elif child.metadata.get(WRITE_DEFAULT) is not None and isinstance(child.type, PrimitiveType):
             fields.append(arrow_field(child))
-            parts.append(_write_default(child, len(array)))
-    return struct_like(array, fields, parts)
+            columns.append(_write_default(child, len(array)))
+    return struct_like(array, fields, columns)
 
 
 def _unshredded(storage: pa.StructArray, place: tuple[str, ...]) -> pa.StructArray:
@@ -229,13 +221,16 @@ def _unshredded(storage: pa.StructArray, place: tuple[str, ...]) -> pa.StructArr
 def plan_write(
     snapshot: Snapshot,
     *,
-    shredding: Mapping[str, ShreddingSchema] | None = None,
+    schema: SchemaOption = None,
+    policy: Any = None,
+    first: pa.Table | None = None,
     file_bytes: int | None = None,
     options: Mapping[str, Any] | None = None,
     columns: Schema | None = None,
 ) -> IcebergWritePlan:
     """Return the plan that writes files for a table under its current schema, spec and sort order.
 
+    `schema`: shredding schemas; `policy`, `first`: how other columns are inferred, and from which rows.
     `columns`: another schema than the current one, which the same commit makes current.
     Raises `IcebergError`: reason ``"unsupported-feature"`` or ``"bad-partitioning"``.
     """
@@ -243,25 +238,31 @@ def plan_write(
     properties = WriteProperties(metadata.properties)
     properties.check()
     metadata.spec.check_writable()
-    schema = columns or metadata.schema
+    columns = columns or metadata.schema
     order = metadata.sort_order
-    if any(not f.transform.is_known or f.source_id not in schema.by_id for f in order.fields):
+    is_applicable = all(f.transform.is_known and f.source_id in columns.by_id for f in order.fields)
+    if not is_applicable or (options or {}).get("sort_by"):
         order = SortOrder()
-    sorts = options is not None and options.get("sort_by")
+    shredding = schemas_by_column(schema, columns.struct)
+    if policy is not None and first is not None:
+        for place in columns.variant_places():
+            if place[0] in first.column_names and ".".join(place) not in shredding:
+                array = VariantArray.from_storage(one_chunk(column_at(first, place)))
+                shredding[".".join(place)] = infer_shredding_schema(array.to_unshredded(), policy)
     return IcebergWritePlan(
         uri=normal_location(snapshot.table.data_location()),
-        schema=shared_schema(schema),
+        schema=columns.struct,
         storage_options=dict(snapshot.table.options),
         shred=True,
         variant_bounds=True,
-        shredding=dict(shredding or {}),
+        shredding=shredding,
         file_bytes=properties.file_bytes if file_bytes is None else file_bytes,
         # The specification requires the annotation of every Variant, and metadata stands before value in it.
         options={"annotation": True, "value_first": False, **properties.writer_options(), **(options or {})},
         location=snapshot.table.data_location(),
-        columns=schema,
+        columns=columns,
         spec=metadata.spec,
-        order=SortOrder() if sorts else order,
+        order=order,
         table_properties=metadata.properties,
     )
 
@@ -298,7 +299,7 @@ def _codes(columns: Sequence[pa.Array], rows: int) -> Codes:
 def _shredded(info: FileInfo, schema: Schema) -> frozenset[tuple[str, ...]]:
     """Return the places of Variants, outside of lists and maps, that a file shreds."""
     leaves = [leaf.path for leaf in parse_schema(info.footer).leaves()]
-    variants = [place for place, f in metric_leaves(schema.struct) if str(f.type) == "variant"]
+    variants = [place for place, f in metric_leaves(schema.struct) if f.type == VARIANT]
     return frozenset(
         place for place in variants if any(leaf[: len(place) + 1] == (*place, "typed_value") for leaf in leaves)
     )

@@ -1,0 +1,243 @@
+"""Avro files of manifests and manifest lists: their schemas, and their records in and out.
+
+Owns the two calls into fastavro, and the tables of fields and their ids (specification, "Manifests", "Manifest Lists",
+Appendix A "Avro"). A file is read under its own schema with two changes. Logical types are taken out, so that dates,
+times, decimals and UUIDs come as the ints and bytes that the file holds: Python's classes lack a part of their range.
+Fields with known ids get the specification's names, since version 1 and other writers have other names for some.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from parquet_variant.errors import IcebergError
+from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionSpec
+from parquet_variant.tables.iceberg.metadata.values import TIMESTAMPS, ZONED
+from parquet_variant.tables.schema import PrimitiveType
+
+AvroSchema = dict[str, Any]
+_MAGIC = b"Obj\x01"
+_HEADER = {
+    "type": "record",
+    "name": "header",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
+        {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+        {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
+    ],
+}
+
+
+def read_avro(data: bytes, location: str) -> Iterator[dict[str, Any]]:
+    """Yield the records of the bytes of an Avro file; partition values are named by `partition_name`.
+
+    Raises `IcebergError`, reason ``"bad-metadata"``, naming the file.
+    """
+    with optional_libraries("Iceberg"):
+        import fastavro
+
+    stream, plain = io.BytesIO(data), io.BytesIO()
+    try:
+        if data[:4] != _MAGIC:
+            raise ValueError("it is not an Avro file")
+        header: dict[str, Any] = fastavro.schemaless_reader(stream, _HEADER, None)
+        schema = _plain(json.loads(header["meta"]["avro.schema"]))
+        header["meta"]["avro.schema"] = json.dumps(schema).encode()
+        fastavro.schemaless_writer(plain, _HEADER, header)
+        plain.write(stream.read())
+        plain.seek(0)
+        records = fastavro.reader(plain)
+    except Exception as error:
+        raise _damaged(location, error) from None
+    while True:
+        try:
+            record = next(records)
+            if not isinstance(record, dict):
+                raise TypeError("an entry is not a record")
+        except StopIteration:
+            return
+        except Exception as error:
+            raise _damaged(location, error) from None
+        yield record
+
+
+def _plain(schema: Any) -> Any:
+    """Return a schema without logical types, in which fields with known ids have the specification's names."""
+    if isinstance(schema, list):
+        return [_plain(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    changed = {key: _plain(value) for key, value in schema.items() if key != "logicalType"}
+    number = schema.get("field-id")
+    if isinstance(number, int):
+        name = partition_name(number) if number >= FIRST_PARTITION_ID else _NAMES.get(number)
+        changed |= {} if name is None else {"name": name}
+    return changed
+
+
+def partition_name(number: int) -> str:
+    """Return the name of a partition value in a record, by its field id."""
+    return f"p{number}"
+
+
+def write_avro(schema: Mapping[str, Any], records: Iterable[Mapping[str, Any]], metadata: Mapping[str, str]) -> bytes:
+    """Return the bytes of an Avro file of some records."""
+    with optional_libraries("Iceberg"):
+        import fastavro
+
+    stream = io.BytesIO()
+    parsed = fastavro.parse_schema(dict(schema))
+    fastavro.writer(stream, parsed, records, codec="deflate", metadata=dict(metadata))
+    return stream.getvalue()
+
+
+def _damaged(location: str, error: Exception) -> IcebergError:
+    problem = (str(error).splitlines() or [""])[0] or type(error).__name__
+    return IcebergError(f"the metadata file is damaged: {problem}", reason="bad-metadata", file=location)
+
+
+# ---- schemas
+
+
+def decimal_bytes(precision: int) -> int:
+    """Return the fewest bytes that hold every decimal of a precision.
+
+    >>> decimal_bytes(9), decimal_bytes(38)
+    (4, 16)
+    """
+    return (10**precision).bit_length() // 8 + 1
+
+
+def _required(number: int, name: str, kind: Any) -> AvroSchema:
+    return {"name": name, "type": kind, "field-id": number}
+
+
+def _optional(number: int, name: str, kind: Any) -> AvroSchema:
+    return {"name": name, "type": ["null", kind], "default": None, "field-id": number}
+
+
+def _record(name: str, *fields: AvroSchema) -> AvroSchema:
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+def _id_map(number: int, name: str, key: int, value: int, kind: str) -> AvroSchema:
+    entry = _record(f"k{key}_v{value}", _required(key, "key", "int"), _required(value, "value", kind))
+    return _optional(number, name, {"type": "array", "logicalType": "map", "items": entry})
+
+
+def _list(number: int, name: str, element: int, kind: Any) -> AvroSchema:
+    return _optional(number, name, {"type": "array", "items": kind, "element-id": element})
+
+
+def entry_schema(spec: PartitionSpec, types: Sequence[PrimitiveType]) -> AvroSchema:
+    """Return the schema of the entries of a manifest of version 3; `types`: the types of the partition values."""
+    partition = [_partition_field(f.field_id, f.name, kind) for f, kind in zip(spec.fields, types, strict=True)]
+    data_file = _record(
+        "r2",
+        _required(134, "content", "int"),
+        _required(100, "file_path", "string"),
+        _required(101, "file_format", "string"),
+        _required(102, "partition", _record("r102", *partition)),
+        _required(103, "record_count", "long"),
+        _required(104, "file_size_in_bytes", "long"),
+        _id_map(108, "column_sizes", 117, 118, "long"),
+        _id_map(109, "value_counts", 119, 120, "long"),
+        _id_map(110, "null_value_counts", 121, 122, "long"),
+        _id_map(137, "nan_value_counts", 138, 139, "long"),
+        _id_map(125, "lower_bounds", 126, 127, "bytes"),
+        _id_map(128, "upper_bounds", 129, 130, "bytes"),
+        _optional(131, "key_metadata", "bytes"),
+        _list(132, "split_offsets", 133, "long"),
+        _list(135, "equality_ids", 136, "int"),
+        _optional(140, "sort_order_id", "int"),
+        _optional(142, "first_row_id", "long"),
+        _optional(143, "referenced_data_file", "string"),
+        _optional(144, "content_offset", "long"),
+        _optional(145, "content_size_in_bytes", "long"),
+    )
+    return _record(
+        "manifest_entry",
+        _required(0, "status", "int"),
+        _optional(1, "snapshot_id", "long"),
+        _optional(3, "sequence_number", "long"),
+        _optional(4, "file_sequence_number", "long"),
+        _required(2, "data_file", data_file),
+    )
+
+
+def _partition_field(number: int, name: str, kind: PrimitiveType) -> AvroSchema:
+    safe = safe_name(name)
+    avro_field = _optional(number, safe, _avro_type(kind, number))
+    return avro_field if safe == name else avro_field | {"iceberg-field-name": name}
+
+
+def safe_name(name: str) -> str:
+    """Return a name that Avro allows, as Iceberg's Java library makes it.
+
+    >>> safe_name("a.b"), safe_name("9x")
+    ('a_x2Eb', '_9x')
+    """
+    if not name:
+        return "_"
+    first = f"_{name[0]}" if name[0].isascii() and name[0].isdigit() else name[0]
+    return re.sub(r"[^A-Za-z0-9_]", lambda match: f"_x{ord(match[0]):X}", first + name[1:])
+
+
+def _avro_type(kind: PrimitiveType, number: int) -> Any:
+    family = kind.family
+    if family == "date":
+        return {"type": "int", "logicalType": "date"}
+    if family == "time":
+        return {"type": "long", "logicalType": "time-micros"}
+    if family in TIMESTAMPS:
+        logical = "timestamp-nanos" if family.endswith("_ns") else "timestamp-micros"
+        return {"type": "long", "logicalType": logical, "adjust-to-utc": family in ZONED}
+    if family == "decimal":
+        precision, scale = kind.numbers
+        name = f"decimal_{precision}_{scale}_{number}"
+        fixed = {"type": "fixed", "name": name, "size": decimal_bytes(precision)}
+        return {**fixed, "logicalType": "decimal", "precision": precision, "scale": scale}
+    if family == "uuid":
+        return {"type": "fixed", "name": f"uuid_fixed_{number}", "size": 16, "logicalType": "uuid"}
+    if family == "fixed":
+        return {"type": "fixed", "name": f"fixed_{kind.numbers[0]}_{number}", "size": kind.numbers[0]}
+    return {"integer": "int", "binary": "bytes"}.get(family, family)
+
+
+_SUMMARY = _record(
+    "r508",
+    _required(509, "contains_null", "boolean"),
+    _optional(518, "contains_nan", "boolean"),
+    _optional(510, "lower_bound", "bytes"),
+    _optional(511, "upper_bound", "bytes"),
+)
+MANIFEST_LIST: AvroSchema = _record(
+    "manifest_file",
+    _required(500, "manifest_path", "string"),
+    _required(501, "manifest_length", "long"),
+    _required(502, "partition_spec_id", "int"),
+    _required(517, "content", "int"),
+    _required(515, "sequence_number", "long"),
+    _required(516, "min_sequence_number", "long"),
+    _required(503, "added_snapshot_id", "long"),
+    _required(504, "added_files_count", "int"),
+    _required(505, "existing_files_count", "int"),
+    _required(506, "deleted_files_count", "int"),
+    _required(512, "added_rows_count", "long"),
+    _required(513, "existing_rows_count", "long"),
+    _required(514, "deleted_rows_count", "long"),
+    _list(507, "partitions", 508, _SUMMARY),
+    _optional(519, "key_metadata", "bytes"),
+    _optional(520, "first_row_id", "long"),
+)
+_ENTRY = entry_schema(PartitionSpec(), ())
+_NAMES = {
+    f["field-id"]: f["name"]
+    for schema in (MANIFEST_LIST, _SUMMARY, _ENTRY, _ENTRY["fields"][-1]["type"])
+    for f in schema["fields"]
+}
