@@ -68,12 +68,9 @@ class BloomFilters:
         self.file = file
         self.bytes_read = 0
 
-    def of(self, row_group: int) -> Callable[[SchemaNode], Callable[[pa.Scalar], bool] | None]:
-        """Return a function of a leaf that returns a test for values that are certainly absent, or None."""
-        return lambda leaf: self._excludes(row_group, leaf)
-
-    def _excludes(self, row_group: int, leaf: SchemaNode) -> Callable[[pa.Scalar], bool] | None:
-        chunk = self.file.metadata.row_group(row_group).column(leaf.leaf)
+    def excludes(self, row_group: int, leaf: SchemaNode) -> Callable[[pa.Scalar], bool] | None:
+        """Return a test for values that are certainly absent from a column chunk; None without a filter."""
+        chunk = self.file.facts.chunk(leaf, row_group)
         # pyarrow before 25 does not say where the filter is.
         if getattr(chunk, "bloom_filter_offset", None) is None:
             return None
@@ -87,7 +84,7 @@ class BloomFilters:
         return excludes
 
     def _bitset(self, row_group: int, leaf: SchemaNode) -> bytes | None:
-        chunk: Any = self.file.metadata.row_group(row_group).column(leaf.leaf)
+        chunk: Any = self.file.facts.chunk(leaf, row_group)
         offset, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
         with self.file.source.filesystem.open_input_file(self.file.name) as stream:
             head = stream.read_at(min(length or 256, _MAX_BYTES), offset)

@@ -77,18 +77,15 @@ def _search(
     repeated = repeated or node.repetition == "repeated"
     layout = find_layout(node)
     if node.annotated or (not by_annotation and layout):
+        if not layout:
+            layout = "final" if node.child("typed_value") else "unshredded"
+            layout = "draft-object" if is_lone_typed_value(node) else layout
         name = ".".join((*names, node.name) if not _is_level(names, node) else names)
-        variants.append(VariantColumn(name, node, layout or _layout_of_annotated(node), repeated))
+        variants.append(VariantColumn(name, node, layout, repeated))
         return
     names = names if _is_level(names, node) else (*names, node.name)
     for child in node.children:
         _search(child, names, repeated, by_annotation, variants)
-
-
-def _layout_of_annotated(node: SchemaNode) -> Layout:
-    if is_lone_typed_value(node):
-        return "draft-object"
-    return "final" if node.child("typed_value") else "unshredded"
 
 
 def _is_level(names: tuple[str, ...], node: SchemaNode) -> bool:

@@ -23,6 +23,7 @@ from pyarrow import fs
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.soundness import refuse_bad_indices
 from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
+from parquet_variant.files.parquet.format import footer_cache
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.facts import FileFacts, footer_metadata, writer_of
 from parquet_variant.files.parquet.format.footer import (
@@ -32,18 +33,7 @@ from parquet_variant.files.parquet.format.footer import (
     footer_bytes,
     parse_schema,
 )
-from parquet_variant.files.parquet.format.footer_cache import (
-    CachedFooter,
-    Fingerprint,
-    Reader,
-    cache_footer,
-    cached_footer,
-    fingerprint_if_settled,
-    footer_for_pyarrow,
-    state_of,
-    with_wide_decimals,
-    without_views,
-)
+from parquet_variant.files.parquet.format.footer_cache import CachedFooter, Fingerprint, Reader, state_of
 from parquet_variant.files.parquet.format.page_places import chunk_start_of
 from parquet_variant.io.commit_journal import committed_directory, fixed_part, glob_match, visible_entries
 from parquet_variant.io.filesystems import (
@@ -141,9 +131,9 @@ class OpenFile:
 
     def in_file_types(self, table: pa.Table, leaves: Sequence[int]) -> pa.Table:
         """Return a table that pyarrow read from some leaf columns (by number) with the types that the file defines."""
-        table = without_views(table, self.metadata)
+        table = footer_cache.without_views(table, self.metadata)
         every = self.schema.leaves()
-        return with_wide_decimals(table, [every[leaf] for leaf in sorted(set(leaves))], self.name)
+        return footer_cache.with_wide_decimals(table, [every[leaf] for leaf in sorted(set(leaves))], self.name)
 
     def read_leaves(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         """Read some leaf columns (by number) of some row groups.
@@ -167,7 +157,8 @@ class OpenFile:
             # Each row group has a dictionary, and pyarrow cannot concatenate nested columns with several dictionaries.
             if len(row_groups) > 1 and not self.dictionaries.isdisjoint(leaves):
                 return pa.concat_tables([self.read_leaves([group], leaves) for group in row_groups])
-            if self.cached is not None and self._is_small(row_groups, leaves):
+            # Threads would save less than a new reader costs.
+            if self.cached is not None and (pa.cpu_count() == 1 or self.facts.size(leaves, row_groups) <= _SMALL_BYTES):
                 pooled = self.cached.reader(self.stream)
                 # Without threads: a thread of pyarrow that holds Python bytes at exit would crash the process.
                 table = pooled.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
@@ -178,9 +169,13 @@ class OpenFile:
                 fetched = fetched_chunks(self.stream, self.metadata, row_groups, leaves)
                 reader = Reader(fetched, self.metadata, self.dictionaries)
             arrow_reader: Any = reader.reader
-            return arrow_reader.read_row_groups(
-                row_groups, column_indices=leaves, use_threads=self._may_use_threads(reader)
+            # In a wide file, the walk over all types costs as much as reading a column.
+            may_use_threads = (
+                reader.may_use_threads
+                if self.cached is None
+                else self.cached.plan("may use threads", lambda: reader.may_use_threads)
             )
+            return arrow_reader.read_row_groups(row_groups, column_indices=leaves, use_threads=may_use_threads)
         except pa.ArrowNotImplementedError:
             return self.read_plain(row_groups, leaves)
         except (pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
@@ -188,25 +183,6 @@ class OpenFile:
             if not self.dictionaries.isdisjoint(leaves):
                 return self.read_plain(row_groups, leaves)
             raise self._damaged(error) from None
-
-    def _may_use_threads(self, reader: Reader) -> bool:
-        # In a wide file, the walk over all types costs as much as reading a column.
-        if self.cached is None:
-            return reader.may_use_threads
-        return self.cached.plan("may use threads", lambda: reader.may_use_threads)
-
-    def _is_small(self, row_groups: list[int], leaves: list[int]) -> bool:
-        """Return whether threads would save less than a new reader costs."""
-        if pa.cpu_count() == 1:
-            return True
-        remaining = _SMALL_BYTES
-        for number in row_groups:
-            group = self.metadata.row_group(number)
-            for leaf in leaves:
-                remaining -= group.column(leaf).total_compressed_size
-                if remaining < 0:
-                    return False
-        return True
 
     def read_plain(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         """Read without dictionaries and in small batches, for encodings and partly used dictionaries that need it."""
@@ -361,11 +337,12 @@ def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
             reason="iceberg-table",
         )
     tables = table_directories([info.path[len(base) + 1 :] for info in entries])
-    files = [
-        info
-        for info in entries
-        if info.is_file and _is_visible(info.path, base) and not is_inside(info.path[len(base) + 1 :], tables)
-    ]
+    files = []
+    for info in entries:
+        relative = info.path[len(base) :].strip("/")
+        is_visible = not any(name.startswith((".", "_")) for name in relative.split("/"))
+        if info.is_file and is_visible and relative.lower().endswith(_SUFFIXES) and not is_inside(relative, tables):
+            files.append(info)
     if not files:
         raise VariantFileError(
             f"the directory {path} has no Parquet files (*.parquet): check the path",
@@ -373,11 +350,6 @@ def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
             file=path,
         )
     return [ParquetSource(info.path, system, info.size) for info in sorted(files, key=lambda info: str(info.path))]
-
-
-def _is_visible(path: str, base: str) -> bool:
-    names = path[len(base) :].strip("/").split("/")
-    return names[-1].lower().endswith(_SUFFIXES) and not any(name.startswith((".", "_")) for name in names)
 
 
 def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
@@ -403,7 +375,7 @@ def open_file(source: ParquetSource) -> OpenFile:
     """
     is_local = isinstance(source.filesystem, fs.LocalFileSystem)
     state = state_of(source.path) if is_local else None
-    fingerprint = fingerprint_if_settled(state)
+    fingerprint = footer_cache.fingerprint_if_settled(state)
     try:
         stream = source.filesystem.open_input_file(source.path)
     except (OSError, pa.ArrowException) as error:
@@ -412,7 +384,7 @@ def open_file(source: ParquetSource) -> OpenFile:
         if not is_local and source.size <= FOOTER_GUESS:
             with stream:  # read the whole file in the request for the footer
                 stream = pa.BufferReader(stream.read_buffer())
-        cached = cached_footer(source.path, fingerprint)
+        cached = footer_cache.cached_footer(source.path, fingerprint)
         if cached is not None:
             return OpenFile(source, stream, cached.metadata, cached.schema, cached.dictionaries, cached, _state=state)
         return replace(_open_uncached(source, stream, fingerprint, is_local), _state=state)
@@ -434,7 +406,7 @@ def _open_uncached(
     footer = footer_bytes(stream, source.path)
     schema = parse_schema(footer, source.path)
     check_chunks(footer, schema, source.path)
-    adapted = footer_for_pyarrow(footer, schema)
+    adapted = footer_cache.footer_for_pyarrow(footer, schema)
     metadata = None
     if adapted is not None or not is_local:
         # For remote files, so that pyarrow does not request the footer again.
@@ -445,7 +417,7 @@ def _open_uncached(
     )
     reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
     _check_widths(reader.metadata, schema, source.path)
-    cache_footer(source.path, fingerprint, CachedFooter(reader.metadata, schema, dictionaries))
+    footer_cache.cache_footer(source.path, fingerprint, CachedFooter(reader.metadata, schema, dictionaries))
     return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader, _footer=footer)
 
 
@@ -482,15 +454,13 @@ def fetched_chunks(
     file_bytes = np.frombuffer(buffer, np.uint8)
     chunks = [metadata.row_group(group).column(leaf) for group in row_groups for leaf in leaves]
     padding = _PADDING if writer_of(metadata).startswith(_MISCOUNTING) else 0
-    for start, stop in _merged_ranges(_range(chunk, size, padding) for chunk in chunks):
+    starts = [min(max(chunk_start_of(chunk), 0), size) for chunk in chunks]
+    sizes = [max(chunk.total_compressed_size, 0) + padding for chunk in chunks]
+    ranges = [(start, min(start + length, size)) for start, length in zip(starts, sizes, strict=True)]
+    for start, stop in _merged_ranges(ranges):
         data = np.frombuffer(stream.read_at(stop - start, start), np.uint8)
         file_bytes[start : start + len(data)] = data
     return pa.BufferReader(buffer)
-
-
-def _range(chunk: pq.ColumnChunkMetaData, size: int, padding: int) -> tuple[int, int]:
-    start = min(max(chunk_start_of(chunk), 0), size)
-    return start, min(start + max(chunk.total_compressed_size, 0) + padding, size)
 
 
 def _merged_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

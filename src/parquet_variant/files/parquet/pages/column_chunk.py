@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import reduce
 from threading import get_ident
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -125,7 +125,9 @@ class Shared:
 
     def encoded(self, pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]], max_level: int) -> _Levels:
         """Return the levels of pieces, each with a number of entries, up to ``max_level``."""
-        key = (max_level, *(part for count, levels in pieces for part in _identity(count, levels)))
+        # Constant levels are not negative, so that they differ from the identities of arrays.
+        identities = (levels or 0 if not isinstance(levels, np.ndarray) else -1 - id(levels) for _, levels in pieces)
+        key = (max_level, *(count for count, _ in pieces), *identities)
         levels_pages = self.levels.get(key)
         if levels_pages is None:
             levels, count = _concatenated_levels(pieces)
@@ -134,23 +136,18 @@ class Shared:
         return levels_pages
 
 
-def _identity(count: int, levels: Any) -> tuple[int, int]:
-    """Return a key that is equal for the same levels; constant levels and array identities cannot be equal."""
-    return (count, levels or 0) if levels is None or isinstance(levels, int) else (count, -1 - id(levels))
-
-
 def _concatenated_levels(
     pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]],
 ) -> tuple[npt.NDArray[np.uint8] | int, int]:
+    """Return the levels of pieces, or their one level, and the number of entries."""
     count = sum(count for count, _ in pieces)
-    first = pieces[0][1] or 0 if not isinstance(pieces[0][1], np.ndarray) else pieces[0][1]
-    if len(pieces) == 1:
-        return first, count
-    if isinstance(first, int) and all(
-        not isinstance(level, np.ndarray) and (level or 0) == first for _, level in pieces
-    ):
-        return first, count
-    parts = [level if isinstance(level, np.ndarray) else np.full(size, level or 0, np.uint8) for size, level in pieces]
+    levels = [part if isinstance(part, np.ndarray) else part or 0 for _, part in pieces]
+    if len(levels) == 1 or not any(isinstance(part, np.ndarray) or part != levels[0] for part in levels):
+        return levels[0], count
+    parts = [
+        part if isinstance(part, np.ndarray) else np.full(size, part, np.uint8)
+        for (size, _), part in zip(pieces, levels, strict=True)
+    ]
     return np.concatenate(parts), count
 
 

@@ -1,9 +1,8 @@
 """Encodings of the values in pages, and the dictionary of a column.
 
-Owns the kernel and the memory for each encoding. Leaves the choice of an encoding to the writer, and headers and
-compression to `column_chunk`. Spec: ``Encodings.md``.
-
-Owns the memory of its tables and its limit. Leaves the lookup of values to `kernels.pages.dictionary`.
+Owns the kernel and the memory for each encoding, and the tables and limit of a dictionary. Leaves the lookup of values
+to `kernels.pages.dictionary`, the choice of an encoding to the writer, and headers and compression to `column_chunk`.
+Spec: ``Encodings.md``.
 """
 
 from __future__ import annotations

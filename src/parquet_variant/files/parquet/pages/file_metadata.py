@@ -38,7 +38,7 @@ from parquet_variant.kernels.pages.values import set_blocks
 _MAX_CHUNK_BOUND, _MAX_PAGE_BOUND = 4096, 64
 # Bloom filters: bytes and words of a block, the size limit, and the rate of false positives.
 _BLOCK, _WORDS, _MAX_BLOOM_BYTES, _FALSE_POSITIVES = 32, 8, 1 << 20, 0.01
-# The only algorithm, hash and compression that the specification defines.
+# The order of a column, and the only algorithm, hash and compression of Bloom filters that the specification defines.
 _FIRST_CHOICE = encode_struct((1, STRUCT, b"\x00"))
 
 
@@ -146,24 +146,8 @@ def _column_chunk(placed: PlacedChunk | CopiedChunk) -> bytes:
     if isinstance(placed, CopiedChunk):
         return placed.encoded
     column, offset = placed.column_index or (None, None), placed.offset_index or (None, None)
-    return encode_struct(
-        (2, I64, 0),
-        (3, STRUCT, _column_metadata(placed)),
-        (4, I64, offset[0]),
-        (5, I32, offset[1]),
-        (6, I64, column[0]),
-        (7, I32, column[1]),
-    )
-
-
-def _row_group(group: PlacedGroup) -> bytes:
-    return encode_struct(
-        (1, LIST, (STRUCT, [_column_chunk(chunk) for chunk in group.chunks])),
-        (2, I64, sum(chunk.plain_size for chunk in group.chunks)),
-        (3, I64, group.rows),
-        (5, I64, group.chunks[0].start),
-        (6, I64, sum(chunk.size for chunk in group.chunks)),
-    )
+    places = ((4, I64, offset[0]), (5, I32, offset[1]), (6, I64, column[0]), (7, I32, column[1]))
+    return encode_struct((2, I64, 0), (3, STRUCT, _column_metadata(placed)), *places)
 
 
 def encoded_footer(
@@ -175,15 +159,24 @@ def encoded_footer(
 ) -> bytes:
     """Return the Thrift bytes of a footer from the encoded schema elements and the row groups."""
     pairs = [encode_struct((1, BINARY, key.encode()), (2, BINARY, value.encode())) for key, value in key_values.items()]
-    type_order = encode_struct((1, STRUCT, b"\x00"))
+    row_groups = [
+        encode_struct(
+            (1, LIST, (STRUCT, [_column_chunk(chunk) for chunk in group.chunks])),
+            (2, I64, sum(chunk.plain_size for chunk in group.chunks)),
+            (3, I64, group.rows),
+            (5, I64, group.chunks[0].start),
+            (6, I64, sum(chunk.size for chunk in group.chunks)),
+        )
+        for group in groups
+    ]
     return encode_struct(
         (1, I32, 2),
         (2, LIST, (STRUCT, elements)),
         (3, I64, sum(group.rows for group in groups)),
-        (4, LIST, (STRUCT, [_row_group(group) for group in groups])),
+        (4, LIST, (STRUCT, row_groups)),
         (5, LIST, (STRUCT, pairs)),
         (6, BINARY, created_by.encode()),
-        (7, LIST, (STRUCT, [type_order] * leaves)),
+        (7, LIST, (STRUCT, [_FIRST_CHOICE] * leaves)),
     )
 
 
@@ -230,7 +223,10 @@ def _truncated(low: bytes, high: bytes, leaf: LeafColumn) -> tuple[bytes, bytes]
     if len(low) > _MAX_PAGE_BOUND:
         low = low[: _boundary(low) if is_text else _MAX_PAGE_BOUND]
     if len(high) > _MAX_PAGE_BOUND:
-        high = (_next_text(high) if is_text else _next_bytes(high[:_MAX_PAGE_BOUND])) or high
+        if is_text:
+            high = _next_text(high) or high
+        elif stem := high[:_MAX_PAGE_BOUND].rstrip(b"\xff"):
+            high = stem[:-1] + bytes([stem[-1] + 1])
     return low, high
 
 
@@ -240,12 +236,6 @@ def _boundary(text: bytes) -> int:
     while at > 0 and text[at] & 0xC0 == 0x80:
         at -= 1
     return at
-
-
-def _next_bytes(prefix: bytes) -> bytes | None:
-    """Return the smallest bytes, not longer, that follow all bytes with the prefix; None if there are none."""
-    stem = prefix.rstrip(b"\xff")
-    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
 
 def _next_text(text: bytes) -> bytes | None:

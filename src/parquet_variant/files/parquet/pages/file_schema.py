@@ -1,10 +1,7 @@
 """The Parquet schema of an Arrow schema, and the Parquet types of its leaves.
 
-Owns groups, lists, maps, field ids and the VARIANT annotation. Leaves primitive types to `leaf_types`.
-Spec: ``parquet.thrift``, ``LogicalTypes.md``.
-
-Owns the table of primitive types. Leaves groups to `file_schema`, and the conversion of values to `leaf_values`. Spec:
-``LogicalTypes.md``.
+Owns the table of primitive types, groups, lists, maps, field ids and the VARIANT annotation. Leaves the conversion of
+values to `leaf_values`. Spec: ``parquet.thrift``, ``LogicalTypes.md``.
 """
 
 from __future__ import annotations
@@ -120,11 +117,9 @@ def _decimal(precision: int, scale: int) -> LeafType:
 
 
 _REQUIRED, _OPTIONAL, _REPEATED = range(3)
-_LIST, _MAP = (3, logical_type(3)), (1, logical_type(2))
 # The key of a field id in the metadata of an Arrow field.
 FIELD_ID = b"PARQUET:field_id"
-_VARIANT = (None, logical_type(16, encode_struct((1, I8, 1))))
-_PLAIN_GROUP = (None, None)
+_VARIANT = logical_type(16, encode_struct((1, I8, 1)))
 
 
 class LeafColumn(NamedTuple):
@@ -182,15 +177,16 @@ def _add_field(
     definition += field.nullable
     repeated = (definition + 1, repetition + 1, variants)
     if pa.types.is_struct(kind) and kind.num_fields:
-        _add_group(schema, field, name, kind.num_fields, _VARIANT if path in variants else _PLAIN_GROUP)
+        logical = _VARIANT if path in variants else None
+        schema.elements.append(_element(field, name, children=kind.num_fields, logical=logical))
         for child in kind:
             _add_field(schema, child, child.name, path, definition, repetition, variants)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        _add_group(schema, field, name, 1, _LIST)
+        schema.elements.append(_element(field, name, children=1, converted=3, logical=logical_type(3)))
         schema.elements.append(_repeated("list", 1))
         _add_field(schema, kind.value_field, "element", (*path, "list"), *repeated)
     elif pa.types.is_map(kind):
-        _add_group(schema, field, name, 1, _MAP)
+        schema.elements.append(_element(field, name, children=1, converted=1, logical=logical_type(2)))
         schema.elements.append(_repeated("key_value", 2))
         _add_field(schema, kind.key_field, "key", (*path, "key_value"), *repeated)
         _add_field(schema, kind.item_field, "value", (*path, "key_value"), *repeated)
@@ -199,43 +195,34 @@ def _add_field(
         if leaf is None:
             raise TypeError(f"column {'.'.join(path)} is {kind}: only writer='pyarrow' writes this type")
         schema.leaves.append(LeafColumn(path, leaf, not field.nullable, definition, repetition))
-        schema.elements.append(_leaf_element(field, name, leaf))
+        schema.elements.append(_element(field, name, leaf, converted=leaf.converted, logical=leaf.logical))
 
 
-def _add_group(
-    schema: FileSchema, field: pa.Field, name: str, children: int, annotation: tuple[int | None, bytes | None]
-) -> None:
-    converted, logical = annotation
-    schema.elements.append(
-        encode_struct(
-            (3, I32, int(field.nullable)),
-            (4, BINARY, name.encode()),
-            (5, I32, children),
-            (6, I32, converted),
-            (9, I32, _field_id(field)),
-            (10, STRUCT, logical),
-        )
+def _element(
+    field: pa.Field,
+    name: str,
+    leaf: LeafType | None = None,
+    *,
+    children: int | None = None,
+    converted: int | None = None,
+    logical: bytes | None = None,
+) -> bytes:
+    """Return the encoded ``SchemaElement`` of a leaf, or of a group with children."""
+    field_id = (field.metadata or {}).get(FIELD_ID)
+    is_fixed = leaf is not None and leaf.physical is Physical.FIXED_LEN_BYTE_ARRAY
+    return encode_struct(
+        (1, I32, None if leaf is None else leaf.physical),
+        (2, I32, leaf.width if leaf is not None and is_fixed else None),
+        (3, I32, _OPTIONAL if field.nullable else _REQUIRED),
+        (4, BINARY, name.encode()),
+        (5, I32, children),
+        (6, I32, converted),
+        (7, I32, None if leaf is None else leaf.scale),
+        (8, I32, None if leaf is None else leaf.precision),
+        (9, I32, None if field_id is None else int(field_id)),
+        (10, STRUCT, logical),
     )
 
 
 def _repeated(name: str, children: int) -> bytes:
     return encode_struct((3, I32, _REPEATED), (4, BINARY, name.encode()), (5, I32, children))
-
-
-def _leaf_element(field: pa.Field, name: str, leaf: LeafType) -> bytes:
-    return encode_struct(
-        (1, I32, leaf.physical),
-        (2, I32, leaf.width if leaf.physical.name == "FIXED_LEN_BYTE_ARRAY" else None),
-        (3, I32, _OPTIONAL if field.nullable else _REQUIRED),
-        (4, BINARY, name.encode()),
-        (6, I32, leaf.converted),
-        (7, I32, leaf.scale),
-        (8, I32, leaf.precision),
-        (9, I32, _field_id(field)),
-        (10, STRUCT, leaf.logical),
-    )
-
-
-def _field_id(field: pa.Field) -> int | None:
-    field_id = (field.metadata or {}).get(FIELD_ID)
-    return int(field_id) if field_id is not None else None

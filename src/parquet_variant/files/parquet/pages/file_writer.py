@@ -17,18 +17,12 @@ import pyarrow as pa
 from parquet_variant._version import __version__
 from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.footer import MAGIC
+from parquet_variant.files.parquet.pages import file_metadata
 from parquet_variant.files.parquet.pages.codecs import codec_number, compressor
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Shared, Slots
 from parquet_variant.files.parquet.pages.encodings import Encoding
-from parquet_variant.files.parquet.pages.file_metadata import (
-    PlacedChunk,
-    PlacedGroup,
-    bloom_filter,
-    column_index,
-    encoded_footer,
-    offset_index,
-)
-from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical, file_schema
+from parquet_variant.files.parquet.pages.file_metadata import PlacedChunk, PlacedGroup
+from parquet_variant.files.parquet.pages.file_schema import Physical, file_schema
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, stored_numbers
 from parquet_variant.files.parquet.pages.levels import Entries, NodeEntries, leaf_entries
 from parquet_variant.io.parallel import ThreadPool
@@ -82,9 +76,13 @@ class PageFileWriter:
             dotted = ".".join(leaf.path)
             level = compression_level.get(dotted) if isinstance(compression_level, Mapping) else compression_level
             encoding = (column_encoding or {}).get(dotted)
+            has_dictionary: bool | None = use_dictionary if isinstance(use_dictionary, bool) else True
+            if not isinstance(use_dictionary, bool) and dotted not in use_dictionary:
+                # Strings may repeat at a distance beyond the sample that the caller inspected.
+                has_dictionary = None if leaf.type.physical == Physical.BYTE_ARRAY else False
             self._options.append(
                 ColumnOptions(
-                    use_dictionary=self._uses_dictionary(use_dictionary, leaf, dotted),
+                    use_dictionary=has_dictionary,
                     encoding=Encoding[encoding] if encoding else Encoding.PLAIN,
                     compress=compressor(compression, level),
                     dictionary_bytes=dictionary_bytes,
@@ -102,13 +100,6 @@ class PageFileWriter:
         self._pool = ThreadPool(threads - 1) if threads > 1 else None
         self._write(MAGIC)
 
-    @staticmethod
-    def _uses_dictionary(requested: Collection[str] | bool, leaf: LeafColumn, dotted: str) -> bool | None:
-        if isinstance(requested, bool):
-            return requested
-        # Strings may repeat at a distance beyond the sample that the caller inspected.
-        return True if dotted in requested else None if leaf.type.physical == Physical.BYTE_ARRAY else False
-
     def _write(self, data: Any) -> None:
         """Append bytes; small pieces are joined, since every write is a system call."""
         self._position += len(data)
@@ -118,10 +109,8 @@ class PageFileWriter:
             self._flush_pending()
 
     def _flush_pending(self) -> None:
-        if not self._pending:
-            return
         small, self._pending, self._pending_bytes = self._pending, [], 0
-        large = [small.pop()] if len(small[-1]) >= _WRITTEN_BYTES else []
+        large = [small.pop()] if small and len(small[-1]) >= _WRITTEN_BYTES else []
         for data in (b"".join(small), *large):
             self._sink.write(data)
 
@@ -140,15 +129,9 @@ class PageFileWriter:
             self._write_slice(table.slice(half))
             return
         for batch in table.to_batches():
-            self._append(batch)
-
-    def _append(self, batch: pa.RecordBatch) -> None:
-        leaves = [
-            entries
-            for field, array in zip(self._schema, batch.columns, strict=True)
-            for entries in leaf_entries(field, array)
-        ]
-        self._append_leaves(leaves, len(batch))
+            columns = zip(self._schema, batch.columns, strict=True)
+            leaves = [entries for field, array in columns for entries in leaf_entries(field, array)]
+            self._append_leaves(leaves, len(batch))
 
     def write_rows(self, rows: ShreddedRows) -> bool:
         """Add rows of the only column of the file, a Variant; return whether a value is NaN.
@@ -228,7 +211,7 @@ class PageFileWriter:
         self._stop()
         self._put_indexes()
         elements, leaves = self._written_schema()
-        footer = encoded_footer(elements, self._groups, key_values, _CREATED_BY, leaves)
+        footer = file_metadata.encoded_footer(elements, self._groups, key_values, _CREATED_BY, leaves)
         self._write(footer + len(footer).to_bytes(4, "little") + MAGIC)
         self._flush_pending()
         return footer, self._position
@@ -242,13 +225,13 @@ class PageFileWriter:
         chunks = [chunk for group in self._groups for chunk in group.chunks if isinstance(chunk, PlacedChunk)]
         for placed in chunks:
             if placed.chunk.options.keeps_hashes:
-                placed.bloom_at, placed.bloom_size = self._put(bloom_filter(placed.chunk.hashes))
+                placed.bloom_at, placed.bloom_size = self._put(file_metadata.bloom_filter(placed.chunk.hashes))
                 placed.chunk.hashes = []
         for placed in chunks:
-            index = column_index(placed)
+            index = file_metadata.column_index(placed)
             placed.column_index = None if index is None else self._put(index)
         for placed in chunks:
-            placed.offset_index = self._put(offset_index(placed))
+            placed.offset_index = self._put(file_metadata.offset_index(placed))
 
     def abort(self) -> None:
         """Discard the pending rows and stop the threads."""

@@ -1,10 +1,8 @@
 """Values of leaf columns as pages need them, with their minimum and maximum.
 
-Owns the removal of nulls and the physical form of each type. Values are not copied if Arrow stores them in this form.
-Leaves encodings to `encodings` and levels to `levels`.
-
-Owns the order of each type. A NaN is not a bound; values that are all NaN have no bounds. Leaves the places where
-bounds are computed to `column_chunk`. Spec: ``parquet.thrift``, ``ColumnOrder``.
+Owns the removal of nulls, the physical form of each type, and its order. Values are not copied if Arrow stores them in
+this form. A NaN is not a bound; values that are all NaN have no bounds. Leaves encodings to `encodings`, and levels to
+`levels`. Spec: ``parquet.thrift``, ``ColumnOrder``.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import itertools
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -140,7 +138,11 @@ def leaf_values(array: pa.Array, leaf: LeafType) -> LeafValues:
     if leaf.physical == Physical.BYTE_ARRAY:
         return _byte_arrays(array)
     if leaf.physical == Physical.BOOLEAN:
-        return _booleans(array)
+        validity, data = array.buffers()
+        bits = _bits(data, array.offset, len(array))
+        if array.null_count:
+            bits = bits[_bits(validity, array.offset, len(array)).view(bool)]
+        return LeafValues(len(bits), 1, bits)
     width = kind.bit_width // 8
     return stored_numbers(_fixed(array, width), leaf)
 
@@ -217,15 +219,6 @@ def _byte_arrays(array: pa.Array) -> LeafValues:
     return LeafValues(count, 0, data, lengths)
 
 
-def _booleans(array: pa.Array) -> LeafValues:
-    rows, first = len(array), array.offset
-    validity, data = array.buffers()
-    slots = _bits(data, first, rows)
-    if array.null_count:
-        slots = slots[_bits(validity, first, rows).view(bool)]
-    return LeafValues(len(slots), 1, slots)
-
-
 def _bits(buffer: pa.Buffer, first: int, count: int) -> Bytes:
     packed = np.frombuffer(buffer, np.uint8)[first >> 3 : (first + count + 7) >> 3]
     return np.unpackbits(packed, bitorder="little")[first & 7 : (first & 7) + count]
@@ -264,21 +257,17 @@ def bounds_of(values: LeafValues, leaf: LeafType) -> Bounds:
         numbers = values.numbers(leaf)
         low, high = float(np.fmin.reduce(numbers)), float(np.fmax.reduce(numbers))
         return None if low != low else (low, high)
-    if leaf.order == "decimal":
-        return _decimal_bounds(values)
+    data = values.data
+    if leaf.order == "decimal":  # Big-endian signed integers compare as bytes if the sign bit is flipped.
+        data = data.copy()
+        data[:: values.width] ^= 0x80
     lengths = np.full(values.count, values.width, np.int32) if values.lengths is None else values.lengths
-    low_at, low_size, high_at, high_size = byte_bounds(values.address, lengths)
-    return values.data[low_at : low_at + low_size].tobytes(), values.data[high_at : high_at + high_size].tobytes()
-
-
-def _decimal_bounds(values: LeafValues) -> Bounds:
-    """Return the bounds of big-endian signed integers, which compare as bytes if the sign bit is flipped."""
-    rows = values.data.reshape(-1, values.width).copy()
-    rows[:, 0] ^= 0x80
-    flat = LeafValues(values.count, values.width, rows.reshape(-1))
-    low_at, _, high_at, _ = byte_bounds(flat.address, np.full(values.count, values.width, np.int32))
-    low, high = (values.data[at : at + values.width].tobytes() for at in (low_at, high_at))
-    return int.from_bytes(low, "big", signed=True), int.from_bytes(high, "big", signed=True)
+    low_at, low_size, high_at, high_size = byte_bounds(address_of(data), lengths)
+    bounds = (
+        values.data[low_at : low_at + low_size].tobytes(),
+        values.data[high_at : high_at + high_size].tobytes(),
+    )
+    return loaded(bounds, leaf)
 
 
 def union(left: Bounds, right: Bounds) -> Bounds:
@@ -310,12 +299,8 @@ def loaded(bounds: tuple[bytes, bytes], leaf: LeafType) -> tuple[Any, Any]:
     if leaf.order == "float":
         low, high = (struct.unpack(_FORMS[leaf.physical], bound)[0] for bound in bounds)
         return low, high
-    low, high = (
-        int.from_bytes(
-            bound, "big" if leaf.order == "decimal" else "little", signed=leaf.order in ("signed", "decimal")
-        )
-        for bound in bounds
-    )
+    order: Literal["big", "little"] = "big" if leaf.order == "decimal" else "little"
+    low, high = (int.from_bytes(bound, order, signed=leaf.order in ("signed", "decimal")) for bound in bounds)
     return low, high
 
 

@@ -136,11 +136,8 @@ class ChunkPages:
         self.remaining_bytes = chunk.total_uncompressed_size
         self.is_boolean = chunk.physical_type == "BOOLEAN"
         self.width = _WIDTHS[chunk.physical_type]
-        self.entries, self.numbers_at, self.strings = (
-            0,
-            0,
-            PackedStrings(np.zeros(1, np.int32), np.empty(0, np.uint8), True),
-        )
+        self.entries = self.numbers_at = 0
+        self.strings = PackedStrings(np.zeros(1, np.int32), np.empty(0, np.uint8), True)
         self.owner: list[object] = []
         self.valid = np.empty(self.rows, np.uint8)
         self.pages = np.array(list(self._read(mask)), np.int64).reshape(-1, _PAGE_ENTRIES)
@@ -349,12 +346,7 @@ def _merged_column(node: SchemaNode, parts: Sequence[pa.Array]) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, values, type=kind, mask=mask)
 
 
-def read_pages(
-    source: pa.NativeFile,
-    footer: bytes,
-    root: SchemaNode,
-    columns: Sequence[ChosenPages],
-) -> pa.Table:
+def read_pages(source: pa.NativeFile, footer: bytes, root: SchemaNode, columns: Sequence[ChosenPages]) -> pa.Table:
     """Return all rows of some pages; the pages of every column have the same rows."""
     body = bytearray(MAGIC)
     chunks = []

@@ -84,7 +84,13 @@ def column_values(
     if node.max_repetition or node.leaf is None or not is_readable(group.column(node.leaf), group.num_rows):
         return None
     try:
-        column, is_sound = _chunk_array(ChunkPages(file, row_group, node.leaf, node.max_definition, mask), kind, mask)
+        chunk = ChunkPages(file, row_group, node.leaf, node.max_definition, mask)
+        if chunk.is_boolean or chunk.width:
+            numbers = chunk.booleans() if chunk.is_boolean else chunk.numbers()
+            numbers = numbers if mask is None else numbers[mask]
+            data = bitmap(numbers) if chunk.is_boolean else pa.py_buffer(numbers)
+            return pa.Array.from_buffers(kind, len(numbers), [_nulls(chunk, mask), data])
+        column, is_sound = _chunk_strings(chunk, pa.types.is_dictionary(kind), mask)
     except PAGE_ERRORS:
         return None
     if not is_sound:
@@ -92,16 +98,6 @@ def column_values(
 
         refuse_faulty_slots(column, None if mask is None else np.flatnonzero(mask))
     return column
-
-
-def _chunk_array(chunk: ChunkPages, kind: pa.DataType, mask: Mask | None) -> tuple[pa.Array, bool]:
-    """Return the values of a chunk, and whether they are certainly valid."""
-    if not (chunk.is_boolean or chunk.width):
-        return _chunk_strings(chunk, pa.types.is_dictionary(kind), mask)
-    numbers = chunk.booleans() if chunk.is_boolean else chunk.numbers()
-    numbers = numbers if mask is None else numbers[mask]
-    values = bitmap(numbers) if chunk.is_boolean else pa.py_buffer(numbers)
-    return pa.Array.from_buffers(kind, len(numbers), [_nulls(chunk, mask), values]), True
 
 
 def _nulls(chunk: ChunkPages, mask: Mask | None) -> pa.Buffer | None:
@@ -112,6 +108,7 @@ def _nulls(chunk: ChunkPages, mask: Mask | None) -> pa.Buffer | None:
 
 
 def _chunk_strings(chunk: ChunkPages, as_dictionary: bool, mask: Mask | None) -> tuple[pa.Array, bool]:
+    """Return the strings of a chunk, and whether they are certainly valid."""
     if not chunk.is_indexed:
         starts, sizes = acquire(np.int64, chunk.rows), acquire(np.int64, chunk.rows)
         total = chunk.spans(starts, sizes)

@@ -78,14 +78,13 @@ class PartReader:
 
     def _columns_of_tables(self, outputs: list[int]) -> dict[int, pa.Array]:
         """Return some selected columns by number, from tables that pyarrow reads."""
-        from parquet_variant.ops.columns.extract_path import storage_group
+        from parquet_variant.ops.columns.extract_path import extract_from, extract_variant, storage_group
 
         file, plan, first = self.file, self.plan, self.groups[0]
         rows = file.facts.rows(group.number for group in self.groups)
         storage: pa.StructArray | None = None
-        group: Group | ValuePositions | None = (
-            None  # Shared by all paths, so that each distinct metadata is decoded once.
-        )
+        # Shared by all paths, so that each distinct metadata is decoded once.
+        group: Group | ValuePositions | None = None
         table: pa.Table | None = None
         spans, leaves = self._spans(outputs, first.leaves_of(outputs))
         if leaves:
@@ -110,7 +109,14 @@ class PartReader:
                         group = spans.value_positions(storage.field("metadata"))
                         paths = [self.selected[number].path for number in outputs]
                         group.look_up(path.segments for path in paths if path is not None)
-                columns[number] = self._extract_path(storage, group, selected)
+                assert group is not None
+                if selected.output is None and selected.type is None:
+                    columns[number] = plain_storage(extract_variant(storage, selected.path))
+                else:
+                    target = VARIANT_STORAGE if selected.type is None else selected.type
+                    columns[number] = extract_from(
+                        group, selected.path, target, safe=self.safe, zone=self.zone, lossless=selected.lossless
+                    )
         return columns
 
     def _spans(self, outputs: list[int], leaves: list[int]) -> tuple[Spans | None, list[int]]:
@@ -145,17 +151,6 @@ class PartReader:
                 f"column {name} is {column.type}, but {selected.type} in the first file: cast it in one of the files",
                 reason="files-differ",
             ) from None
-
-    def _extract_path(
-        self, storage: pa.StructArray, group: Group | ValuePositions | None, selected: Selected
-    ) -> pa.Array:
-        from parquet_variant.ops.columns.extract_path import extract_from, extract_variant
-
-        assert selected.path is not None and group is not None
-        if selected.type is None and selected.output is None:
-            return plain_storage(extract_variant(storage, selected.path))
-        target = VARIANT_STORAGE if selected.type is None else selected.type
-        return extract_from(group, selected.path, target, safe=self.safe, zone=self.zone, lossless=selected.lossless)
 
 
 def in_type(column: pa.Array, kind: pa.DataType) -> pa.Array:

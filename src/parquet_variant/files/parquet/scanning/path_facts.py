@@ -33,23 +33,17 @@ def common_type(
     common: pa.DataType | None = None
     for source in sources:
         with open_file(source) as file:
-            file_type = _type_in_file(file, column, path, nulls)
-        if file_type is None or (common is not None and file_type != common):
+            columns = columns_of_path(choose_column(file.schema, column, file.name), path, None)
+            leaf = columns.primitive
+            if leaf is None or columns.repeated or columns.needs_all:
+                return None
+            if not all(file.facts.is_empty(residual, variant_nulls=nulls) for residual in columns.residuals):
+                return None
+        file_type = leaf_type(leaf)
+        if file_type is None or common not in (None, file_type):
             return None
         common = file_type
     return common
-
-
-def _type_in_file(file: OpenFile, column: str, path: VariantPath, nulls: bool) -> pa.DataType | None:
-    columns = columns_of_path(choose_column(file.schema, column, file.name), path, None)
-    leaf = columns.primitive
-    if leaf is None or columns.repeated or columns.needs_all:
-        return None
-    return (
-        leaf_type(leaf)
-        if all(file.facts.is_empty(residual, variant_nulls=nulls) for residual in columns.residuals)
-        else None
-    )
 
 
 def leaf_of_elements(
@@ -78,7 +72,9 @@ def _leaves_of_elements(file: OpenFile, column: str, path: VariantPath) -> dict[
         return {}
     if residual is not None and not file.facts.is_empty(residual):
         return {}
-    candidates = [path / WILDCARD, *(path / WILDCARD / key for key in _typed_keys(typed.element))]
+    inner = typed.element.child("typed_value")
+    fields = {} if inner is None or inner.is_leaf else inner.fields
+    candidates = [path / WILDCARD, *(path / WILDCARD / key for key in fields)]
     sizes: dict[VariantPath, tuple[int, pa.DataType]] = {}
     for candidate in candidates:
         part = columns_of_path(variant, candidate, None)
@@ -87,11 +83,6 @@ def _leaves_of_elements(file: OpenFile, column: str, path: VariantPath) -> dict[
         if (kind := leaf_type(part.primitive)) is not None:
             sizes[candidate] = file.facts.size([part.primitive]), kind
     return {candidate: sizes[candidate][1] for candidate in sorted(sizes, key=lambda key: sizes[key][0])}
-
-
-def _typed_keys(element: SchemaNode) -> list[str]:
-    typed = element.child("typed_value")
-    return [] if typed is None or typed.is_leaf or typed.is_list else [child.name for child in typed.children]
 
 
 def residual_objects(

@@ -161,11 +161,11 @@ def plan_file(
         numbers = range(0)  # Statistics of the whole file rule out every row group.
     groups = []
     for number in numbers:
-        statistics = partial(file.facts.statistics, group=number) if skipping else _unknown_statistics
+        statistics = partial(file.facts.statistics, group=number) if skipping else lambda _: LeafStatistics(0)
         if predicate is not None and skipping:
             if not _may_match(predicate, names, statistics, hidden_nan):
                 continue
-            if not _may_match(predicate, names, statistics, hidden_nan, blooms.of(number)):
+            if not _may_match(predicate, names, statistics, hidden_nan, partial(blooms.excludes, number)):
                 continue
         groups.append(GroupPlan(number, tuple(output.leaves(statistics) for output in outputs)))
     residuals = {
@@ -227,10 +227,6 @@ def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -
     if (constant := dict(file.source.partition).get(name)) is not None:
         return _Output(selected, None, None, constant)
     return _Output(selected, None, top_column(file.schema, name, file.name))
-
-
-def _unknown_statistics(node: SchemaNode) -> LeafStatistics:
-    return LeafStatistics(0)
 
 
 def _may_match(

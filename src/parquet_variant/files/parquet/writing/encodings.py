@@ -177,7 +177,13 @@ def _chosen_encodings(
     least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values()) if filled else 0
     chosen_encodings |= dict.fromkeys(undecided.keys() - filled.keys(), ("", codec.level))
     sizes = {path: leaf.nbytes for path, leaf in filled.items()}
-    tried = [path for path, leaf in filled.items() if sizes[path] > least and not _gets_dictionary(leaf, sizes[path])]
+    tried = []
+    for path, leaf in filled.items():
+        kind = leaf.type
+        is_text = any(map(kind.equals, (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())))
+        is_long = is_text and sizes[path] > _LONG_BYTES * (len(leaf) - leaf.null_count)
+        if sizes[path] > least and not is_long and not pa.types.is_dictionary(kind):
+            tried.append(path)
     chosen_encodings |= dict.fromkeys(filled, ("", codec.level))
     smallest = in_threads(lambda path: _smallest(filled[path], codec), tried, threads)
     chosen_encodings |= dict(zip(tried, smallest, strict=True))
@@ -221,15 +227,6 @@ def _in_dictionary(values: LeafValues, kind: LeafType) -> Pages:
 def _encode_values(values: LeafValues, encoding: Encoding, kind: LeafType) -> Bytes:
     out = np.empty(max_value_bytes(values, encoding), np.uint8)
     return out[: encode_values(values, encoding, kind, out)]
-
-
-def _gets_dictionary(leaf: pa.Array, size: int) -> bool:
-    """Return whether a column of `size` bytes gets a dictionary without a trial."""
-    if pa.types.is_dictionary(leaf.type):
-        return True
-    kind = leaf.type
-    texts = pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind)
-    return (texts or pa.types.is_large_binary(kind)) and size > _LONG_BYTES * (len(leaf) - leaf.null_count)
 
 
 def _compressed_size(pages: Pages, compression: str, level: int | None = None) -> int:

@@ -1,10 +1,8 @@
 """Variants inside Arrow data, and the leaf columns of Arrow data that is written.
 
-Owns finding them by extension name or schema path, and rebuilding the enclosing columns around new storages. Leaves the
-conversion of a storage to the caller.
-
-Owns their paths, the Arrow types that a reader recovers without an Arrow schema, and the search for NaN. Leaves writing
-to `writer`.
+Owns finding Variants by extension name or schema path, rebuilding the enclosing columns around new storages, the paths
+of leaves, the Arrow types that a reader recovers without an Arrow schema, and the search for NaN. Leaves the conversion
+of a storage to the caller, and writing to `writer`.
 """
 
 from __future__ import annotations
@@ -29,18 +27,27 @@ _RECOVERED = (
 )
 
 
-def leaf_paths(field: pa.Field, path: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return the schema paths of the leaf columns of a field."""
+# The schema path of a Variant or leaf in a file, including list and map levels.
+Place = tuple[str, ...]
+Convert = Callable[[pa.StructArray, Place], pa.StructArray]
+
+
+def _parts(field: pa.Field, place: Place) -> list[tuple[pa.Field, Place]]:
+    """Return the fields of a struct, list or map, with their places in a file; nothing for a leaf."""
     kind = field.type
     if pa.types.is_struct(kind):
-        children = [(child, (*path, child.name)) for child in kind]
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        children = [(kind.value_field, (*path, "list", "element"))]
-    elif pa.types.is_map(kind):
-        children = [(kind.key_field, (*path, "key_value", "key")), (kind.item_field, (*path, "key_value", "value"))]
-    else:
-        return [path]
-    return [leaf for child in children for leaf in leaf_paths(*child)]
+        return [(child, (*place, child.name)) for child in kind]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return [(kind.value_field, (*place, "list", "element"))]
+    if pa.types.is_map(kind):
+        return [(kind.key_field, (*place, "key_value", "key")), (kind.item_field, (*place, "key_value", "value"))]
+    return []
+
+
+def leaf_paths(field: pa.Field, path: Place) -> list[Place]:
+    """Return the schema paths of the leaf columns of a field."""
+    parts = _parts(field, path)
+    return [leaf for part in parts for leaf in leaf_paths(*part)] if parts else [path]
 
 
 def is_recovered(kind: pa.DataType) -> bool:
@@ -117,11 +124,6 @@ def has_nan(array: pa.Array) -> bool:
     return False
 
 
-# The schema path of a Variant in a file, including list and map levels.
-Place = tuple[str, ...]
-Convert = Callable[[pa.StructArray, Place], pa.StructArray]
-
-
 def tagged(field: pa.Field, kind: pa.DataType) -> pa.Field:
     """Return the field with another type and the extension name; other metadata, such as a field id, is kept."""
     return field.with_type(kind).with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
@@ -147,18 +149,6 @@ def map_variants(table: pa.Table, convert: Convert, named: Set[Place] = frozense
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def _children(field: pa.Field, place: Place) -> list[tuple[pa.Field, Place]]:
-    """Return the fields of a struct, list or map, with their places in a file."""
-    kind = field.type
-    if pa.types.is_struct(kind):
-        return [(child, (*place, child.name)) for child in kind]
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return [(kind.value_field, (*place, "list", "element"))]
-    if pa.types.is_map(kind):
-        return [(kind.item_field, (*place, "key_value", "value"))]
-    return []
-
-
 def _is_variant(field: pa.Field, place: Place, named: Set[Place]) -> bool:
     if isinstance(field.type, pa.BaseExtensionType):
         return is_variant_field(field)  # even if it is not a struct: that is an error, which pyarrow would crash on
@@ -167,9 +157,7 @@ def _is_variant(field: pa.Field, place: Place, named: Set[Place]) -> bool:
 
 def _contains_variant(field: pa.Field, place: Place, named: Set[Place]) -> bool:
     """Return whether a field is or contains a Variant, so that it must be rebuilt."""
-    return _is_variant(field, place, named) or any(
-        _contains_variant(*child, named) for child in _children(field, place)
-    )
+    return _is_variant(field, place, named) or any(_contains_variant(*part, named) for part in _parts(field, place))
 
 
 def _convert_variants(
@@ -178,30 +166,26 @@ def _convert_variants(
     if _is_variant(field, place, named):
         array = convert(array.storage if isinstance(array.type, pa.BaseExtensionType) else array, place)
         return tagged(field, array.type), array
-    places = _children(field, place)
-    if not any(_contains_variant(*child, named) for child in places):
+    parts = _parts(field, place)
+    if not any(_contains_variant(*part, named) for part in parts):
         return field, array
     kind = array.type
     if pa.types.is_struct(kind):
         children = [array.field(number) for number in range(kind.num_fields)]
     else:
-        children = [array.items if pa.types.is_map(kind) else array.values]
+        children = [array.keys, array.items] if pa.types.is_map(kind) else [array.values]
     converted = [
-        _convert_variants(child, part, at, convert, named) for (child, at), part in zip(places, children, strict=True)
+        _convert_variants(part, child, at, convert, named) for (part, at), child in zip(parts, children, strict=True)
     ]
+    fields, children = [part for part, _ in converted], [child for _, child in converted]
     if pa.types.is_struct(kind):
-        mask = array.is_null() if array.null_count else None
-        array = pa.StructArray.from_arrays(
-            [part for _, part in converted], fields=[child for child, _ in converted], mask=mask
-        )
+        array = pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
         return field.with_type(array.type), array
-    child, part = converted[0]
     if pa.types.is_map(kind):
-        mapped_type = pa.map_(kind.key_field, child)
-        part = pa.StructArray.from_arrays([array.keys, part], fields=[kind.key_field, child])
+        kind, child = pa.map_(*fields), pa.StructArray.from_arrays(children, fields=fields)
     else:
-        mapped_type = with_fields(kind, lambda _: child)
+        kind, child = with_fields(kind, lambda _: fields[0]), children[0]
     # Keep offsets and validity, and replace the elements.
-    buffers = array.buffers()[: mapped_type.num_buffers]
-    array = pa.Array.from_buffers(mapped_type, len(array), buffers, array.null_count, array.offset, [part])
-    return field.with_type(mapped_type), array
+    buffers = array.buffers()[: kind.num_buffers]
+    array = pa.Array.from_buffers(kind, len(array), buffers, array.null_count, array.offset, [child])
+    return field.with_type(kind), array

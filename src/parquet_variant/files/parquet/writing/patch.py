@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -74,8 +73,23 @@ class FilePatch(StoredFile):
         # The footer already says whether other columns have a NaN.
         if any(has_nan(chunk) for column in self.part.columns for chunk in column.chunks):
             key_values.pop(NO_NAN_KEY.decode(), None)
+        start = 0
         with write_errors(target), target.open("wb") as sink:
-            footer, size = self._write(sink, compression, key_values)
+            patcher = FilePatcher(
+                sink,
+                self.part.schema,
+                source=self.source,
+                footer=self.footer,
+                no_statistics=[".".join((*place, "metadata")) for place in self.places],
+                compression=compression,
+                **choose_encodings(self.part, compression),
+            )
+            for number in range(self.metadata.num_row_groups):
+                rows = self.metadata.row_group(number).num_rows
+                is_changed = self.part.num_columns and self.changed[start : start + rows].any()
+                patcher.add_row_group(number, self.part.slice(start, rows) if is_changed else None)
+                start += rows
+            footer, size = patcher.close(key_values)
         nulls = {place: null_rows(self.rows, place) for place in self.places}
         return FileInfo(
             path=str(target),
@@ -87,24 +101,6 @@ class FilePatch(StoredFile):
             footer=footer,
             null_rows={place: count for place, count in nulls.items() if count is not None},
         )
-
-    def _write(self, sink: pa.NativeFile | BinaryIO, compression: str, key_values: dict[str, str]) -> tuple[bytes, int]:
-        patcher = FilePatcher(
-            sink,
-            self.part.schema,
-            source=self.source,
-            footer=self.footer,
-            no_statistics=[".".join((*place, "metadata")) for place in self.places],
-            compression=compression,
-            **choose_encodings(self.part, compression),
-        )
-        start = 0
-        for number in range(self.metadata.num_row_groups):
-            rows = self.metadata.row_group(number).num_rows
-            is_changed = self.part.num_columns and self.changed[start : start + rows].any()
-            patcher.add_row_group(number, self.part.slice(start, rows) if is_changed else None)
-            start += rows
-        return patcher.close(key_values)
 
 
 def plan_patch(
@@ -123,9 +119,14 @@ def plan_patch(
         not is_ours(metadata, len(before))
         or before.nbytes + after.nbytes > _MAX_BYTES
         or before.schema != after.schema
-        or not all(is_written(field.type) and _has_same_schema(footer, root, field) for field in before.schema)
+        or not all(is_written(field.type) for field in before.schema)
     ):
         return None
+    for field in before.schema:
+        spans = zip(root.walk(), schema_elements(footer), strict=True)
+        elements = [footer[start:end] for node, (start, end, _) in spans if node.path[:1] == (field.name,)]
+        if elements != file_schema(pa.schema([field]), annotated_places(root)).elements[1:]:
+            return None
     rows = _with_changed_rows(before, after, changed)
     leaves = _differences(before.filter(from_numpy(changed)), after)
     return FilePatch(source, footer, root, metadata, rows, places, changed, _selected_leaves(rows, leaves))
@@ -222,13 +223,6 @@ def annotated_places(root: SchemaNode) -> tuple[Place, ...]:
     return tuple(node.path for node in root.walk() if node.annotated)
 
 
-def _has_same_schema(footer: bytes, root: SchemaNode, field: pa.Field) -> bool:
-    """Return whether a column has the schema elements that a new file would have."""
-    spans = zip(root.walk(), schema_elements(footer), strict=True)
-    elements = [footer[start:end] for node, (start, end, _) in spans if node.path[:1] == (field.name,)]
-    return elements == file_schema(pa.schema([field]), annotated_places(root)).elements[1:]
-
-
 def _with_changed_rows(before: pa.Table, after: pa.Table, changed: Mask) -> pa.Table:
     """Return all rows, with the changed rows replaced."""
     order = np.arange(len(before))
@@ -237,7 +231,7 @@ def _with_changed_rows(before: pa.Table, after: pa.Table, changed: Mask) -> pa.T
 
 
 def _differences(before: pa.Table, after: pa.Table) -> set[Place]:
-    """Return the places of leaves and lists whose values differ between two tables."""
+    """Return the places of leaves and lists whose bits differ between two tables."""
     places: set[Place] = set()
     for name in before.column_names:
         _find_differences(before[name].combine_chunks(), after[name].combine_chunks(), (name,), places)
@@ -247,21 +241,16 @@ def _differences(before: pa.Table, after: pa.Table) -> set[Place]:
 def _find_differences(before: pa.Array, after: pa.Array, place: Place, places: set[Place]) -> None:
     before, after = _plain_array(before), _plain_array(after)
     if not pa.types.is_struct(before.type):
-        if not _is_same_bits(before, after):
+        if pa.types.is_floating(before.type):  # Arrow's `equals` ignores the sign of zeros.
+            bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[before.type.bit_width]
+            before, after = before.view(bits), after.view(bits)
+        if not before.equals(after) or may_have_nan(before.type):
             places.add(place)
     elif before.is_valid().equals(after.is_valid()):
         for index, child in enumerate(before.type):
             _find_differences(before.field(index), after.field(index), (*place, child.name), places)
     else:  # The levels of every leaf inside differ.
         places.add(place)
-
-
-def _is_same_bits(before: pa.Array, after: pa.Array) -> bool:
-    """Return whether arrays are equal bit by bit; Arrow's `equals` ignores the sign of zeros."""
-    if pa.types.is_floating(before.type):
-        bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[before.type.bit_width]
-        before, after = before.view(bits), after.view(bits)
-    return before.equals(after) and not may_have_nan(before.type)
 
 
 def _plain_array(array: pa.Array) -> pa.Array:

@@ -1,20 +1,16 @@
 """`write`: write one file from data in memory; comparison of schemas by the size of their files.
 
-Owns the functions of one call. Leaves the file to `VariantWriter`, and shredding to `functions`.
-
-Shredding a few rows can make a file larger: every column has metadata in the footer, and its values are compressed
-apart from the other values of their rows. No estimate from a profile predicts that, so small data is written with
-several schemas.
-
-Owns the candidates and the comparison. `ingestion` decides when it is worth the time.
+Owns the functions of one call. Leaves the file to `VariantWriter`, and shredding to `ops`. Shredding a few rows can
+make a file larger: every column has metadata in the footer, and its values are compressed apart from the other values
+of their rows. No estimate from a profile predicts that, so small data is written with several schemas; `ingestion`
+decides when it is worth the time.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Unpack, get_args
 
 import pyarrow as pa
@@ -52,19 +48,17 @@ def write(
     recover([path], options.get("filesystem"))
     with VariantWriter(path, **options) as file:
         if schema is not None or layout != "final":
-            columns = _shredded(columns, schema, layout, frozenset(options.get("variants", ())))
+            columns = with_layout(columns, schema, layout, frozenset(options.get("variants", ())))
         file.write_batch(columns)
     assert file.info is not None
     return file.info
 
 
-def with_layout(data: object, schema: SchemaLike | Mapping[str, SchemaLike], layout: Layout = "final") -> pa.Table:
-    """Return the columns with top-level Variants shredded by the schema."""
-    return _shredded(data, schema, layout, frozenset())
-
-
-def _shredded(
-    data: object, schema: SchemaLike | Mapping[str, SchemaLike], layout: Layout, variants: frozenset[str]
+def with_layout(
+    data: object,
+    schema: SchemaLike | Mapping[str, SchemaLike],
+    layout: Layout = "final",
+    variants: Collection[str] = frozenset(),
 ) -> pa.Table:
     """Return the columns with top-level Variants shredded by the schema."""
 
@@ -93,7 +87,7 @@ def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> Vari
     return shred_variant(array, schema, layout=layout)
 
 
-# Numbers of columns that are tried if all columns of a result make the file larger.
+# Numbers of columns, those that save most, that are tried if all columns of a result make the file larger.
 _FEWER_COLUMNS = (40, 20, 5)
 
 
@@ -115,25 +109,20 @@ def compared_with_unshredded(
     if result.schema == unshredded:
         return result
     with tempfile.TemporaryDirectory() as directory:
-        file_bytes = partial(_file_bytes, directory, files, options)
+
+        def file_bytes(schema: ShreddingSchema) -> int:
+            name = f"{directory}/{schema.kind}-{hash(schema)}"
+            return sum(
+                write(f"{name}-{number}.parquet", rows, schema=schema, **options).bytes
+                for number, rows in enumerate(files)
+            )
+
         shredded_bytes, unshredded_bytes = in_order(file_bytes, (result.schema, unshredded), threads)
         if shredded_bytes <= unshredded_bytes:
             return result
-        candidates = (schema for schema in _fewer_columns(result) if file_bytes(schema) <= unshredded_bytes)
-        schema = next(candidates, unshredded)
+        saved = {decision.path: decision.bytes_saved for decision in result.decisions}
+        leaves = sorted(result.schema.leaves(), key=lambda leaf: (-saved.get(leaf[0], 0), str(leaf[0])))
+        schemas = (schema_of_leaves(dict(leaves[:count])) for count in _FEWER_COLUMNS if count < len(leaves))
+        schema = next((schema for schema in schemas if file_bytes(schema) <= unshredded_bytes), unshredded)
     share = shredded_bytes / unshredded_bytes - 1
     return result.narrowed(schema, f"all columns of the schema would make the file {share:.0%} larger than without any")
-
-
-def _fewer_columns(result: InferenceResult) -> list[ShreddingSchema]:
-    """Return schemas with the columns that save most."""
-    saved = {decision.path: decision.bytes_saved for decision in result.decisions}
-    leaves = sorted(result.schema.leaves(), key=lambda leaf: (-saved.get(leaf[0], 0), str(leaf[0])))
-    return [schema_of_leaves(dict(leaves[:count])) for count in _FEWER_COLUMNS if count < len(leaves)]
-
-
-def _file_bytes(
-    directory: str, files: Sequence[VariantArray], options: Mapping[str, Any], schema: ShreddingSchema
-) -> int:
-    paths = [f"{directory}/{schema.kind}-{hash(schema)}-{number}.parquet" for number in range(len(files))]
-    return sum(write(path, rows, schema=schema, **options).bytes for path, rows in zip(paths, files, strict=True))

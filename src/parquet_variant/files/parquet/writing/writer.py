@@ -228,13 +228,8 @@ class VariantWriter:
         limit = min(self._options.row_group_bytes // _MIN_BATCHES, MOST_SLICE_BYTES)
         # Trials, sorting and splitting need Arrow columns.
         is_same_schema = self._schema is not None and self._schema.names == [name] and rows.table is self._table
-        if (
-            not is_same_schema
-            or self._options.sort_by
-            or size > limit
-            or not isinstance(self._file, PageFileWriter)
-            or not len(rows)
-        ):
+        is_direct = is_same_schema and not self._options.sort_by and size <= limit and len(rows)
+        if not is_direct or not isinstance(self._file, PageFileWriter):
             self.write_batch({name: trusted_array(rows.storage(), fits_files=True)})
             self._table = rows.table
             return
@@ -263,24 +258,26 @@ class VariantWriter:
         )
         if is_native:
             encodings["threads"] = self._threads
+        bloom_filters: Collection[str] = ()
+        if options.bloom_filters:
+            from parquet_variant.files.parquet.format.bloom import bloom_leaves
+
+            bloom_filters = bloom_leaves(table.schema, annotated, options.bloom_filters)
+        annotation = options.annotation
+        if annotation == "shredded":
+            leaves = (leaf for column in table.schema for leaf in leaf_paths(column, (column.name,)))
+            annotation = any("typed_value" in leaf for leaf in leaves)
         writer_class = PageFileWriter if is_native else PyarrowFileWriter
         self._file = writer_class(
             self._stream,
             table.schema,
-            self._to_annotate(annotated, table.schema),
+            annotated if annotation else (),
             # The bounds of dictionaries of keys are long and useless.
             no_statistics=[".".join((*column, "metadata")) for column in annotated],
-            bloom_filters=self._bloom_leaves(table.schema),
+            bloom_filters=bloom_filters,
             compression=options.compression,
             **encodings,
         )
-
-    def _bloom_leaves(self, schema: pa.Schema) -> Collection[str]:
-        if not self._options.bloom_filters:
-            return ()
-        from parquet_variant.files.parquet.format.bloom import bloom_leaves
-
-        return bloom_leaves(schema, self._annotated, self._options.bloom_filters)
 
     def _write_table(self, table: pa.Table) -> None:
         """Write rows, and end row groups that are full."""
@@ -331,7 +328,8 @@ class VariantWriter:
         try:
             with write_errors(self.path):
                 if self._unsorted:
-                    self._write_table(self._sort_rows())
+                    table, self._unsorted = pa.concat_tables(self._unsorted), []
+                    self._write_table(_sorted_rows(table.combine_chunks(), self._options.sort_by))
                 self._end_group()
                 footer, size = self._file.close(self._key_values(self._schema))
                 self._stream.close()
@@ -344,10 +342,6 @@ class VariantWriter:
         self.info = FileInfo(self.path, self.rows, size, self._groups, tuple(annotated), self._nan, footer, self._nulls)
         return self.info
 
-    def _sort_rows(self) -> pa.Table:
-        table, self._unsorted = pa.concat_tables(self._unsorted), []
-        return _sorted_rows(table.combine_chunks(), self._options.sort_by)
-
     def _key_values(self, schema: pa.Schema) -> dict[str, str]:
         key_values = {}
         if not all(is_recovered(field.type) for field in schema):
@@ -355,12 +349,6 @@ class VariantWriter:
         if not self._nan:
             key_values[NO_NAN_KEY.decode()] = "true"
         return key_values
-
-    def _to_annotate(self, annotated: tuple[tuple[str, ...], ...], schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
-        annotation = self._options.annotation
-        if annotation == "shredded":
-            annotation = any("typed_value" in leaf for column in schema for leaf in leaf_paths(column, (column.name,)))
-        return annotated if annotation else ()
 
     def abort(self) -> None:
         """Close the writer and remove the temporary file."""
@@ -413,29 +401,21 @@ def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
 def _sorted_rows(table: pa.Table, sort_by: Sequence[str]) -> pa.Table:
     """Return the table in ascending order of keys, nulls last; equal rows keep their order.
 
-    `table`: rows with Variant columns that have the extension name, in any layout.
-    `sort_by`: ``"$.path:type"`` in the only top-level Variant column, or the name of an ordinary column. A path without
-      a type is sorted as its shredded type, else numbers before strings.
-    Raises `VariantFileError` for a path unless there is exactly one top-level Variant column.
+    A key is ``"$.path:type"`` in the only top-level Variant column, or the name of an ordinary column.
     """
-    selection = read_selection({f"key{number}": key for number, key in enumerate(sort_by)})
-    keys = {
-        f"{selected.name}.{number}": _sortable(key)
-        for selected in selection
-        for number, key in enumerate(_keys(table, selected))
-    }
-    ordered = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
-    return table.take(ordered)
-
-
-def _sortable(key: pa.Array) -> pa.Array:
-    """Return a key as a type that pyarrow sorts."""
-    if isinstance(key.type, pa.BaseExtensionType):
-        return pc.cast(key, key.type.storage_type)
-    return pc.cast(key, pa.float32()) if pa.types.is_float16(key.type) else key
+    keys: dict[str, pa.Array] = {}
+    for selected in read_selection({f"key{number}": key for number, key in enumerate(sort_by)}):
+        for number, key in enumerate(_keys(table, selected)):
+            if isinstance(key.type, pa.BaseExtensionType):  # pyarrow sorts neither extension types nor half floats
+                key = pc.cast(key, key.type.storage_type)
+            elif pa.types.is_float16(key.type):
+                key = pc.cast(key, pa.float32())
+            keys[f"{selected.name}.{number}"] = key
+    return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
 
 
 def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
+    """Return the sort keys of a column; a path without a type is sorted as its shredded type, else numbers first."""
     from parquet_variant.ops.variant_get import variant_get
 
     if selected.path is None:
