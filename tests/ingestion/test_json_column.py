@@ -148,3 +148,25 @@ def test_a_large_column_is_sampled_and_read_in_parts(tmp_path: Path) -> None:
     assert 0 < result.inference.rows < 50_000
     found = pv.open(tmp_path / "out").scan({"n": ("$.n", "bigint")}, column="payload").to_arrow()
     assert sorted(found["n"].to_pylist()) == list(range(150_000))
+
+
+NESTED = [{"a": 1}, {"b": [1, {"c": None}]}, None]
+
+
+def test_dicts_in_a_column_of_pandas_are_the_values_of_the_json_column(tmp_path):
+    frame = pytest.importorskip("pandas").DataFrame({"id": [1, 2, 3], "attrs": NESTED})
+    pv.ingest(frame, tmp_path / "out", json_column="attrs")
+    assert pv.open(tmp_path / "out").to_arrow(["id"])["id"].to_pylist() == [1, 2, 3]
+    assert pv.open(tmp_path / "out").read().to_pylist() == NESTED
+
+
+def test_structs_in_an_arrow_column_are_the_values_of_the_json_column(tmp_path):
+    pv.ingest(pa.table({"attrs": [{"a": 1}, {"a": None}, None]}), tmp_path / "out", json_column="attrs")
+    assert pv.open(tmp_path / "out").read().to_pylist() == [{"a": 1}, {"a": None}, None]
+
+
+def test_a_list_of_dicts_is_ingested_as_rows(tmp_path):
+    assert pv.ingest(NESTED[:2], tmp_path / "out").rows == 2
+    assert pv.open(tmp_path / "out").read().to_pylist() == NESTED[:2]
+    pv.ingest([{"a": 1}], tmp_path / "table", format="delta", column="event")
+    assert pv.open(tmp_path / "table").column == "event"

@@ -157,6 +157,8 @@ class _Reader:
         word = _WORD.match(self.data, self.at)
         byte = self.data[self.at]
         token = repr(word[0].decode() if word else chr(byte)) if 0x20 <= byte < 0x7F else f"byte 0x{byte:02X}"
+        if word and word[0] in (b"NaN", b"Infinity"):
+            expected += "; JSON has no NaN and no infinity: write null or a string"
         self.fail(f"unexpected {token}: expected {expected}", reason)
 
     def blanks(self) -> int:

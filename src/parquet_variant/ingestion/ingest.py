@@ -54,8 +54,8 @@ def ingest(
     Parameters
     ----------
     sources
-        Files, directories, globs or URIs of JSON; plain, gzip, zstd, bz2 or lz4. With `json_column`, tables; also a
-        data frame or an Arrow table in memory.
+        Files, directories, globs or URIs of JSON; plain, gzip, zstd, bz2 or lz4. Also a list of dicts: one row each.
+        With `json_column`, tables; also a data frame or an Arrow table in memory.
     dest
         The directory or table to write.
     format
@@ -114,10 +114,10 @@ def ingest(
         Path of the rows in each document, such as ``$.items[*]``; everything outside this path is dropped.
     json_column
         The sources are tables (Parquet, Vortex, Arrow, CSV, Delta, or a table in memory), and this column holds JSON as
-        strings or bytes. The Variant column replaces it, named `column` if that is set. A field of a struct
-        (``s.payload``) becomes a column next to the struct. Other columns are kept (as strings, for CSV). Null remains
-        null. A path (``$.payload``) instead names strings with JSON inside the JSON of text files; each is replaced by
-        its value, and one that is not JSON makes its line invalid.
+        strings or bytes; in memory also as dicts, lists or structs. The Variant column replaces it, named `column` if
+        that is set. A field of a struct (``s.payload``) becomes a column next to the struct. Other columns are kept
+        (as strings, for CSV). Null remains null. A path (``$.payload``) instead names strings with JSON inside the JSON
+        of text files; each is replaced by its value, and one that is not JSON makes its line invalid.
     infer_types
         Give the columns of CSV next to `json_column` the types that all their values have: boolean, bigint, double,
         date, timestamp_ntz or timestamp. Numbers with leading zeros remain strings. The files are read once more.

@@ -15,7 +15,9 @@ from typing import Any, TypeAlias, Unpack, get_args
 
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.encoding.json_reader import JsonOptions
+from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import (
     VariantError,
     bad_option,
@@ -41,7 +43,8 @@ from parquet_variant.ingestion.sources.splits import CHUNK_BYTES
 from parquet_variant.io.filesystems import path_text, path_texts
 from parquet_variant.io.staging import check_mode
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.interop.tables import is_rows, table_of
+from parquet_variant.ops.conversions import cast_to_variant, from_python, to_json
+from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, table_of
 from parquet_variant.support.choices import (
     Effort,
     InputFormat,
@@ -286,6 +289,9 @@ class IngestRequest:
         """Return the request from the keywords of `pv.ingest`. Raises `VariantError` also for an unknown keyword."""
         file_options: dict[str, Any] = dict(options)
         text = {name: file_options.pop(name) for name in TextKeywords.__annotations__ if name in file_options}
+        if is_list_of_objects(sources) and text.get("json_column") is None:
+            text["json_column"] = file_options.setdefault("column", "v")
+            sources = {text["json_column"]: to_json(from_python(sources))}
         if text.get("json_column") and not is_json_path(text["json_column"]):
             file_options.setdefault("column", text["json_column"])
         request_options = {
@@ -359,8 +365,23 @@ def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa
                 "rows in memory require json_column=, the name of the column that contains JSON; to write Variants, "
                 "use pv.write"
             )
-        return (), table_of(sources)
+        return (), _with_json_text(sources, json_column)
     return tuple(path_texts(sources)), None
+
+
+def _with_json_text(rows: Any, json_column: str) -> pa.Table:
+    """Return rows in memory as a table; dicts, structs and lists in the JSON column become their JSON."""
+    if hasattr(rows, "iloc") and json_column in rows.columns and rows.dtypes[json_column].kind == "O":
+        text = [
+            Variant.from_python(value).to_json() if isinstance(value, dict | list) else value
+            for value in rows[json_column]
+        ]
+        rows = rows.assign(**{json_column: text})
+    table = table_of(rows)
+    index = table.schema.get_field_index(json_column)
+    if index >= 0 and pa.types.is_nested(table.field(index).type) and not is_variant_field(table.field(index)):
+        table = table.set_column(index, json_column, to_json(cast_to_variant(table.column(index))))
+    return table
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def table_of(data: Any) -> pa.Table:
     """
     if isinstance(data, VariantArray | ChunkedVariantArray):
         data = {"v": data}
-    if _is_list_of_objects(data):
+    if is_list_of_objects(data):
         data = {"v": VariantArray.from_pylist(data)}
     try:
         table = _table_of(data)
@@ -66,11 +66,11 @@ def table_of(data: Any) -> pa.Table:
 def is_rows(data: Any) -> bool:
     """Return whether data is a table, and not an iterable of tables such as a reader of record batches."""
     is_table = isinstance(data, pa.Table | pa.RecordBatch | Mapping) or hasattr(data, "__arrow_c_stream__")
-    is_table = is_table or _is_list_of_objects(data) or _is_lazy(data)
+    is_table = is_table or is_list_of_objects(data) or _is_lazy(data)
     return is_table and not isinstance(data, pa.RecordBatchReader)
 
 
-def _is_list_of_objects(data: Any) -> bool:
+def is_list_of_objects(data: Any) -> bool:
     """Return whether data is a list of rows, not of batches: no value of an object is an Arrow array."""
     if not (isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data)):
         return False
