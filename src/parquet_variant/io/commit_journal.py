@@ -146,8 +146,13 @@ def visible_entries(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInf
     for _ in range(_LISTINGS):
         before = _stamp(filesystem, above)
         infos = everything_below(filesystem, root)
-        jobs = {posixpath.dirname(info.path) for info in infos if _is_journal(info.path)} | before.jobs
-        hidden_by = {path: job for job in sorted(jobs) for path in _hidden_files(filesystem, job)}
+        jobs = _jobs(info.path for info in infos) | _jobs(before[1])
+        hidden_by: dict[str, str] = {}
+        for job in sorted(jobs):
+            if (state := journal_of(filesystem, job)) is not None:
+                base = posixpath.dirname(posixpath.dirname(job))
+                hidden = state[0].remove if state[1] else state[0].add
+                hidden_by |= dict.fromkeys((f"{base}/{name}" for name in hidden), job)
         visible = [info for info in infos if info.path not in hidden_by]
         if _stamp(filesystem, above) == before:
             break
@@ -225,15 +230,6 @@ def glob_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
     return glob_match(names[1:], patterns[1:])
 
 
-def _hidden_files(filesystem: pafs.FileSystem, job: str) -> list[str]:
-    journal_state = journal_of(filesystem, job)
-    if journal_state is None:
-        return []
-    journal, committed = journal_state
-    base = posixpath.dirname(posixpath.dirname(job))
-    return [f"{base}/{name}" for name in (journal.remove if committed else journal.add)]
-
-
 def committed_directory(root: str) -> str:
     """Return the directory that commits write to, for a partition directory."""
     while "=" in posixpath.basename(root) and posixpath.dirname(root) not in ("", root):
@@ -246,16 +242,13 @@ def _is_journal(path: str) -> bool:
     return len(parts) > 2 and parts[-3] == TEMPORARY and parts[-1] in (PREPARED, COMMITTED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stamp:
-    """A state of a directory that changes when a commit begins or ends, and the jobs with a commit in progress."""
+def _jobs(paths: Iterable[str]) -> set[str]:
+    """Return the directories of jobs whose journals are among some paths."""
+    return {posixpath.dirname(path) for path in paths if _is_journal(path)}
 
-    changed: tuple[int | None, ...]
-    journals: frozenset[str]
 
-    @property
-    def jobs(self) -> set[str]:
-        return {posixpath.dirname(path) for path in self.journals}
+# A state of a directory that changes when a commit begins or ends: modification times, and the paths of journals.
+_Stamp = tuple[tuple[int | None, ...], frozenset[str]]
 
 
 def _stamp(filesystem: pafs.FileSystem, root: str) -> _Stamp:
@@ -268,11 +261,11 @@ def _stamp(filesystem: pafs.FileSystem, root: str) -> _Stamp:
     if not is_local or infos[-1].type == pafs.FileType.Directory:
         selector = pafs.FileSelector(temporary, recursive=True, allow_not_found=True)
         journals = frozenset(info.path for info in filesystem.get_file_info(selector) if _is_journal(info.path))
-    return _Stamp(tuple(info.mtime_ns for info in infos), journals)
+    return tuple(info.mtime_ns for info in infos), journals
 
 
 def other_journals(filesystem: pafs.FileSystem, root: str, own_directory: str) -> Iterable[tuple[str, Journal]]:
     """Yield the directories and journals of the other jobs that are committing to a directory."""
-    for job in sorted(_stamp(filesystem, root).jobs - {own_directory}):
+    for job in sorted(_jobs(_stamp(filesystem, root)[1]) - {own_directory}):
         if (journal := journal_of(filesystem, job)) is not None:
             yield job, journal[0]

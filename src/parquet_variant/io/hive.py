@@ -28,6 +28,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 PARTITION_TYPES = "_partition_types.json"
 _INTEGER = re.compile(r"-?\d+", re.ASCII)
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)", re.ASCII)
+_DECLARED = {"string": pa.string(), "boolean": pa.bool_()}
 _BOOLEANS = {"true": True, "false": False}
 # Spark's decimal for integers beyond int64 has at least as many digits as the largest integer of 64 bits.
 _MIN_WIDE_DIGITS, _MAX_DIGITS = 20, 38
@@ -133,7 +134,11 @@ def declared_types(filesystem: pafs.FileSystem, root: str) -> dict[str, pa.DataT
     try:
         with filesystem.open_input_stream(place) as stream:
             texts = json.loads(stream.read())
-        return {str(name): _declared(str(text)) for name, text in texts.items()}
+        types: dict[str, pa.DataType] = {}
+        for name, text in texts.items():
+            decimal = _DECIMAL.fullmatch(str(text))
+            types[str(name)] = pa.decimal128(int(decimal[1]), int(decimal[2])) if decimal else _DECLARED[str(text)]
+        return types
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
@@ -142,13 +147,6 @@ def declared_types(filesystem: pafs.FileSystem, root: str) -> dict[str, pa.DataT
             reason="bad-partition-types",
             file=place,
         ) from None
-
-
-def _declared(text: str) -> pa.DataType:
-    decimal = _DECIMAL.fullmatch(text)
-    if decimal is not None:
-        return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    return {"string": pa.string(), "boolean": pa.bool_()}[text]
 
 
 def _local_time(text: str) -> datetime:

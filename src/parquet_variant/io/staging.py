@@ -11,7 +11,7 @@ import os
 import posixpath
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,20 +20,8 @@ from typing import get_args
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError, check_choice
-from parquet_variant.io.commit_journal import (
-    COMMITTED,
-    OWNER,
-    PREPARED,
-    SUCCESS,
-    TEMPORARY,
-    Journal,
-    committed_directory,
-    job_owner,
-    journal_of,
-    other_journals,
-    publish,
-    visible_files,
-)
+from parquet_variant.io import commit_journal
+from parquet_variant.io.commit_journal import COMMITTED, OWNER, PREPARED, SUCCESS, TEMPORARY, Journal, journal_of
 from parquet_variant.io.filesystems import (
     filesystem_of,
     has_delta_log,
@@ -98,13 +86,15 @@ class Staging:
         """The staging directory of the job."""
         return f"{self.dest.rstrip('/')}/{TEMPORARY}/{self.job}"
 
-    def _place(self) -> tuple[pafs.FileSystem, str]:
+    def _places(self) -> tuple[pafs.FileSystem, str, str]:
+        """Return the filesystem, and the paths on it of the destination and of the staging directory."""
         filesystem, root = filesystem_of(self.dest)
-        return filesystem, root.rstrip("/")
+        root = root.rstrip("/")
+        return filesystem, root, f"{root}/{TEMPORARY}/{self.job}"
 
     def begin(self) -> Staging:
         """Record the owner of the job. The driver calls it before the first task."""
-        filesystem, path = filesystem_of(self.directory)
+        filesystem, _, path = self._places()
         with write_errors(self.dest):
             filesystem.create_dir(path, recursive=True)
             with filesystem.open_output_stream(f"{path}/{OWNER}") as stream:
@@ -113,7 +103,7 @@ class Staging:
 
     def check_running(self) -> None:
         """Raise the error ``"job-over"`` if the job was begun and has ended."""
-        filesystem, path = filesystem_of(self.directory)
+        filesystem, _, path = self._places()
         if self.begun and filesystem.get_file_info(f"{path}/{OWNER}").type != pafs.FileType.File:
             raise VariantFileError(
                 f"the job that writes {self.dest} has ended, and its staged files were removed", reason="job-over"
@@ -125,7 +115,7 @@ class Staging:
         Raises `VariantFileError` with reason ``"job-over"`` if the job has ended, so that nothing may be written.
         """
         self.check_running()
-        filesystem, path = filesystem_of(self.directory)
+        filesystem, _, path = self._places()
         name = f"{task:05d}-{attempt}"
         with write_errors(self.dest):
             filesystem.create_dir(f"{path}/{name}", recursive=True)
@@ -168,7 +158,7 @@ class Staging:
 
         `stream`: a name of the stream for file names, which must not change when the stream restarts.
         """
-        filesystem, root = self._place()
+        filesystem, root, _ = self._places()
         marker = f"{_STREAMS}/{stream}/{batch}"
         with write_errors(self.dest):
             self._settle()
@@ -186,19 +176,27 @@ class Staging:
             if not self._settle():
                 self._clear()
                 if self.made:
-                    _remove_folders(*self._place())
+                    self._remove_folders()
+
+    def _remove_folders(self) -> None:
+        """Remove the destination and its subdirectories, the innermost first, if they have no files."""
+        filesystem, root, _ = self._places()
+        infos = filesystem.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
+        folders = [info.path for info in infos if info.type == pafs.FileType.Directory]
+        for folder in (*sorted(folders, key=len, reverse=True), root):
+            if TEMPORARY not in folder[len(root) :].split("/"):
+                _remove_empty(filesystem, folder)
 
     def discard(self) -> None:
         """Remove all staged files, and the destination unless it has files of others."""
         self.abort()
-        filesystem, root = self._place()
+        filesystem, root, _ = self._places()
         with suppress(OSError):
             if not any(info.is_file for info in filesystem.get_file_info(pafs.FileSelector(root, recursive=True))):
                 filesystem.delete_dir(root)
 
     def _switch(self, moves: Mapping[str, StagedFile], journal: Journal, replaced: tuple[str, ...] | None) -> None:
-        filesystem, root = self._place()
-        directory = f"{root}/{TEMPORARY}/{self.job}"
+        filesystem, root, directory = self._places()
         is_switching = False
         try:
             filesystem.create_dir(directory, recursive=True)
@@ -240,7 +238,7 @@ class Staging:
         """Return whether a switch that failed with an error happened all the same."""
         state = None
         with suppress(OSError):
-            state = journal_of(self._place()[0], directory)
+            state = journal_of(self._places()[0], directory)
         if state is None:
             raise VariantFileError(
                 f"it is unknown whether the new files are committed to {self.dest} ({error}): read the directory "
@@ -252,26 +250,22 @@ class Staging:
 
     def _prepare(self, journal: Journal, replaced: tuple[str, ...] | None) -> None:
         """Write the plan, and check that no other job has a conflicting plan."""
-        filesystem, root = self._place()
-        directory = f"{root}/{TEMPORARY}/{self.job}"
+        filesystem, root, directory = self._places()
         while True:
             old_files = _replaceable(filesystem, root) if self.overwrite and replaced is None else replaced or ()
-            publish(filesystem, directory, replace(journal, remove=tuple(old_files)))
+            commit_journal.publish(filesystem, directory, replace(journal, remove=tuple(old_files)))
             if not old_files:
                 return
             # Two jobs both publish their plan before they check, so at least one of them sees the other.
-            other_job = next(
-                (job for job, other_plan in other_journals(filesystem, root, directory) if other_plan.remove), None
-            )
-            visible = {info.path for info in visible_files(filesystem, root)}
-            if other_job is not None or (
-                replaced is not None and not {f"{root}/{name}" for name in old_files} <= visible
-            ):
-                conflict = (
-                    "replaced files there meanwhile"
-                    if other_job is None
-                    else f"({other_job}) replaces files there, too"
-                )
+            others = commit_journal.other_journals(filesystem, root, directory)
+            other_job = next((job for job, plan in others if plan.remove), None)
+            visible = {info.path for info in commit_journal.visible_files(filesystem, root)}
+            conflict = ""
+            if other_job is not None:
+                conflict = f"({other_job}) replaces files there, too"
+            elif replaced is not None and not {f"{root}/{name}" for name in old_files} <= visible:
+                conflict = "replaced files there meanwhile"
+            if conflict:
                 raise VariantFileError(
                     f"nothing was written to {self.dest}: another job {conflict}; run this one again", reason="conflict"
                 )
@@ -280,8 +274,7 @@ class Staging:
 
     def _settle(self) -> bool:
         """Complete what this job committed, or undo what it did not; return whether it had committed."""
-        filesystem, root = self._place()
-        directory = f"{root}/{TEMPORARY}/{self.job}"
+        filesystem, root, directory = self._places()
         journal_state = journal_of(filesystem, directory)
         if journal_state is None:
             return False
@@ -297,7 +290,7 @@ class Staging:
 
     def _clear(self) -> None:
         """Remove the directory of the job, the journal first, and the directory above unless it has other jobs."""
-        filesystem, path = filesystem_of(self.directory)
+        filesystem, _, path = self._places()
         for name in (COMMITTED, PREPARED, OWNER):  # without the owner file, tasks start nothing more
             if filesystem.get_file_info(f"{path}/{name}").type == pafs.FileType.File:
                 filesystem.delete_file(f"{path}/{name}")
@@ -327,7 +320,13 @@ def sweep(dest: str, *, only_journals: bool = False) -> list[str]:
         journal = journal_of(filesystem, info.path)
         if journal is None and only_journals:
             continue
-        if (journal is not None and journal[1]) or _is_dead(filesystem, info.path):
+        if journal is None or not journal[1]:
+            below = filesystem.get_file_info(pafs.FileSelector(info.path, recursive=True, allow_not_found=True))
+            changed = [file.mtime.timestamp() for file in (*below, info) if file.mtime is not None]
+            is_over = is_dead(commit_journal.job_owner(filesystem, info.path), changed)
+        else:
+            is_over = True
+        if is_over:
             Staging(dest, job=info.base_name).abort()
             swept.append(info.base_name)
     _remove_empty(filesystem, temporary)
@@ -343,7 +342,7 @@ def recover(paths: Iterable[str | os.PathLike[str]], filesystem: pafs.FileSystem
     names = [path_text(path) for path in paths]
     if filesystem is None and any("://" in name and not name.startswith("file:") for name in names):
         # Without the query of a URI, its directory would be on another endpoint.
-        directories = {committed_directory(posixpath.dirname(name)) for name in names if "?" not in name}
+        directories = {commit_journal.committed_directory(posixpath.dirname(name)) for name in names if "?" not in name}
     elif filesystem is None or isinstance(filesystem, pafs.LocalFileSystem):
         disk = pafs.LocalFileSystem()
         places = [linked_file(disk, filesystem_of(name, filesystem)[1]) for name in names]
@@ -363,30 +362,6 @@ def _remove_empty(filesystem: pafs.FileSystem, directory: str) -> None:
             Path(directory).rmdir()  # in one step, because another job may be about to write there
         elif not filesystem.get_file_info(pafs.FileSelector(directory)):
             filesystem.delete_dir(directory)
-
-
-def _remove_folders(filesystem: pafs.FileSystem, root: str) -> None:
-    """Remove a directory and its subdirectories, the innermost first, if they have no files; keep those of jobs."""
-    infos = filesystem.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
-    folders = [info.path for info in infos if info.type == pafs.FileType.Directory]
-    for folder in (*sorted(folders, key=len, reverse=True), root):
-        if TEMPORARY not in folder[len(root) :].split("/"):
-            _remove_empty(filesystem, folder)
-
-
-def _is_dead(filesystem: pafs.FileSystem, directory: str) -> bool:
-    return is_dead(job_owner(filesystem, directory), _modification_times(filesystem, directory))
-
-
-def _modification_times(filesystem: pafs.FileSystem, directory: str) -> Iterator[float]:
-    yield from (
-        info.mtime.timestamp()
-        for info in (
-            *filesystem.get_file_info(pafs.FileSelector(directory, recursive=True, allow_not_found=True)),
-            filesystem.get_file_info(directory),
-        )
-        if info.mtime is not None
-    )
 
 
 def replaces(mode: FileMode) -> bool:
@@ -431,8 +406,7 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
 
     `dest`: a directory, as a path or URI; it need not exist.
     `mode`: the handling of existing data: ``"error"``, ``"append"``, ``"overwrite"`` (at the commit), or ``"ignore"``,
-    which
-      writes nothing.
+      which writes nothing.
     Returns None if the mode is ``"ignore"`` and data exists. Raises `VariantFileError` with reason ``"exists"`` if the
     destination is a file or a Delta table, or has data and the mode is ``"error"``.
     """
@@ -473,7 +447,7 @@ def staging_beside(file: str) -> Staging:
 
 def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
     """Return the data files of a directory and their companions; other files, and tables below it, are kept."""
-    names = [info.path[len(root) :].strip("/") for info in visible_files(filesystem, root)]
+    names = [info.path[len(root) :].strip("/") for info in commit_journal.visible_files(filesystem, root)]
     tables = table_directories(names)
     return tuple(
         name
