@@ -15,7 +15,6 @@ from pyarrow import fs
 
 from parquet_variant.files.parquet.format.columns import (
     ShreddedGroup,
-    VariantColumn,
     find_variants,
     no_variant_column,
     shredded_groups,
@@ -128,7 +127,7 @@ def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSys
     """Report the content of Parquet files with Variant columns; only footers are read; see `Table.inspect`."""
     report = FilesReport()
     columns: dict[str, ColumnReport] = {}
-    paths: dict[str, dict[str, PathReport]] = {}
+    paths: dict[tuple[str, str], PathReport] = {}
     other_columns: dict[str, None] = {}
     sources = locate(source, filesystem)
     writers: Counter[str] = Counter()
@@ -143,26 +142,21 @@ def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSys
             tops = {variant.path[0] for variant in variants}
             other_columns |= dict.fromkeys(node.name for node in file.schema.children if node.name not in tops)
             for variant in variants:
-                column_report = columns.setdefault(variant.name, ColumnReport(variant.name))
-                _count_column(file, variant, column_report, paths.setdefault(variant.name, {}))
+                report_of_column = columns.setdefault(variant.name, ColumnReport(variant.name))
+                report_of_column.layouts[variant.layout] = report_of_column.layouts.get(variant.layout, 0) + 1
+                report_of_column.annotated += variant.node.annotated
+                if (metadata := variant.node.child("metadata")) is not None:
+                    report_of_column.metadata_bytes += file.facts.size([metadata])
+                for group in shredded_groups(variant):
+                    report_of_path = paths.setdefault((variant.name, str(group.path)), PathReport(str(group.path)))
+                    report_of_path.types[group.type_name] = report_of_path.types.get(group.type_name, 0) + 1
+                    _count_path(file, group, report_of_path)
     if not columns:
         raise no_variant_column(list(other_columns), sources[0].path, column)
-    for name, column_report in columns.items():
-        column_report.paths = list(paths[name].values())
+    for (name, _), report_of_path in paths.items():
+        columns[name].paths.append(report_of_path)
     report.columns, report.other_columns, report.created_by = list(columns.values()), list(other_columns), dict(writers)
     return report
-
-
-def _count_column(file: OpenFile, variant: VariantColumn, column: ColumnReport, paths: dict[str, PathReport]) -> None:
-    column.layouts[variant.layout] = column.layouts.get(variant.layout, 0) + 1
-    column.annotated += variant.node.annotated
-    metadata = variant.node.child("metadata")
-    if metadata is not None:
-        column.metadata_bytes += file.facts.size([metadata])
-    for group in shredded_groups(variant):
-        path = paths.setdefault(str(group.path), PathReport(str(group.path)))
-        path.types[group.type_name] = path.types.get(group.type_name, 0) + 1
-        _count_path(file, group, path)
 
 
 def _count_path(file: OpenFile, group: ShreddedGroup, path: PathReport) -> None:

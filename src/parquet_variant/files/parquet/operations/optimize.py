@@ -165,16 +165,18 @@ def optimize_directory(
     if not shredded:
         reshreds = False
     elif options.schema is None:
-        profile = engine.reduce("profile", format.profile, [file.source for file in shredded], Profile.merge)
-        current = _most_common_schema(shredded)
-        drift = find_drift(current, profile, options.policy, min_saving=options.min_saving)
-        drift = replace(drift, origin=_origin(root, shredded, current))
+        current, drift = _drift_of(root, shredded, format, options, engine)
         schema = drift.to_shred(current, reshred=options.reshred)
         reshreds = options.reshred or drift.pays
     else:
         schema = ShreddingSchema.of(options.schema)
         reshreds = True
-    packs = _packs(files, options.file_bytes, schema if reshreds else None)
+    packed = pack_files(
+        [((file.folder, file.other_columns), file.source.size) for file in files],
+        options.file_bytes,
+        [reshreds and file.schema not in (None, schema) for file in files],
+    )
+    packs = [[files[at] for at in pack] for pack in packed]
     if options.dry_run or not packs:
         return OptimizeResult(schema=schema, drift=drift)
     opened = open_staging(root, "append")
@@ -201,9 +203,24 @@ def optimize_directory(
     return OptimizeResult(len(old), len(results), sum(file.size for file in old), added, schema, drift)
 
 
+def _drift_of(
+    root: str, files: Sequence[ShreddedFile], format: FormatToOptimize, options: OptimizeOptions, engine: Engine
+) -> tuple[ShreddingSchema, DriftReport]:
+    """Return the schema of most rows, and the drift of the data from it."""
+    rows: Counter[str] = Counter()
+    for file in files:
+        rows[(file.schema or ShreddingSchema.variant()).to_json()] += file.rows
+    current = ShreddingSchema.from_json(max(rows, key=lambda text: (rows[text], text)))
+    profile = engine.reduce("profile", format.profile, [file.source for file in files], Profile.merge)
+    drift = find_drift(current, profile, options.policy, min_saving=options.min_saving)
+    infos = filesystem_of(root)[0].get_file_info([file.source.path for file in files if file.schema == current])
+    oldest = min((info.mtime for info in infos if info.mtime is not None), default=None)
+    current_rows = sum(file.rows for file in files if file.schema == current)
+    return current, replace(drift, origin=SchemaOrigin(current_rows, rows.total(), oldest))
+
+
 def _check_directory(root: str) -> None:
-    filesystem, path = filesystem_of(root)
-    if info_of(filesystem, path).type != fs.FileType.Directory:
+    if info_of(*filesystem_of(root)).type != fs.FileType.Directory:
         raise VariantFileError(
             f"{root} is not a directory: pass a directory of Parquet files, or a Delta table",
             reason="not-found",
@@ -223,32 +240,6 @@ def _shredded_file(source: ParquetSource, column: str | None) -> ShreddedFile:
         array = next(array for _, array in row_group_arrays(file, variant_column))
         schema = array.schema if array.schema is not None else ShreddingSchema.variant()
         return ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {other_fields}")
-
-
-def _most_common_schema(files: Sequence[ShreddedFile]) -> ShreddingSchema:
-    rows: Counter[str] = Counter()
-    for file in files:
-        if file.schema is not None:
-            rows[file.schema.to_json()] += file.rows
-    return ShreddingSchema.from_json(max(rows, key=lambda text: (rows[text], text)))
-
-
-def _origin(root: str, files: Sequence[ShreddedFile], schema: ShreddingSchema) -> SchemaOrigin:
-    """Return how many rows are in files with a schema, and the time of the oldest of these files."""
-    same = [file for file in files if file.schema == schema]
-    infos = filesystem_of(root)[0].get_file_info([file.source.path for file in same])
-    times = [info.mtime for info in infos if info.mtime is not None]
-    return SchemaOrigin(sum(file.rows for file in same), sum(file.rows for file in files), min(times, default=None))
-
-
-def _packs(files: Sequence[ShreddedFile], file_bytes: int, schema: ShreddingSchema | None) -> list[list[ShreddedFile]]:
-    """Return groups of files to merge; a single file only if it is re-shredded."""
-    packs = pack_files(
-        [((file.folder, file.other_columns), file.source.size) for file in files],
-        file_bytes,
-        [schema is not None and file.schema not in (None, schema) for file in files],
-    )
-    return [[files[at] for at in pack] for pack in packs]
 
 
 def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, rewritten: Sequence[bool]) -> list[list[int]]:
@@ -299,7 +290,7 @@ def _rewrite(
                 def shredded(array: pa.StructArray, place: Place, main: Place = main) -> pa.StructArray:
                     return form.of(VariantArray(array), is_main=True) if place == main else array
 
-                for group in range(file.metadata.num_row_groups):
+                for group in file.facts.groups:
                     writer.write_batch(map_variants(tagged_table(file, [group]), shredded))
     assert writer.info is not None
     return staged, writer.info.rows, writer.info.bytes

@@ -146,25 +146,18 @@ def plan_rewrite(
 
     Raises `VariantFileError` if there are no files to read, or a destination exists and may not be replaced.
     """
-    targets = _targets(source, locate(source, filesystem), dest, filesystem)
-    for _, target in targets:
-        system, path = filesystem_of(target, filesystem)
-        check_target(system, path, mode)
-    return targets
-
-
-def _targets(
-    source: Source, sources: list[ParquetSource], dest: str | os.PathLike[str], filesystem: fs.FileSystem | None
-) -> list[tuple[ParquetSource, str]]:
-    """Return pairs of source file and destination; files keep their paths relative to the source directory."""
-    system, root = filesystem_of(dest, filesystem)
+    sources, (system, root) = locate(source, filesystem), filesystem_of(dest, filesystem)
     source_path = filesystem_of(source, filesystem)[1] if isinstance(source, str | os.PathLike) else None
     if [file.path for file in sources] == [source_path] and info_of(system, root).type != fs.FileType.Directory:
-        return [(sources[0], str(dest))]
-    folders = [posixpath.dirname(file.path) for file in sources]
-    base = posixpath.commonpath(folders) if all(folders) else ""
-    names = [posixpath.relpath(file.path, base) if base else file.path for file in sources]
-    return [(file, f"{str(dest).rstrip('/')}/{name}") for file, name in zip(sources, names, strict=True)]
+        targets = [str(dest)]
+    else:  # Files keep their paths relative to the source directory.
+        folders = [posixpath.dirname(file.path) for file in sources]
+        base = posixpath.commonpath(folders) if all(folders) else ""
+        names = [posixpath.relpath(file.path, base) if base else file.path for file in sources]
+        targets = [f"{str(dest).rstrip('/')}/{name}" for name in names]
+    for target in targets:
+        check_target(*filesystem_of(target, filesystem), mode)
+    return list(zip(sources, targets, strict=True))
 
 
 def profile_task(task: int, attempt: int, source: ParquetSource, *, column: str | None) -> Profile:
@@ -216,7 +209,7 @@ def _rewrite_file(
                 table = tagged_table(file.for_one_thread(), groups)
                 return map_variants(table, lambda array, path: form.of(VariantArray(array), is_main=path == main))
 
-        row_groups = [[number] for number in range(file.metadata.num_row_groups)] or [[]]
+        row_groups = [[number] for number in file.facts.groups] or [[]]
         with VariantWriter(dest, threads=threads, **options) as writer:
             for groups, table in zip(row_groups, in_order(converted, row_groups, threads, ahead=0), strict=True):
                 with file.place_errors(groups):

@@ -87,9 +87,8 @@ def partitioned_table(file: OpenFile, row_groups: list[int], columns: Sequence[s
     rows = file.facts.rows(row_groups)
     parts = {name: table.column(name) for name in table.column_names}
     parts |= {name: pa.repeat(value, rows) for name, value in values.items() if columns is None or name in columns}
-    fields = [
-        table.schema.field(name) if name in table.column_names else (name, part.type) for name, part in parts.items()
-    ]
+    own = {field.name: field for field in table.schema}
+    fields = [own.get(name, pa.field(name, part.type)) for name, part in parts.items()]
     table = pa.table(list(parts.values()), schema=pa.schema(fields))
     return table if columns is None else table.select(list(columns))
 
@@ -189,15 +188,12 @@ def _concatenated_tables(tables: list[pa.Table]) -> pa.Table:
         if len({column.type for column in columns}) > 1 and is_variant_field(tables[0].schema.field(name)):
             columns = [pa.chunked_array([VariantArray(column).to_unshredded().storage]) for column in columns]
         parts.append(columns)
-    fields = [
-        tables[0].schema.field(name).with_type(columns[0].type) for name, columns in zip(names, parts, strict=True)
-    ]
+    types = [columns[0].type for columns in parts]
+    fields = [tables[0].schema.field(name).with_type(kind) for name, kind in zip(names, types, strict=True)]
     try:
         joined = [
-            pa.chunked_array([chunk for column in columns for chunk in column.cast(columns[0].type).chunks])
-            if columns[0].num_chunks
-            else columns[0]
-            for columns in parts
+            pa.chunked_array([chunk for column in columns for chunk in column.cast(kind).chunks], kind)
+            for columns, kind in zip(parts, types, strict=True)
         ]
     except pa.ArrowException as error:
         raise SchemaError(f"files have columns of different types: {error}", reason="files-differ") from None

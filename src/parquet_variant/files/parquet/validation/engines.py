@@ -8,7 +8,8 @@ the rules of the specification to the other modules of this package: these limit
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -16,9 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
-from parquet_variant.files.parquet.format.columns import ShreddedGroup, VariantColumn, shredded_groups
-from parquet_variant.files.parquet.format.files import OpenFile
-from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.columns import VariantColumn, shredded_groups
 from parquet_variant.files.parquet.report_text import Report, counted
 
 RUNS_FILE = Path(__file__).with_name("engine_runs.json")
@@ -40,7 +39,7 @@ class EngineLimit:
     engine
         Name and version.
     trait
-        The trait of `FileTraits` to which the limit applies.
+        The trait to which the limit applies (see `schema_traits` and `name_traits`).
     why
         The effect on a user, and how to avoid it.
     source
@@ -138,66 +137,43 @@ class EngineNote(Report):
         return f"{self.engine}: {self.why} ({counted(self.files, 'file')}, such as {self.example}; {self.source})"
 
 
-@dataclass(slots=True)
-class FileTraits:
-    """The traits of files that matter to engines: the files by trait."""
-
-    files: dict[str, list[str]] = field(default_factory=dict)
-    _current: str = ""
-
-    def _add_file(self, trait: str, file: str) -> None:
-        files = self.files.setdefault(trait, [])
-        if file not in files[-1:]:
-            files.append(file)
-
-    def add_column(self, file: OpenFile, column: VariantColumn) -> None:
-        """Add the traits in the schema of a column."""
-        self._current = file.name
-        if column.node.annotated:
-            self._add_file("annotated", file.name)
-        if column.layout.startswith("draft"):
-            self._add_file("draft", file.name)
-            return
-        if column.layout == "final":
-            self._add_file("shredded", file.name)
-        for group in shredded_groups(column):
-            for trait in _group_traits(group):
-                self._add_file(trait, file.name)
-
-    def add_names(self, storage: pa.StructArray) -> None:
-        """Add the traits in the metadata dictionaries of the current file."""
-        metadata = storage.field("metadata")
-        metadata = metadata if pa.types.is_dictionary(metadata.type) else metadata.dictionary_encode()
-        for value in metadata.dictionary.to_pylist():
-            try:
-                names = decode_metadata(value or b"")
-            except VariantError:
-                continue
-            if sorted(names) != sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass")):
-                self._add_file("utf16", self._current)
-                return
+def schema_traits(column: VariantColumn) -> list[str]:
+    """Return the traits in the schema of a column that matter to engines."""
+    traits = ["annotated"] if column.node.annotated else []
+    if column.layout.startswith("draft"):
+        return [*traits, "draft"]
+    if column.layout == "final":
+        traits.append("shredded")
+    for group in shredded_groups(column):
+        if group.residual is None:
+            traits.append("no_value")
+        if group.typed is not None and group.typed.is_leaf:
+            traits += [trait.strip("(") for trait in ("TIME(", "NANOS", "UUID") if trait in group.typed.logical]
+        elif group.typed is not None:
+            names = set(group.typed.fields)
+            traits += ["nested"] if group.path.segments else []
+            traits += ["case_twins"] if len({name.casefold() for name in names}) < len(names) else []
+    return traits
 
 
-def _group_traits(group: ShreddedGroup) -> list[str]:
-    traits = [] if group.residual is not None else ["no_value"]
-    if group.typed is None:
-        return traits
-    if group.typed.is_leaf:
-        return traits + [trait.strip("(") for trait in ("TIME(", "NANOS", "UUID") if trait in group.typed.logical]
-    if group.path.segments:
-        traits.append("nested")
-    return [*traits, "case_twins"] if not group.typed.is_list and has_case_twins(group.typed) else traits
+def name_traits(storage: pa.StructArray) -> list[str]:
+    """Return the traits in the metadata dictionaries of a column."""
+    metadata = storage.field("metadata")
+    metadata = metadata if pa.types.is_dictionary(metadata.type) else metadata.dictionary_encode()
+    for value in metadata.dictionary.to_pylist():
+        try:
+            names = decode_metadata(value or b"")
+        except VariantError:
+            continue
+        if sorted(names) != sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass")):
+            return ["utf16"]
+    return []
 
 
-def has_case_twins(group: SchemaNode) -> bool:
-    """Return whether two fields of a group have names that differ only in case."""
-    return len({child.name.casefold() for child in group.children}) < len({child.name for child in group.children})
-
-
-def engine_notes(traits: FileTraits) -> list[EngineNote]:
+def engine_notes(files_by_trait: Mapping[str, Sequence[str]]) -> list[EngineNote]:
     """Return a note for each engine with a limit for some of the files, in the order of the table."""
     return [
         EngineNote(limit.engine, limit.why, limit.evidence, len(files), files[0])
         for limit in ENGINE_LIMITS
-        if limit.is_shown and (files := traits.files.get(limit.trait))
+        if limit.is_shown and (files := files_by_trait.get(limit.trait))
     ]

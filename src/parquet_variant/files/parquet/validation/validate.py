@@ -22,14 +22,9 @@ from parquet_variant.files.parquet.format.columns import (
 from parquet_variant.files.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.report_text import Report, counted
-from parquet_variant.files.parquet.validation.engines import EngineNote, FileTraits, engine_notes
-from parquet_variant.files.parquet.validation.rules import (
-    Violation,
-    Violations,
-    check_draft_values,
-    check_schema,
-    check_values,
-)
+from parquet_variant.files.parquet.validation import rules
+from parquet_variant.files.parquet.validation.engines import EngineNote, engine_notes, name_traits, schema_traits
+from parquet_variant.files.parquet.validation.rules import Violation, Violations
 from parquet_variant.inference.statistics import order_key
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.support import arrow_compute as pc
@@ -94,7 +89,8 @@ def validate(
     """Check files, including every value, against the specification of shredding and encoding; see `Table.validate`."""
     check_count("limit", limit)
     report = ValidationReport()
-    traits, workers = FileTraits(), thread_count(threads)
+    files_by_trait: dict[str, list[str]] = {}
+    workers = thread_count(threads)
     for parquet_source in locate(source, filesystem):
         with open_file(parquet_source) as file:
             variants = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
@@ -104,17 +100,21 @@ def validate(
             report.rows += file.rows
             for variant in variants:
                 violations = Violations(file.name, variant.name, limit)
-                traits.add_column(file, variant)
-                _check(file, variant, violations, traits, workers)
+                traits = {*schema_traits(variant), *_check(file, variant, violations, workers)}
+                for trait in traits:
+                    if file.name not in files_by_trait.setdefault(trait, [])[-1:]:
+                        files_by_trait[trait].append(file.name)
                 report.violations += violations.violations
                 report.omitted += violations.count - len(violations.violations)
-    report.engines = engine_notes(traits)
+    report.engines = engine_notes(files_by_trait)
     return report
 
 
-def _check(file: OpenFile, variant: VariantColumn, violations: Violations, traits: FileTraits, threads: int) -> None:
-    if not check_schema(variant, violations):
-        return
+def _check(file: OpenFile, variant: VariantColumn, violations: Violations, threads: int) -> list[str]:
+    """Check a column of a file, and return the traits of its names that matter to engines."""
+    traits: list[str] = []
+    if not rules.check_schema(variant, violations):
+        return traits
     # A map is recognized only if its keys are read too.
     top = file.schema.child(variant.path[0]) if variant.repeated else variant.node
     assert top is not None
@@ -129,7 +129,7 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Violations, trait
         except VariantError as error:
             part.add(error.reason, error.message, error.path)
             return part, None
-        check_storage = check_draft_values if variant.layout.startswith("draft") else check_values
+        check_storage = rules.check_draft_values if variant.layout.startswith("draft") else rules.check_values
         check_storage(storage, part)
         for group in shredded_groups(variant):
             for leaf in (group.typed, group.residual):
@@ -140,7 +140,8 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Violations, trait
     for part, storage in in_order(check, file.facts.groups, threads):
         violations.merge(part)
         if storage is not None and not variant.layout.startswith("draft"):
-            traits.add_names(storage)
+            traits += name_traits(storage)
+    return traits
 
 
 def _storage(table: pa.Table, variant: VariantColumn) -> pa.StructArray:
