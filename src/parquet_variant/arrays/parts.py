@@ -22,7 +22,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s, from_bytes, from_numpy
 from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
-from parquet_variant.types.forms import in_form, plain_form, without_encoding
+from parquet_variant.types.forms import in_form, plain_form
 
 
 class BinaryParts(NamedTuple):
@@ -63,16 +63,9 @@ def valid_bytes(array: pa.Array) -> npt.NDArray[np.uint8]:
 
 def _without_encodings(array: pa.Array) -> pa.Array:
     """Return an array without dictionaries, run ends or views."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if isinstance(array.type, pa.BaseExtensionType):
-        array = array.storage
-    array = without_encoding(array)
-    if pa.types.is_binary_view(array.type):
-        array = array.cast(pa.large_binary())
-    elif pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
-    return array
+    array = one_chunk(array)
+    array = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+    return in_form(array, plain_form(array.type))
 
 
 def columns_of(group: pa.StructArray) -> dict[str, pa.Array]:
@@ -125,8 +118,7 @@ def metadata_parts(array: pa.Array) -> MetadataParts:
 
     Raises `SchemaError` (``not-binary``) if the column does not hold bytes.
     """
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
+    array = one_chunk(array)
     if pa.types.is_run_end_encoded(array.type):
         array = in_form(array, pa.dictionary(pa.int32(), plain_form(array.type)))
     if not pa.types.is_dictionary(array.type):

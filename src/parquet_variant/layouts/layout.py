@@ -18,14 +18,14 @@ draft-object   ``untyped_value`` (binary), ``object`` (a group of such groups), 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol, Self
+from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.layouts.draft_storages import object_plan, paths_plan, tree_of_draft
 from parquet_variant.layouts.parquet_reader import MAX_SCHEMA_DEPTH, open_parquet, too_deep
-from parquet_variant.layouts.path_steps import ArrowGroup
+from parquet_variant.layouts.path_steps import ArrowGroup, ColumnGroup
 from parquet_variant.layouts.storage_shape import TypeTree, check_known, fields_of, refuse, tree_of_final
 from parquet_variant.support.choices import Layout
 from parquet_variant.types.path import WILDCARD, VariantPath
@@ -35,31 +35,7 @@ _VALUE_FIELDS = {"value", "typed_value"}
 _OBJECT_FIELDS = frozenset({"untyped_value", "object", "array", "typed_value"})
 
 
-class Shape(Protocol):
-    """A column or group, as the detector reads it: a node of a Parquet footer, or an Arrow type."""
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether it is a column of bytes."""
-
-    @property
-    def is_list(self) -> bool:
-        """Whether it is a list."""
-
-    @property
-    def element(self) -> Self:
-        """The element of a list."""
-
-    @property
-    def fields(self) -> Mapping[str, Self]:
-        """The fields of a group by name; empty for anything else."""
-
-    @property
-    def field_count(self) -> int:
-        """The number of fields, including fields of the same name."""
-
-
-def find_layout(group: Shape) -> Layout | None:
+def find_layout(group: ColumnGroup) -> Layout | None:
     """Return the layout of a group that nothing marks as a Variant; None if its shape is not one.
 
     A Variant group with unknown fields has a layout, so that it is refused when it is read: a group inside of it must
@@ -86,7 +62,7 @@ def find_layout(group: Shape) -> Layout | None:
     return "draft-object" if _is_draft_object(fields) else None
 
 
-def is_lone_typed_value(group: Shape) -> bool:
+def is_lone_typed_value(group: ColumnGroup) -> bool:
     """Return whether a group is a draft-2 root of only a primitive ``typed_value``.
 
     Its name is the only sign of a Variant, so a file must have no other Variant column, and the group be a column.
@@ -96,11 +72,11 @@ def is_lone_typed_value(group: Shape) -> bool:
     return typed is not None and len(fields) == 1 and not typed.is_list and not typed.fields
 
 
-def _known_fields(group: Shape) -> dict[str, Shape]:
+def _known_fields(group: ColumnGroup) -> dict[str, ColumnGroup]:
     return {name: field for name, field in group.fields.items() if not name.startswith("_")}
 
 
-def _is_draft_object(fields: Mapping[str, Shape]) -> bool:
+def _is_draft_object(fields: Mapping[str, ColumnGroup]) -> bool:
     """Return whether fields are those of a draft-2 group.
 
     Unknown fields are possible only if the others are unmistakable: an ordinary struct may have a field ``object`` too.
@@ -109,19 +85,17 @@ def _is_draft_object(fields: Mapping[str, Shape]) -> bool:
     if (untyped is not None and not untyped.is_binary) or (array is not None and not array.is_list):
         return False
     groups = [*(inner.fields.values() if inner is not None else ()), *([array.element] if array is not None else ())]
-    if (inner is not None and not inner.fields) or not all(map(_is_draft_part, groups)):
+    if inner is not None and not inner.fields:
         return False
+    for group in groups:  # each can be nested in a draft, perhaps with fields that are refused later
+        parts = _known_fields(group)
+        if parts.keys().isdisjoint(("typed_value", "untyped_value")) and not _is_draft_object(parts):
+            return False
     if fields.keys() <= _OBJECT_FIELDS:
         return untyped is not None or bool(groups)
     if untyped is not None:
         return len(fields.keys() & _OBJECT_FIELDS) > 1
     return any("untyped_value" in group.fields for group in groups)
-
-
-def _is_draft_part(group: Shape) -> bool:
-    """Return whether a group can be nested in ``object`` or ``array``, perhaps with fields that are refused later."""
-    fields = _known_fields(group)
-    return not fields.keys().isdisjoint(("typed_value", "untyped_value")) or _is_draft_object(fields)
 
 
 def detect_layout(storage: pa.DataType) -> Layout:
@@ -159,7 +133,7 @@ def _layout_of_names(storage: pa.DataType) -> Layout | None:
     return find_layout(ArrowGroup(storage))
 
 
-def check_fields(group: Shape, layout: Layout, path: VariantPath = ROOT) -> None:
+def check_fields(group: ColumnGroup, layout: Layout, path: VariantPath = ROOT) -> None:
     """Check that no group of a Variant column has fields that its layout does not know, or two of the same name.
 
     Raises `SchemaError` with reason ``unknown-field`` or ``duplicate-field`` and the path of the group.
@@ -181,17 +155,17 @@ def check_fields(group: Shape, layout: Layout, path: VariantPath = ROOT) -> None
         _check_typed(group, path)
 
 
-def _check_group(group: Shape, allowed: tuple[str, ...], path: VariantPath) -> None:
+def _check_group(group: ColumnGroup, allowed: tuple[str, ...], path: VariantPath) -> None:
     check_known(_known_fields(group), allowed, path)
     _check_names(group, group.fields, path)
 
 
-def _check_names(group: Shape, fields: Mapping[Any, Shape], path: VariantPath) -> None:
+def _check_names(group: ColumnGroup, fields: Mapping[Any, ColumnGroup], path: VariantPath) -> None:
     if len(fields) < group.field_count:
         raise refuse("the group has duplicate field names", path, "duplicate-field")
 
 
-def _check_typed(group: Shape, path: VariantPath) -> None:
+def _check_typed(group: ColumnGroup, path: VariantPath) -> None:
     typed = group.fields.get("typed_value")
     if typed is None:
         return
@@ -210,7 +184,7 @@ def _check_typed(group: Shape, path: VariantPath) -> None:
             _check_typed(child, path / name)
 
 
-def _check_object(group: Shape, path: VariantPath) -> None:
+def _check_object(group: ColumnGroup, path: VariantPath) -> None:
     _check_group(group, ("untyped_value", "object", "array", "typed_value"), path)
     inner, array = group.fields.get("object"), group.fields.get("array")
     if inner is not None:
@@ -221,7 +195,7 @@ def _check_object(group: Shape, path: VariantPath) -> None:
         _check_object(array.element, path / WILDCARD)
 
 
-def _check_paths(group: Shape, path: VariantPath) -> None:
+def _check_paths(group: ColumnGroup, path: VariantPath) -> None:
     if group.is_list:
         _check_paths(group.element, path / WILDCARD)
         return

@@ -7,6 +7,7 @@ above it. Leaves the drafts, which keep a value in several places, to their read
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Generic, Protocol, Self, TypeVar
@@ -26,7 +27,7 @@ class Step(Enum):
 
 
 class ColumnGroup(Protocol):
-    """A column or group of columns, as a step reads it."""
+    """A column or group of columns: a node of a Parquet footer, or an Arrow type."""
 
     @property
     def is_leaf(self) -> bool:
@@ -37,8 +38,20 @@ class ColumnGroup(Protocol):
         """Whether it is a list."""
 
     @property
+    def is_binary(self) -> bool:
+        """Whether it is a column of bytes."""
+
+    @property
     def element(self) -> Self:
         """The element of a list."""
+
+    @property
+    def fields(self) -> Mapping[str, Self]:
+        """The fields of a group by name; empty for anything else."""
+
+    @property
+    def field_count(self) -> int:
+        """The number of fields, including fields of the same name."""
 
     def child(self, name: str) -> Self | None:
         """Return a field of a group by name, or None."""

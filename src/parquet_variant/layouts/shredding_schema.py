@@ -437,17 +437,10 @@ def _schema_of_ddl(text: str) -> ShreddingSchema:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A difference between two schemas.
+    """A difference between two schemas."""
 
-    Parameters
-    ----------
-    path
-        The path of the node; ``[*]`` is every element.
-    before, after
-        The node in either schema; None if the path is not shredded there.
-    """
-
-    path: VariantPath
+    path: VariantPath  # The path of the node; ``[*]`` is every element.
+    # The node in either schema; None if the path is not shredded there.
     before: ShreddingSchema | None
     after: ShreddingSchema | None
 

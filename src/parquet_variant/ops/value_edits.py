@@ -347,9 +347,9 @@ def apply_edits(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, error
     null_on_error = check_errors(errors)
     if isinstance(source, Variant):
         operand = None if value is NO_VALUE else _operand(value, None)
-        if isinstance(operand, VariantArray) or (value is not NO_VALUE and operand is None):
+        if value is not NO_VALUE and operand is None:
             return None
-        change = partial(_by_fallback, source, edits, operand)
+        change = partial(_by_fallback, source, edits, None if operand is None else operand[0])
         return or_none(change) if null_on_error else change()
     storage = as_variant_array(source).to_unshredded().storage
     if not edits:
@@ -359,7 +359,7 @@ def apply_edits(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, error
         return VariantArray.from_variants([None] * len(storage))
     pieces = []
     for start, stop in value_chunks(storage):
-        rows = operand[start:stop] if isinstance(operand, VariantArray) else operand
+        rows = operand if operand is None or len(operand) == 1 else operand[start:stop]
         try:
             pieces.append(_edit_chunk(storage.slice(start, stop - start), edits, rows, null_on_error))
         except VariantError as error:
@@ -368,33 +368,24 @@ def apply_edits(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, error
     return VariantArray(joined_storages(pieces))
 
 
-def _operand(value: Any, rows: int | None) -> Variant | VariantArray | None:
-    """Return the operand: one value, or a column with one value per row; None for SQL NULL."""
-    if isinstance(value, pa.Scalar):
-        if not value.is_valid:
-            return None
-        value = pa.array([value.as_py()], value.type)
-        return _column(value)[0]
-    if isinstance(value, pa.ChunkedArray) or is_arrow(value):
-        if rows is None:
-            raise SchemaError(
-                "the operand is a column, but the first argument is a single Variant: pass a single value",
-                reason="length",
-            )
-        column = _column(value)
-        if len(column) != rows:
-            raise SchemaError(
-                f"the operand has {len(column):,} values for {rows:,} rows: pass one value, or one per row",
-                reason="length",
-            )
-        return column.to_unshredded()
-    return value if isinstance(value, Variant) else Variant.from_python(value)
-
-
-def _column(value: Any) -> VariantArray:
+def _operand(value: Any, rows: int | None) -> VariantArray | None:
+    """Return the operand: a column of one value, or of one value per row; None for SQL NULL."""
     from parquet_variant.ops.conversions import cast_to_variant
 
-    return cast_to_variant(value)
+    if isinstance(value, pa.Scalar):
+        return cast_to_variant(pa.array([value.as_py()], value.type)) if value.is_valid else None
+    if not isinstance(value, pa.ChunkedArray) and not is_arrow(value):
+        return VariantArray.from_variants([value if isinstance(value, Variant) else Variant.from_python(value)])
+    if rows is None:
+        raise SchemaError(
+            "the operand is a column, but the first argument is a single Variant: pass a single value", reason="length"
+        )
+    column = cast_to_variant(value)
+    if len(column) != rows:
+        raise SchemaError(
+            f"the operand has {len(column):,} values for {rows:,} rows: pass one value, or one per row", reason="length"
+        )
+    return column.to_unshredded()
 
 
 def _by_fallback(variant: Variant, edits: Sequence[Edit], value: Variant | None) -> Variant:
@@ -402,18 +393,17 @@ def _by_fallback(variant: Variant, edits: Sequence[Edit], value: Variant | None)
 
 
 def _edit_chunk(
-    storage: pa.StructArray, edits: Sequence[Edit], operand: Variant | VariantArray | None, null_on_error: bool
+    storage: pa.StructArray, edits: Sequence[Edit], operand: VariantArray | None, null_on_error: bool
 ) -> pa.StructArray:
     """Return the changed rows of a chunk."""
     present = present_rows(storage)
-    if isinstance(operand, VariantArray):
+    if operand is not None:
         present &= present_rows(operand.storage)
     changed, state = _by_kernel(ValueBatch.of(storage, present), edits, operand)
 
     def by_fallback(row: int) -> pa.StructArray:
-        variant = _variant(storage, row)
-        value = _variant(operand.storage, row) if isinstance(operand, VariantArray) else operand
-        return VariantArray.from_variants([_by_fallback(variant, edits, value)]).storage
+        value = None if operand is None else _variant(operand.storage, row if len(operand) > 1 else 0)
+        return VariantArray.from_variants([_by_fallback(_variant(storage, row), edits, value)]).storage
 
     if np.any(present & (state != CHANGED) & (state != LEFT)):
         changed = _with_unchanged(changed, storage, state != CHANGED, present)
@@ -426,24 +416,21 @@ def _variant(storage: pa.StructArray, row: int) -> Variant:
 
 
 def _by_kernel(
-    batch: ValueBatch, edits: Sequence[Edit], operand: Variant | VariantArray | None
+    batch: ValueBatch, edits: Sequence[Edit], operand: VariantArray | None
 ) -> tuple[pa.StructArray, npt.NDArray[np.uint8]]:
     """Return the rows that the kernel changes (null elsewhere), and the state of each row."""
     keys = sorted({key for edit in edits for key in edit.segments if isinstance(key, str)})
     batches = [batch]
     if operand is not None:
-        column = operand if isinstance(operand, VariantArray) else VariantArray.from_variants([operand])
-        batches.append(ValueBatch.of(column.storage, present_rows(column.storage)))
+        batches.append(ValueBatch.of(operand.storage, present_rows(operand.storage)))
     table = NameNumbers(batches, keys)
     nodes, row_start, refused = canonical_nodes(batch, table.maps[0])
     state = np.where(refused, LEFT, UNCHANGED).astype(np.uint8)
     values, value_start = np.empty((0, 4), np.int64), np.zeros(2, np.int64)
     if operand is not None:
         values, value_start, value_refused = canonical_nodes(batches[1], table.maps[1])
-        if isinstance(operand, VariantArray):
-            state[value_refused != 0] = LEFT
-        elif value_refused[0]:
-            state[:] = LEFT
+        state[np.broadcast_to(value_refused != 0, state.shape)] = LEFT
+    one_value = operand is None or len(operand) == 1
     for number, edit in enumerate(edits):
         if edit.kind == EditKind.NORMALIZE:
             state[state != LEFT] = CHANGED
@@ -454,7 +441,6 @@ def _by_kernel(
             nodes = out[: strip_rows(nodes, row_start, edit.kind == EditKind.STRIP_NULLS, out, out_start, state)]
         else:
             segments = [table.rank[key] if isinstance(key, str) else -1 - key for key in edit.segments]
-            one_value = not isinstance(operand, VariantArray)
             change = Change(int(edit.kind), np.array(segments, np.int64), values, value_start, one_value, edit.max_size)
             nodes = adopt(*edit_rows(nodes, row_start, change, number < len(edits) - 1, out_start, state))
         row_start = out_start

@@ -17,7 +17,16 @@ from parquet_variant.errors import CastError
 VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
 _TICK = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
-_FLOATS = {pa.float16(): "float16", pa.float32(): "float32", pa.float64(): "float64"}
+_FAMILIES = {
+    pa.null(): "null",
+    pa.bool_(): "boolean",
+    pa.float16(): "float16",
+    pa.float32(): "float32",
+    pa.float64(): "float64",
+    **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), "string"),
+    **dict.fromkeys((pa.binary(), pa.large_binary(), pa.binary_view()), "binary"),
+    pa.uuid(): "uuid",
+}
 
 
 class Target(NamedTuple):
@@ -68,31 +77,15 @@ def _primitive(arrow: pa.DataType) -> Target | None:
     types = pa.types
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
         return target_of(arrow.value_type)._replace(arrow=arrow)
-    if types.is_null(arrow):
-        return Target("null", arrow)
-    if types.is_boolean(arrow):
-        return Target("boolean", arrow)
-    if types.is_signed_integer(arrow):
-        return Target("integer", arrow, -(1 << (arrow.bit_width - 1)), (1 << (arrow.bit_width - 1)) - 1)
-    if types.is_unsigned_integer(arrow):
-        return Target("integer", arrow, 0, (1 << arrow.bit_width) - 1)
-    if arrow in _FLOATS:
-        return Target(_FLOATS[arrow], arrow)
+    if (family := _FAMILIES.get(arrow)) is not None:
+        return Target(family, arrow)
+    if types.is_integer(arrow):
+        low = -(1 << (arrow.bit_width - 1)) if types.is_signed_integer(arrow) else 0
+        return Target("integer", arrow, low, low + (1 << arrow.bit_width) - 1)
     if types.is_decimal(arrow) and arrow.scale >= 0:
         return Target("decimal", arrow, precision=arrow.precision, scale=arrow.scale)
-    if types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
-        return Target("string", arrow)
-    if types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow):
-        return Target("binary", arrow)
     if types.is_fixed_size_binary(arrow):
         return Target("binary", arrow, size=arrow.byte_width)
-    if arrow == pa.uuid():
-        return Target("uuid", arrow)
-    return _temporal(arrow)
-
-
-def _temporal(arrow: pa.DataType) -> Target | None:
-    types = pa.types
     if types.is_date32(arrow):
         return Target("date", arrow, -(2**31), 2**31 - 1)
     if types.is_date64(arrow):
@@ -106,20 +99,15 @@ def _temporal(arrow: pa.DataType) -> Target | None:
 
 def _nested_target(arrow: pa.DataType) -> Target | None:
     types = pa.types
+    if types.is_struct(arrow):
+        children = tuple(target_of(field.type) for field in arrow)
+        return Target("struct", arrow, children=children, names=tuple(field.name for field in arrow))
+    if types.is_map(arrow):
+        is_supported = target_of(arrow.key_type).family == "string"
+        return Target("map", arrow, children=(target_of(arrow.item_type),)) if is_supported else None
     if types.is_fixed_size_list(arrow):
         return Target("list", arrow, size=arrow.list_size, children=(target_of(arrow.value_type),))
-    if any(is_list(arrow) for is_list in (types.is_list, types.is_large_list, types.is_list_view)):
+    is_any_list = (types.is_list, types.is_large_list, types.is_list_view, types.is_large_list_view)
+    if any(is_list(arrow) for is_list in is_any_list):
         return Target("list", arrow, children=(target_of(arrow.value_type),))
-    if types.is_large_list_view(arrow):
-        return Target("list", arrow, children=(target_of(arrow.value_type),))
-    if types.is_struct(arrow):
-        fields = [arrow.field(index) for index in range(arrow.num_fields)]
-        return Target(
-            "struct",
-            arrow,
-            children=tuple(target_of(field.type) for field in fields),
-            names=tuple(field.name for field in fields),
-        )
-    if types.is_map(arrow) and target_of(arrow.key_type).family == "string":
-        return Target("map", arrow, children=(target_of(arrow.item_type),))
     return None

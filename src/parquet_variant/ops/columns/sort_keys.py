@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.arrays.parts import metadata_of_all, metadata_parts, storage_of
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
@@ -25,29 +26,30 @@ from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.ops.columns.json_text import json_column
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.types import TYPES, VariantType
+from parquet_variant.types import DECIMAL_TYPES, INSTANT_TYPES, INTEGERS, LOCAL_TYPES, NANOS_OF, TYPES, VariantType
 
 _T = VariantType
-_NUMBERS = (_T.INT8, _T.INT16, _T.INT32, _T.INT64, _T.FLOAT, _T.DOUBLE, _T.DECIMAL4, _T.DECIMAL8, _T.DECIMAL16)
-_CLASSES: dict[Any, int] = {
-    _T.NULL: 0x08,
-    _T.BOOLEAN: 0x10,
-    **dict.fromkeys(_NUMBERS, 0x18),
-    _T.STRING: 0x20,
-    _T.BINARY: 0x28,
-    _T.DATE: 0x30,
-    _T.TIME: 0x38,
-    **dict.fromkeys((_T.TIMESTAMP, _T.TIMESTAMP_NANOS), 0x40),
-    **dict.fromkeys((_T.TIMESTAMP_NTZ, _T.TIMESTAMP_NTZ_NANOS), 0x48),
-    _T.UUID: 0x50,
-    _T.ARRAY: 0x58,
-    _T.OBJECT: 0x60,
+_NUMBERS = (*INTEGERS, _T.FLOAT, _T.DOUBLE, *DECIMAL_TYPES)
+# The classes in their order, with their types. The first byte of a key is the class: 0x08 for the first, 0x10, …
+_TYPES_OF_CLASS = {
+    "null": (_T.NULL,),
+    "boolean": (_T.BOOLEAN,),
+    "number": _NUMBERS,
+    "string": (_T.STRING,),
+    "binary": (_T.BINARY,),
+    "date": (_T.DATE,),
+    "time": (_T.TIME,),
+    "timestamp": INSTANT_TYPES,
+    "timestamp_ntz": LOCAL_TYPES,
+    "uuid": (_T.UUID,),
+    "array": (_T.ARRAY,),
+    "object": (_T.OBJECT,),
 }
-# The class of a value, which is the first byte of its key -> its name.
-CLASS_NAMES = {
-    0x10: "boolean", 0x18: "number", 0x20: "string", 0x28: "binary", 0x30: "date", 0x38: "time", 0x40: "timestamp",
-    0x48: "timestamp_ntz", 0x50: "uuid", 0x58: "array", 0x60: "object",
-}  # fmt: skip
+_CLASSES: dict[Any, int] = {
+    kind: 8 * number for number, kinds in enumerate(_TYPES_OF_CLASS.values(), 1) for kind in kinds
+}
+# The first byte of a key -> the name of its class.
+CLASS_NAMES = {8 * number: name for number, name in enumerate(_TYPES_OF_CLASS, 1) if name != "null"}
 _STRING_CLASS = bytes([_CLASSES[_T.STRING]])
 _NEXT, _LAST = b"\x01", b"\x00"  # before each element or field, and after all of them
 _NEGATIVE_INFINITY, _NEGATIVE, _ZERO, _POSITIVE, _INFINITY, _NAN = (bytes([byte]) for byte in range(6))
@@ -59,7 +61,6 @@ _INVERTED_BYTES = np.frombuffer(_INVERTED, np.uint8)
 # The first bytes of numbers: the type of a primitive is in the six highest bits.
 _NUMBER_HEADERS = [header << 2 for kind in _NUMBERS for header in TYPES[kind].ids]
 _NUMBER = r"^(?P<sign>-?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]+))?(?:[eE](?P<exponent>[-+]?[0-9]+))?$"
-_MICROSECOND_TYPES = (_T.TIMESTAMP, _T.TIMESTAMP_NTZ)
 
 
 def sort_keys(values: VariantArray) -> pa.BinaryArray:
@@ -87,10 +88,8 @@ def sort_keys(values: VariantArray) -> pa.BinaryArray:
     result = [keys[index] if ok else None for index, ok in zip(indices.tolist(), valid.tolist(), strict=True)]
     rows = np.flatnonzero(valid & nested[indices]) if len(distinct) else np.zeros(0, np.int64)
     if len(rows):
-        metadata = storage.field("metadata").take(from_numpy(rows))
-        if not pa.types.is_dictionary(metadata.type):
-            metadata = metadata.dictionary_encode()
-        places = metadata.indices.to_numpy(zero_copy_only=False).astype(np.int64) * len(distinct) + indices[rows]
+        dictionary_of = metadata_parts(storage.field("metadata")).indices[rows].astype(np.int64)
+        places = dictionary_of * len(distinct) + indices[rows]
         _, first, place_of_row = np.unique(places, return_index=True, return_inverse=True)
         variants = VariantArray(storage.take(from_numpy(rows[first])))
         nested_keys = [_nested_key(variant.metadata, variant.value) for variant in variants if variant is not None]
@@ -116,10 +115,7 @@ def _number_keys(values: pa.Array, are_numbers: npt.NDArray[np.bool_]) -> list[b
     numbers = np.flatnonzero(are_numbers)
     if not len(numbers):
         return keys
-    metadata = pa.DictionaryArray.from_arrays(
-        from_numpy(np.zeros(len(numbers), np.int32)), pa.array([EMPTY_METADATA], pa.binary())
-    )
-    storage = pa.StructArray.from_arrays([metadata, values.take(from_numpy(numbers))], ["metadata", "value"])
+    storage = storage_of(metadata_of_all((), len(numbers)), values.take(from_numpy(numbers)))
     for number, key in zip(numbers.tolist(), number_keys(json_column(VariantArray(storage))).to_pylist(), strict=True):
         keys[number] = key
     return keys
@@ -251,7 +247,7 @@ def _payload(kind: VariantType, raw: Any, is_inside: bool) -> bytes:
         return _with_end(data) if is_inside else data
     if kind == _T.UUID:
         return bytes(raw)
-    units = raw * 1000 if kind in _MICROSECOND_TYPES else raw
+    units = raw if kind == _T.DATE or kind == _T.TIME else raw * NANOS_OF[kind]
     return int(units + (1 << 95)).to_bytes(12, "big")
 
 
