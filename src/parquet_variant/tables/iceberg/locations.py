@@ -17,6 +17,7 @@ from urllib.parse import urlparse
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.io.filesystems import with_known_scheme
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.storage import LocalStorage, Storage, open_storage
@@ -111,10 +112,7 @@ class TableFiles:
         return self._roots[0][1]
 
     def find(self, location: str, *, write: bool = False) -> tuple[Storage, str]:
-        """Return the storage of a location, and the path in it.
-
-        Raises `IcebergError`: reason ``"outside-table"``.
-        """
+        """Return the storage of a location, and the path in it. Raises `IcebergError`: reason ``"outside-table"``."""
         normal = normal_location(location)
         inside = ".." not in normal.split("/")
         for root, storage in self._roots:
@@ -161,6 +159,11 @@ class TableFiles:
         """Return a pyarrow filesystem and the path of a file on it."""
         storage, path = self.find(location)
         return storage.filesystem(path)
+
+    def source(self, location: str, size: int) -> ParquetSource:
+        """Return a Parquet file as its readers take it."""
+        filesystem, path = self.filesystem(location)
+        return ParquetSource(path, filesystem, size)
 
 
 def missing_file(location: str) -> IcebergError:

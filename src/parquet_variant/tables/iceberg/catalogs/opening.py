@@ -127,10 +127,7 @@ def load_table(
     *,
     allow_outside: bool = False,
 ) -> LoadedTable:
-    """Load a table as it is now.
-
-    Raises `IcebergError`: reason ``"no-such-table"``, and as `find_table`.
-    """
+    """Load a table as it is now. Raises `IcebergError`: reason ``"no-such-table"``, and as `find_table`."""
     if isinstance(table, LoadedTable):
         return table
     opened, identifier = find_table(table, catalog, storage_options)

@@ -211,9 +211,8 @@ class IcebergTable(ChangeableTable[TableFile]):
     def prune(self, files: list[TableFile], predicate: Predicate, query: TableScan[Any]) -> list[TableFile]:
         """See `ChangeableTable.prune`."""
         by_name = {selected.name: selected for selected in query.selection}
-        columns = QueryColumns(predicate, by_name, query.place)
-        ids = columns.field_ids(self.current.schema)
-        parts = (files_among(self.current, columns, part) for part in self._parts(files, ids))
+        columns = QueryColumns(self.current.schema, predicate, by_name, query.place)
+        parts = (files_among(self.current, columns, part) for part in self._parts(files, columns.field_ids()))
         matching = {file.path for part in parts for file in part}
         return [file for file in files if file.path in matching]
 
@@ -236,11 +235,11 @@ class IcebergTable(ChangeableTable[TableFile]):
         (selected,) = query.selection
         if selected.output is None:
             return np.ones(len(files), dtype=bool)
-        columns = QueryColumns(None, {name: selected}, query.place)
+        columns = QueryColumns(self.current.schema, None, {name: selected}, query.place)
         possible: set[str] = set()
-        f = columns.field(selected, self.current.schema)
+        f = columns.field(selected)
         for part in self._parts(files, frozenset() if f is None else frozenset({f.id})):
-            lower, upper = column_bounds(columns, name, self.current.schema, [file.file for file in part])
+            lower, upper = column_bounds(columns, name, [file.file for file in part])
             mask = keys_between(lower, upper, keys, len(part))
             possible |= {file.path for file, may_hold in zip(part, mask, strict=True) if may_hold}
         return np.array([file.path in possible for file in files], dtype=bool)

@@ -18,7 +18,7 @@ from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import IcebergError, check_mapping, strings_of
 from parquet_variant.ops.columns.target_type import as_target
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder, sort_order_of, spec_of
+from parquet_variant.tables.iceberg.metadata.partitioning import sort_order_of, spec_of
 from parquet_variant.tables.iceberg.metadata.schema import (
     INITIAL_DEFAULT,
     WRITE_DEFAULT,
@@ -31,9 +31,10 @@ from parquet_variant.tables.iceberg.metadata.schema import (
 )
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
+    LAST_ADDED,
     TableChange,
+    assert_ids,
     assert_schema,
-    assert_spec,
     assert_uuid,
     change_of,
     schema_updates,
@@ -311,15 +312,13 @@ def set_partitioning(table: LoadedTable, partition_by: Names) -> CommitResult:
             last_partition_id=metadata.last_partition_id,
             former=metadata.specs.values(),
         )
-        existing = next((s for s in metadata.specs.values() if s.same_fields(spec)), None)
-        if existing is not None and existing.id == metadata.spec.id:
+        if spec.same_fields(metadata.spec):
             return None
-        if existing is not None:
-            return change_of({"action": "set-default-spec", "spec-id": existing.id}, requires=assert_spec(metadata))
+        # A spec that the table has already becomes current again.
         return change_of(
             {"action": "add-spec", "spec": spec.to_json()},
-            {"action": "set-default-spec", "spec-id": -1},
-            requires=[*assert_spec(metadata), *assert_schema(metadata)[1:2]],
+            {"action": "set-default-spec", "spec-id": LAST_ADDED},
+            requires=assert_ids(metadata, "default-spec-id", "last-assigned-partition-id", "current-schema-id"),
         )
 
     after = change_metadata(table, make_change)
@@ -334,20 +333,11 @@ def set_sort_order(table: LoadedTable, sort_by: Names) -> CommitResult:
         order = sort_order_of(names, metadata.schema, order_id=max(metadata.sort_orders, default=0) + 1)
         if order.fields == metadata.sort_order.fields:
             return None
-        requirement = {
-            "type": "assert-default-sort-order-id",
-            "default-sort-order-id": metadata.sort_order.id,
-        }
-        existing = next((o for o in metadata.sort_orders.values() if o.fields == order.fields), None)
-        if existing is None:
-            unsorted = not order.is_sorted
-            new = replace(order, id=0 if unsorted else order.id)
-            updates = (
-                {"action": "add-sort-order", "sort-order": (SortOrder() if unsorted else new).to_json()},
-                {"action": "set-default-sort-order", "sort-order-id": -1},
-            )
-            return change_of(*updates, requires=[requirement])
-        return change_of({"action": "set-default-sort-order", "sort-order-id": existing.id}, requires=[requirement])
+        return change_of(
+            {"action": "add-sort-order", "sort-order": order.to_json()},
+            {"action": "set-default-sort-order", "sort-order-id": LAST_ADDED},
+            requires=assert_ids(metadata, "default-sort-order-id"),
+        )
 
     after = change_metadata(table, make_change)
     return CommitResult(after.metadata.current_snapshot_id)

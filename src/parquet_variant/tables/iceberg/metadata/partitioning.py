@@ -13,7 +13,7 @@ from typing import Any
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.iceberg.metadata.schema import Schema
+from parquet_variant.tables.iceberg.metadata.schema import Schema, parsing
 from parquet_variant.tables.iceberg.metadata.transforms import Transform
 from parquet_variant.tables.schema import PrimitiveType
 
@@ -55,13 +55,9 @@ class PartitionSpec:
         """
         if isinstance(json, list):
             json = {"spec-id": 0, "fields": json}
-        try:
+        with parsing("partition spec", "bad-partitioning"):
             fields = tuple(_parse_field(f, number) for number, f in enumerate(json["fields"]))
             return cls(int(json.get("spec-id", 0)), fields)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise IcebergError(
-                f"invalid partition spec in the metadata ({error!r})", reason="bad-partitioning"
-            ) from None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -118,36 +114,27 @@ def _parse_field(json: Mapping[str, Any], number: int) -> PartitionField:
     )
 
 
-@dataclass(frozen=True)
-class SpecField:
-    """A partition field as a user names it: ``day(ts)``, ``bucket(16, id)``, or ``k`` for identity."""
+def parse_transform(text: str) -> tuple[str, Transform]:
+    """Return the column and the transform of a text such as ``day(ts)``, ``bucket(16, id)``, or ``k`` for identity.
 
-    column: str
-    transform: Transform
-    name: str | None = None
+    Raises `IcebergError`: reason ``"bad-partitioning"``.
 
-    @classmethod
-    def parse(cls, text: str) -> SpecField:
-        """Read the text of a partition field.
-
-        Raises `IcebergError`: reason ``"bad-partitioning"``.
-
-        >>> SpecField.parse("bucket(16, id)")
-        SpecField(column='id', transform=Transform(name='bucket', parameter=16), name=None)
-        """
-        match = _CALL.fullmatch(text)
-        if match is None:
-            return cls(text.strip(), Transform("identity"))
-        name = _SPARK_NAMES.get(match[1].lower(), match[1].lower())
-        parameter = match[2] or match[4]
-        transform = Transform.parse(f"{name}[{parameter}]" if parameter else name)
-        if not transform.is_known:
-            raise IcebergError(
-                f"unknown partition transform {text!r}: use a column's name, bucket(n, column), truncate(n, column), "
-                "year(column), month(column), day(column), hour(column) or void(column)",
-                reason="bad-partitioning",
-            )
-        return cls(match[3], transform)
+    >>> parse_transform("bucket(16, id)")
+    ('id', Transform(name='bucket', parameter=16))
+    """
+    match = _CALL.fullmatch(text)
+    if match is None:
+        return text.strip(), Transform("identity")
+    name = _SPARK_NAMES.get(match[1].lower(), match[1].lower())
+    parameter = match[2] or match[4]
+    transform = Transform.parse(f"{name}[{parameter}]" if parameter else name)
+    if not transform.is_known:
+        raise IcebergError(
+            f"unknown partition transform {text!r}: use a column's name, bucket(n, column), truncate(n, column), "
+            "year(column), month(column), day(column), hour(column) or void(column)",
+            reason="bad-partitioning",
+        )
+    return match[3], transform
 
 
 def spec_of(
@@ -165,23 +152,22 @@ def spec_of(
     ids = {(f.source_id, str(f.transform)): f.field_id for spec in former for f in spec.fields}
     new_fields: list[PartitionField] = []
     for text in fields:
-        spec_field = SpecField.parse(text)
-        place, column = schema.find(spec_field.column)
-        spec_field.transform.check_source(column.type, spec_field.column)
-        field_id = ids.get((column.id, str(spec_field.transform)))
+        source, transform = parse_transform(text)
+        place, column = schema.find(source)
+        transform.check_source(column.type, source)
+        field_id = ids.get((column.id, str(transform)))
         if field_id is None:
             last_partition_id += 1
             field_id = last_partition_id
-        transform = spec_field.transform.name
-        suffix = {"truncate": "_trunc", "void": "_null", "identity": ""}.get(transform, f"_{transform}")
-        name = spec_field.name or ".".join(place) + suffix
+        suffixes = {"truncate": "_trunc", "void": "_null", "identity": ""}
+        name = ".".join(place) + suffixes.get(transform.name, f"_{transform.name}")
         if any(f.name == name or f.field_id == field_id for f in new_fields):
             raise IcebergError(f"two partition fields are {text!r}: name each once", reason="bad-partitioning")
-        if transform != "identity" and schema.get(name) is not None:
+        if transform.name != "identity" and schema.get(name) is not None:
             raise IcebergError(
                 f"the partition field {name!r} has the name of a column: rename the column", reason="bad-partitioning"
             )
-        new_fields.append(PartitionField(column.id, field_id, name, spec_field.transform))
+        new_fields.append(PartitionField(column.id, field_id, name, transform))
     return PartitionSpec(spec_id, tuple(new_fields))
 
 
@@ -208,17 +194,13 @@ class SortOrder:
     @classmethod
     def parse(cls, json: Any) -> SortOrder:
         """Parse the JSON form. Raises `IcebergError`: reason ``"bad-metadata"``."""
-        try:
+        with parsing("sort order", "bad-metadata"):
             fields = []
             for f in json["fields"]:
-                source = f["source-id"] if "source-id" in f else f["source-ids"][0]
+                source = int(f["source-id"] if "source-id" in f else f["source-ids"][0])
                 transform = Transform.parse(str(f["transform"]))
-                fields.append(
-                    SortField(int(source), transform, f["direction"] == "desc", f["null-order"] == "nulls-last")
-                )
+                fields.append(SortField(source, transform, f["direction"] == "desc", f["null-order"] == "nulls-last"))
             return cls(int(json.get("order-id", 0)), tuple(fields))
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise IcebergError(f"invalid sort order in the metadata ({error!r})", reason="bad-metadata") from None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -248,12 +230,12 @@ def sort_order_of(fields: Sequence[str], schema: Schema, *, order_id: int = 1) -
     for text in fields:
         match = _ORDER.fullmatch(text)
         assert match is not None
-        spec_field = SpecField.parse(match[1])
-        _, column = schema.find(spec_field.column)
-        if spec_field.transform.name == "void":
-            raise IcebergError(f"column {spec_field.column!r} cannot be sorted by void", reason="bad-partitioning")
-        spec_field.transform.check_source(column.type, spec_field.column)
+        source, transform = parse_transform(match[1])
+        _, column = schema.find(source)
+        if transform.name == "void":
+            raise IcebergError(f"column {source!r} cannot be sorted by void", reason="bad-partitioning")
+        transform.check_source(column.type, source)
         descending = (match[2] or "").lower() == "desc"
         nulls_last = descending if match[3] is None else match[3].lower() == "last"
-        new_fields.append(SortField(column.id, spec_field.transform, descending, nulls_last))
+        new_fields.append(SortField(column.id, transform, descending, nulls_last))
     return SortOrder(order_id if new_fields else 0, tuple(new_fields))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json as json_module
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -57,6 +58,17 @@ MAX_FIELD_ID = 2147483447
 _SCHEMA_KEYS = {"type", "schema-id", "identifier-field-ids", "fields"}
 
 
+@contextmanager
+def parsing(what: str, reason: str) -> Iterator[None]:
+    """Raise `IcebergError` for JSON that lacks a member, or has one of another type."""
+    try:
+        yield
+    except IcebergError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise IcebergError(f"invalid {what} in the metadata ({error!r})", reason=reason) from None
+
+
 # ---- types
 
 
@@ -68,7 +80,7 @@ def parse_type(json: Any) -> TableType:
     """
     if isinstance(json, str):
         return _parse_primitive(json)
-    try:
+    with parsing(f"type {json!r}", "bad-schema"):
         kind = json["type"]
         if kind == "struct":
             return StructType(tuple(parse_field(f) for f in json["fields"]))
@@ -79,8 +91,6 @@ def parse_type(json: Any) -> TableType:
             return MapType(key, value, not json["value-required"], int(json["key-id"]), int(json["value-id"]))
         if isinstance(kind, str) and set(json) == {"type"}:
             return _parse_primitive(kind)
-    except (KeyError, TypeError, ValueError) as error:
-        raise IcebergError(f"invalid type in the schema: {json!r} ({error!r})", reason="bad-schema") from None
     raise IcebergError(f"unknown type in the schema: {json!r}", reason="bad-schema")
 
 
@@ -99,12 +109,10 @@ def _parse_primitive(text: str) -> PrimitiveType:
 
 def parse_field(json: Mapping[str, Any]) -> Field:
     """Parse a struct field from its JSON form; see `parse_type`."""
-    try:
+    with parsing(f"field {json!r}", "bad-schema"):
         members = {name: value for name, value in json.items() if value is not None}
         number, name, nullable = int(members.pop("id")), str(members.pop("name")), not members.pop("required")
         return Field(name, parse_type(members.pop("type")), nullable, members, field_id=number)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise IcebergError(f"invalid field in the schema: {json!r} ({error!r})", reason="bad-schema") from None
 
 
 def type_to_json(kind: TableType) -> Any:
@@ -184,12 +192,10 @@ class Schema:
     @classmethod
     def parse(cls, json: Any) -> Schema:
         """Parse the JSON form of a schema. Raises `IcebergError`: reason ``"bad-schema"``."""
-        try:
+        with parsing("schema", "bad-schema"):
             fields = tuple(parse_field(f) for f in json["fields"])
             identifiers = tuple(int(number) for number in json.get("identifier-field-ids") or ())
             number = int(json.get("schema-id", 0))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise IcebergError(f"invalid schema in the metadata ({error!r})", reason="bad-schema") from None
         extra = {key: value for key, value in json.items() if key not in _SCHEMA_KEYS}
         schema = cls(number, StructType(fields), identifiers, extra)
         if len(schema.by_id) != sum(1 for _ in walk_fields(schema.struct)):

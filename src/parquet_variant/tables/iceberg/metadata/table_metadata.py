@@ -11,13 +11,19 @@ import json
 import uuid
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionSpec, SortOrder
-from parquet_variant.tables.iceberg.metadata.schema import NAME_MAPPING, NameMapping, Schema, parse_name_mapping
+from parquet_variant.tables.iceberg.metadata.schema import (
+    NAME_MAPPING,
+    NameMapping,
+    Schema,
+    parse_name_mapping,
+    parsing,
+)
 from parquet_variant.tables.storage import now_millis
 
 NEWEST_VERSION = 3
@@ -48,13 +54,11 @@ class SnapshotInfo:
     manifests: tuple[str, ...]  # Version 1 may list manifests instead of a manifest list.
     summary: Mapping[str, str]
     schema_id: int | None
-    first_row_id: int | None
-    added_rows: int | None
 
     @classmethod
     def parse(cls, json: Any) -> SnapshotInfo:
         """Parse the JSON form. Raises `IcebergError`: reason ``"bad-metadata"``."""
-        try:
+        with parsing("snapshot", "bad-metadata"):
             return cls(
                 id=int(json["snapshot-id"]),
                 parent_id=_optional_int(json.get("parent-snapshot-id")),
@@ -64,11 +68,7 @@ class SnapshotInfo:
                 manifests=tuple(str(path) for path in json.get("manifests") or ()),
                 summary={str(key): str(value) for key, value in (json.get("summary") or {}).items()},
                 schema_id=_optional_int(json.get("schema-id")),
-                first_row_id=_optional_int(json.get("first-row-id")),
-                added_rows=_optional_int(json.get("added-rows")),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise IcebergError(f"invalid snapshot in the metadata ({error!r})", reason="bad-metadata") from None
 
     @property
     def operation(self) -> str:
@@ -89,26 +89,14 @@ class Reference:
     @classmethod
     def parse(cls, json: Any) -> Reference:
         """Parse the JSON form. Raises `IcebergError`: reason ``"bad-metadata"``."""
-        try:
-            return cls(
-                int(json["snapshot-id"]),
-                str(json["type"]),
-                _optional_int(json.get("min-snapshots-to-keep")),
-                _optional_int(json.get("max-snapshot-age-ms")),
-                _optional_int(json.get("max-ref-age-ms")),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise IcebergError(f"invalid reference in the metadata ({error!r})", reason="bad-metadata") from None
+        with parsing("reference", "bad-metadata"):
+            members = {name: json.get(name.replace("_", "-")) for name in cls.__dataclass_fields__}
+            snapshot_id, kind = int(members.pop("snapshot_id")), members.pop("type")
+            return cls(snapshot_id, str(kind), **{name: _optional_int(value) for name, value in members.items()})
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
-        optional = {
-            "min-snapshots-to-keep": self.min_snapshots_to_keep,
-            "max-snapshot-age-ms": self.max_snapshot_age_ms,
-            "max-ref-age-ms": self.max_ref_age_ms,
-        }
-        present = {name: value for name, value in optional.items() if value is not None}
-        return {"snapshot-id": self.snapshot_id, "type": self.type} | present
+        return {name.replace("_", "-"): value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -291,10 +279,8 @@ class TableMetadata:
     @property
     def snapshot_log(self) -> list[tuple[int, int]]:
         """The times at which snapshots became current: milliseconds and snapshot id, oldest first."""
-        try:
+        with parsing("snapshot log", "bad-metadata"):
             return [(int(entry["timestamp-ms"]), int(entry["snapshot-id"])) for entry in self._list("snapshot-log")]
-        except (KeyError, TypeError, ValueError) as error:
-            raise IcebergError(f"invalid snapshot log in the metadata ({error!r})", reason="bad-metadata") from None
 
     @cached_property
     def name_mapping(self) -> NameMapping | None:

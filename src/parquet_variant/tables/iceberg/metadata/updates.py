@@ -59,22 +59,23 @@ def assert_ref(metadata: TableMetadata, branch: str) -> list[Update]:
     ]
 
 
+_IDS: dict[str, Callable[[TableMetadata], int]] = {
+    "current-schema-id": lambda metadata: metadata.schema.id,
+    "last-assigned-field-id": lambda metadata: metadata.last_column_id,
+    "default-spec-id": lambda metadata: metadata.spec.id,
+    "last-assigned-partition-id": lambda metadata: metadata.last_partition_id,
+    "default-sort-order-id": lambda metadata: metadata.sort_order.id,
+}
+
+
+def assert_ids(metadata: TableMetadata, *names: str) -> list[Update]:
+    """Return the requirements that a table is the same one and ids are what they were."""
+    return [*assert_uuid(metadata), *({"type": f"assert-{name}", name: _IDS[name](metadata)} for name in names)]
+
+
 def assert_schema(metadata: TableMetadata) -> list[Update]:
     """Return the requirements that a table is the same one and its schema did not change."""
-    return [
-        *assert_uuid(metadata),
-        {"type": "assert-current-schema-id", "current-schema-id": metadata.schema.id},
-        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": metadata.last_column_id},
-    ]
-
-
-def assert_spec(metadata: TableMetadata) -> list[Update]:
-    """Return the requirements that a table is the same one and its partition spec did not change."""
-    return [
-        *assert_uuid(metadata),
-        {"type": "assert-default-spec-id", "default-spec-id": metadata.spec.id},
-        {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": metadata.last_partition_id},
-    ]
+    return assert_ids(metadata, "current-schema-id", "last-assigned-field-id")
 
 
 def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Update]) -> None:
@@ -107,16 +108,10 @@ def _actual_value(metadata: TableMetadata, requirement: Update) -> Any:
     if kind == "assert-ref-snapshot-id":
         reference = metadata.references.get(requirement["ref"])
         return None if reference is None else reference.snapshot_id
-    actual_values: dict[str, int] = {
-        "assert-current-schema-id": metadata.schema.id,
-        "assert-last-assigned-field-id": metadata.last_column_id,
-        "assert-default-spec-id": metadata.spec.id,
-        "assert-last-assigned-partition-id": metadata.last_partition_id,
-        "assert-default-sort-order-id": metadata.sort_order.id,
-    }
-    if kind not in actual_values:
+    ids = _IDS.get(kind.removeprefix("assert-"))
+    if ids is None:
         raise IcebergError(f"unknown requirement {kind!r}", reason="bad-argument")
-    return actual_values[kind]
+    return ids(metadata)
 
 
 # ---- updates

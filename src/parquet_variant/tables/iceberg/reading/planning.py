@@ -47,9 +47,9 @@ def plan_files(snapshot: Snapshot, query: QueryColumns | None = None, *, metrics
     keep = np.ones(len(manifests), dtype=bool)
     columns: frozenset[int] | None = None if metrics else frozenset()
     if query is not None:
-        keep = matching_manifests(query, snapshot.schema, snapshot.metadata, manifests)
+        keep = matching_manifests(query, snapshot.metadata, manifests)
         if not metrics:
-            columns = query.field_ids(snapshot.schema)
+            columns = query.field_ids()
     for manifest, is_needed in zip(manifests, keep, strict=True):
         if not is_needed and manifest.added_files is not None and manifest.existing_files is not None:
             count = manifest.added_files + manifest.existing_files
@@ -72,10 +72,10 @@ def _matching(
         yield from entries
         return
     spec = snapshot.metadata.specs[spec_id]
-    by_partition = matching_by_partition(query, snapshot.schema, spec, [entry.file for entry in entries])
+    by_partition = matching_by_partition(query, spec, [entry.file for entry in entries])
     planned.by_partition += int(len(entries) - by_partition.sum())
     candidates = [entry for entry, keep in zip(entries, by_partition, strict=True) if keep]
-    by_metrics = matching_by_metrics(query, snapshot.schema, [entry.file for entry in candidates])
+    by_metrics = matching_by_metrics(query, [entry.file for entry in candidates])
     planned.by_statistics += int(len(candidates) - by_metrics.sum())
     yield from (entry for entry, keep in zip(candidates, by_metrics, strict=True) if keep)
 
@@ -107,8 +107,8 @@ def files_among(snapshot: Snapshot, query: QueryColumns, files: list[TableFile])
         members = [file for file in files if file.file.spec_id == spec_id]
         spec = snapshot.metadata.specs[spec_id]
         described = [member.file for member in members]
-        keep = matching_by_partition(query, snapshot.schema, spec, described)
-        keep &= matching_by_metrics(query, snapshot.schema, described)
+        keep = matching_by_partition(query, spec, described)
+        keep &= matching_by_metrics(query, described)
         matches += [member for member, is_kept in zip(members, keep, strict=True) if is_kept]
     return matches
 
@@ -128,5 +128,4 @@ def parquet_files(snapshot: Snapshot) -> tuple[ParquetSource, ...]:
     files = plan_files(snapshot).files
     if any(file.file.format != "parquet" or file.file.key_metadata is not None for file in files):
         return ()
-    places = [(*snapshot.table.files.filesystem(file.path), file.size) for file in files]
-    return tuple(ParquetSource(path, filesystem, size) for filesystem, path, size in places)
+    return tuple(snapshot.table.files.source(file.path, file.size) for file in files)

@@ -64,10 +64,7 @@ def read(current: Snapshot, column: str | None = None, *, threads: int | None = 
 def rows_of_files(
     current: Snapshot, fields: StructType, files: Sequence[TableFile], *, threads: int = 1
 ) -> Iterator[pa.Table]:
-    """Yield the rows of each file, in order.
-
-    Memory holds the files that the threads read, and one more.
-    """
+    """Yield the rows of each file, in order. Memory holds the files that the threads read, and one more."""
     yield from in_order(lambda file: read_file(current, file, fields), files, threads)
 
 
@@ -100,7 +97,7 @@ class IcebergScan(TableScan[TableFile]):
         if not self.skipping or self.predicate is None:
             return plan_files(self.current)
         by_name = {selected.name: selected for selected in self.every_column}
-        return plan_files(self.current, QueryColumns(self.predicate, by_name, self.place))
+        return plan_files(self.current, QueryColumns(self.current.schema, self.predicate, by_name, self.place))
 
     def _files(self) -> list[TableFile]:
         return self.pruned.files
@@ -110,8 +107,7 @@ class IcebergScan(TableScan[TableFile]):
 
     def source(self, file: TableFile) -> ParquetSource:
         """See `TableScan`."""
-        filesystem, path = self.current.table.files.filesystem(file.path)
-        return ParquetSource(path, filesystem, file.size)
+        return self.current.table.files.source(file.path, file.size)
 
     def has_deletes(self, file: TableFile) -> bool:
         """See `TableScan`."""

@@ -16,7 +16,7 @@ from functools import partial
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.tables.commits import CommitSteps, best_effort, commit_steps
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.tables.iceberg.metadata.manifests import write_manifest_list
+from parquet_variant.tables.iceberg.metadata.manifests import ManifestFile, write_manifest_list
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
     TableChange,
@@ -28,18 +28,16 @@ from parquet_variant.tables.iceberg.metadata.updates import (
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import (
     ManifestWriter,
-    NextManifests,
     SnapshotChange,
     batch_updates,
     has_batch,
     next_manifests,
     summary_of,
 )
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 from parquet_variant.tables.storage import now_millis
 
-_RETRIES, _MIN_WAIT = "commit.retry.num-retries", "commit.retry.min-wait-ms"
-_MAX_WAIT, _TIMEOUT = "commit.retry.max-wait-ms", "commit.retry.total-timeout-ms"
-_DEFAULTS = {_RETRIES: 4, _MIN_WAIT: 100, _MAX_WAIT: 60_000, _TIMEOUT: 1_800_000}
+_METADATA_RETRIES = 9
 
 
 def check_writable(metadata: TableMetadata) -> None:
@@ -73,25 +71,50 @@ def commit_snapshot(base: Snapshot, change: SnapshotChange, written: Sequence[st
         base.table.files.delete([*written, *attempts.lists, *attempts.writer.locations])
 
     with commit_steps(base.table.name, discard) as steps:
-        done = attempts.run(steps)
+        retries = WriteProperties(base.metadata.properties).number("commit.retry.num-retries", 4)
+        done = _retried(base.table, attempts.prepare, steps, retries, attempts.landed)
     best_effort(attempts.remove_unused)
     return newest_snapshot(done, base.branch)
 
 
-def retry_setting(metadata: TableMetadata, name: str) -> int:
-    """Return one of the table's settings of retries. Raises `IcebergError`: reason ``"bad-property"``."""
-    text = metadata.properties.get(name)
-    if text is None:
-        return _DEFAULTS[name]
-    if not text.isdecimal():
-        raise IcebergError(f"the table property {name} is {text!r}: give a number", reason="bad-property")
-    return int(text)
+def _retried(
+    base: LoadedTable,
+    prepare: Callable[[LoadedTable, int], TableChange | None],
+    steps: CommitSteps,
+    retries: int,
+    landed: Callable[[], LoadedTable | None] | None = None,
+) -> LoadedTable:
+    """Commit to the newest metadata until no other commit comes first, and return the table.
 
-
-def wait_before_retry(metadata: TableMetadata, attempt: int) -> None:
-    """Wait as long as the table's properties say, longer after each attempt."""
-    shortest, longest = retry_setting(metadata, _MIN_WAIT), retry_setting(metadata, _MAX_WAIT)
-    time.sleep(min(shortest * 2.0**attempt, longest) / 1000 * random.uniform(0.5, 1.0))
+    `prepare`: returns the change of an attempt, by its number; None if there is nothing to change.
+    `landed`: see `CommitSteps.swap`.
+    Raises `IcebergError`: reason ``"too-many-retries"``; and as `prepare`.
+    """
+    properties, table = WriteProperties(base.metadata.properties), base
+    deadline = time.monotonic() + properties.number("commit.retry.total-timeout-ms", 1_800_000) / 1000
+    shortest = properties.number("commit.retry.min-wait-ms", 100)
+    longest = properties.number("commit.retry.max-wait-ms", 60_000)
+    for attempt in range(retries + 1):
+        change = prepare(table, attempt)
+        if change is None:
+            return table
+        try:
+            return steps.swap(partial(table.commit, change), landed)
+        except VariantError as error:
+            if error.reason != "conflict" or not base.exists:
+                raise
+            last = error
+        if attempt == retries or time.monotonic() > deadline:
+            break
+        # Longer after each attempt.
+        time.sleep(min(shortest * 2.0**attempt, longest) / 1000 * random.uniform(0.5, 1.0))
+        table = base.refreshed()
+    raise IcebergError(
+        f"{attempt + 1} attempts to commit found other commits first: try again when fewer writers are active (the "
+        f"last: {last.message})",
+        reason="too-many-retries",
+        file=base.name,
+    )
 
 
 def new_snapshot_id(metadata: TableMetadata) -> int:
@@ -113,33 +136,9 @@ class _Attempts:
         metadata = apply_change(base.metadata, change_of(*change.updates), None) if change.updates else base.metadata
         self.writer = ManifestWriter(base.table, metadata, self.snapshot_id, self.unique)
         self.lists: list[str] = []
-        self.manifests = NextManifests()
+        self.manifests: list[ManifestFile] = []
 
-    def run(self, steps: CommitSteps) -> LoadedTable:
-        """Return the table after the first attempt that succeeds."""
-        base = self.base
-        deadline = time.monotonic() + retry_setting(base.metadata, _TIMEOUT) / 1000
-        retries, table = retry_setting(base.metadata, _RETRIES), base.table
-        for attempt in range(retries + 1):
-            change = self._prepare(table, attempt)
-            try:
-                return steps.swap(partial(table.commit, change), self._landed)
-            except VariantError as error:
-                if error.reason != "conflict" or not base.table.exists:
-                    raise
-                last = error
-            if attempt == retries or time.monotonic() > deadline:
-                break
-            wait_before_retry(base.metadata, attempt)
-            table = base.table.refreshed()
-        raise IcebergError(
-            f"{retries + 1} attempts to commit found other commits first: try again when fewer writers are active "
-            f"(the last: {last.message})",
-            reason="too-many-retries",
-            file=base.table.name,
-        )
-
-    def _prepare(self, table: LoadedTable, attempt: int) -> TableChange:
+    def prepare(self, table: LoadedTable, attempt: int) -> TableChange:
         """Write the manifests and the manifest list of an attempt on top of the newest metadata.
 
         Raises `IcebergError`: reason ``"conflict"`` if other commits matter to the change.
@@ -148,10 +147,10 @@ class _Attempts:
         parent = self._parent(table)
         if has_batch(parent, change.batch):
             raise IcebergError("the batch was committed before", reason="batch-committed", file=table.name)
-        self.manifests = next_manifests(self.base, parent, change, self.writer)
+        self.manifests, removed = next_manifests(self.base, parent, change, self.writer)
         sequence, first_row_id = metadata.last_sequence_number + 1, metadata.next_row_id
         parent_id = None if change.is_replacement else parent.snapshot_id
-        data, rows = write_manifest_list(self.manifests.files, self.snapshot_id, parent_id, sequence, first_row_id)
+        data, rows = write_manifest_list(self.manifests, self.snapshot_id, parent_id, sequence, first_row_id)
         location = f"{table.metadata_directory()}/snap-{self.snapshot_id}-{attempt}-{self.unique}.avro"
         self.lists.append(location)
         table.files.write(location, data)
@@ -161,7 +160,7 @@ class _Attempts:
             "sequence-number": sequence,
             "timestamp-ms": max(now_millis(), metadata.document["last-updated-ms"]),
             "manifest-list": location,
-            "summary": summary_of(parent, change, self.manifests.removed),
+            "summary": summary_of(parent, change, removed),
             "first-row-id": first_row_id,
             "added-rows": rows,
         }
@@ -169,7 +168,7 @@ class _Attempts:
 
     def remove_unused(self) -> None:
         """Delete the manifests and lists of attempts that did not succeed."""
-        self.base.table.files.delete([*self.lists[:-1], *self.writer.unused(self.manifests.files)])
+        self.base.table.files.delete([*self.lists[:-1], *self.writer.unused(self.manifests)])
 
     def _parent(self, table: LoadedTable) -> Snapshot:
         branch = self.base.branch
@@ -192,7 +191,7 @@ class _Attempts:
         )
         return TableChange(updates, (*self.change.requirements, *assert_ref(table.metadata, branch)))
 
-    def _landed(self) -> LoadedTable | None:
+    def landed(self) -> LoadedTable | None:
         """Return the table if one of the attempts was committed although its answer got lost or a later step failed."""
         table = self.base.table
         try:
@@ -204,9 +203,6 @@ class _Attempts:
         if self.snapshot_id not in newest.metadata.snapshots:
             return None
         return replace(newest, allow_outside=table.allow_outside)
-
-
-_METADATA_RETRIES = 10
 
 
 def change_metadata(
@@ -221,24 +217,10 @@ def change_metadata(
     `any_version`: also change tables that `check_writable` refuses.
     Raises `IcebergError`: reason ``"too-many-retries"``, and as `check_writable` and `make`.
     """
-    loaded, message = table, ""
-    for attempt in range(_METADATA_RETRIES):
+
+    def prepare(newest: LoadedTable, _: int) -> TableChange | None:
         if not any_version:
-            check_writable(loaded.metadata)
-        change = make(loaded.metadata)
-        if change is None:
-            return loaded
-        try:
-            return CommitSteps(loaded.name).swap(partial(loaded.commit, change))
-        except VariantError as error:
-            if error.reason != "conflict":
-                raise
-            message = error.message
-        wait_before_retry(loaded.metadata, attempt)
-        loaded = loaded.refreshed()
-    raise IcebergError(
-        f"{_METADATA_RETRIES} attempts to commit found other commits first: try again when fewer writers are active "
-        f"(the last: {message})",
-        reason="too-many-retries",
-        file=loaded.name,
-    )
+            check_writable(newest.metadata)
+        return make(newest.metadata)
+
+    return _retried(table, prepare, CommitSteps(table.name), _METADATA_RETRIES)

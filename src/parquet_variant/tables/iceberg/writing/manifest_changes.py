@@ -6,10 +6,10 @@ those of the next, the fields of the specification's Appendix F, and the record 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import quote
 
 from parquet_variant.errors import IcebergError, check_batch
@@ -26,6 +26,7 @@ from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMe
 from parquet_variant.tables.iceberg.metadata.updates import Update, set_properties
 from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, partition_key
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 
 # Called with the data files that other commits added since the change was planned: whether one of them matters to it.
 ReadsAdded: TypeAlias = "Callable[[Sequence[ManifestEntry]], bool]"
@@ -184,28 +185,18 @@ def summary_of(parent: Snapshot, change: SnapshotChange, removed: Sequence[DataF
     }
 
 
-def _counts(side: str, files: Iterable[DataFile]) -> dict[str, int]:
+def _counts(side: str, files: Iterable[DataFile]) -> Counter[str]:
     """Return the counts of files that were added or removed, by the summary's names."""
     data_side = "deleted" if side == "removed" else side
-    counts: dict[str, int] = {}
-
-    def add(name: str, count: int = 1) -> None:
-        counts[name] = counts.get(name, 0) + count
-
+    counts: Counter[str] = Counter()
     for file in files:
-        size = file.size if file.content_size is None else file.content_size
-        add(f"{side}-files-size", size)
+        counts[f"{side}-files-size"] += file.size if file.content_size is None else file.content_size
         if file.content == Content.DATA:
-            add(f"{data_side}-data-files")
-            add(f"{data_side}-records", file.record_count)
+            counts += Counter({f"{data_side}-data-files": 1, f"{data_side}-records": file.record_count})
             continue
-        add(f"{side}-delete-files")
-        if file.content == Content.EQUALITY_DELETES:
-            add(f"{side}-equality-delete-files")
-            add(f"{side}-equality-deletes", file.record_count)
-        else:
-            add(f"{side}-dvs" if file.is_vector else f"{side}-position-delete-files")
-            add(f"{side}-position-deletes", file.record_count)
+        kind = "equality" if file.content == Content.EQUALITY_DELETES else "position"
+        files_of_kind = f"{side}-dvs" if file.is_vector else f"{side}-{kind}-delete-files"
+        counts += Counter({f"{side}-delete-files": 1, files_of_kind: 1, f"{side}-{kind}-deletes": file.record_count})
     return counts
 
 
@@ -213,14 +204,6 @@ _MERGE = "commit.manifest-merge.enabled"
 _MIN_COUNT, _DEFAULT_MIN_COUNT = "commit.manifest.min-count-to-merge", 100
 _TARGET, _DEFAULT_TARGET = "commit.manifest.target-size-bytes", 8 << 20
 FileKey = tuple[str, int | None]
-
-
-@dataclass
-class NextManifests:
-    """The manifests of a new snapshot, and the files that its parent has and the snapshot does not."""
-
-    files: list[ManifestFile] = field(default_factory=list)
-    removed: list[DataFile] = field(default_factory=list)  # Data files and delete files.
 
 
 @dataclass
@@ -265,133 +248,120 @@ def file_key(file: DataFile) -> FileKey:
     return file.path, file.content_offset
 
 
-def next_manifests(base: Snapshot, parent: Snapshot, change: SnapshotChange, writer: ManifestWriter) -> NextManifests:
+def next_manifests(
+    base: Snapshot, parent: Snapshot, change: SnapshotChange, writer: ManifestWriter
+) -> tuple[list[ManifestFile], list[DataFile]]:
     """Return the manifests of a change on top of a snapshot, which may be newer than the base of the change.
 
+    Return also the data files and delete files that the parent has and the new snapshot does not.
     Raises `IcebergError`: reason ``"conflict"``.
     """
-    result = NextManifests()
     if parent.snapshot_id != base.snapshot_id and not change.removes_all:
         _check_unchanged(base, parent, change)
     added = [*writer.added(change.added, deletes=False), *writer.added(change.vectors, deletes=True)]
     if change.is_replacement:
-        result.files = added
-        return result
-    rewriting = _Rewriting(parent, writer, result, removes_all=change.removes_all)
-    rewriting.remove(change.removed, deletes=False)
-    vectors = {file.referenced_data_file for file in change.vectors}
-    gone = {entry.file.path for entry in change.removed}
-    rewriting.remove([*change.removed_deletes, *_vectors_of(parent, vectors | gone, change)], deletes=True)
-    remaining = rewriting.apply()
-    result.files = (
-        _sorted_manifests(remaining, parent, writer)
-        if change.rewrites_manifests
-        else _merged(remaining, parent, writer)
-    )
-    result.files += added
-    return result
+        return added, []
+    removed: list[DataFile] = []
+    remaining = _remaining(parent, change, writer, removed)
+    rewritten = _sorted_manifests if change.rewrites_manifests else _merged
+    return [*rewritten(remaining, parent, writer), *added], removed
 
 
-def _vectors_of(parent: Snapshot, locations: set[str | None], change: SnapshotChange) -> list[ManifestEntry]:
-    """Return the deletion vectors of data files in a snapshot, and position deletes of only one of these files."""
+def _remaining(
+    parent: Snapshot, change: SnapshotChange, writer: ManifestWriter, removed: list[DataFile]
+) -> list[ManifestFile]:
+    """Return the manifests of a snapshot without what a change removes, which is appended to `removed`."""
+    keys = {False: {file_key(entry.file) for entry in change.removed}, True: _removed_deletes(parent, change)}
+    remaining = []
+    for manifest in parent.manifests:
+        if not manifest.may_be_live:
+            continue
+        missing = keys[manifest.is_deletes]
+        is_read = change.removes_all or bool(missing)
+        entries = [entry for entry in parent.entries(manifest) if entry.is_live] if is_read else []
+        gone = {file_key(entry.file) for entry in entries if change.removes_all or file_key(entry.file) in missing}
+        if gone:
+            missing -= gone
+            removed += [entry.file for entry in entries if file_key(entry.file) in gone]
+            changed = [
+                replace(entry, status=Status.DELETED, snapshot_id=writer.snapshot_id)
+                if file_key(entry.file) in gone
+                else replace(entry, status=Status.EXISTING)
+                for entry in entries
+            ]
+            manifest = writer.write(changed, manifest.spec_id, deletes=manifest.is_deletes)
+        remaining.append(manifest)
+    missing = keys[False] | keys[True]
+    if missing and not change.removes_all:
+        raise IcebergError(f"another commit removed the file {min(missing, key=str)[0]}", reason="conflict")
+    return remaining
+
+
+def _removed_deletes(parent: Snapshot, change: SnapshotChange) -> set[FileKey]:
+    """Return the delete files that a change removes: vectors of changed files, and position deletes of only one."""
+    removed = {file_key(entry.file) for entry in change.removed_deletes}
+    locations = {file.referenced_data_file or "" for file in change.vectors}
+    locations |= {entry.file.path for entry in change.removed}
     if not locations or change.removes_all:
-        return []
-    listed = {file_key(entry.file) for entry in change.removed_deletes}
+        return removed
     index = DeleteIndex.of(parent)
-    superseded = [index.vectors[location] for location in locations if location in index.vectors]
-    superseded += [entry for location in locations for entry in index.by_path.get(location or "", ())]
-    return [entry for entry in superseded if file_key(entry.file) not in listed]
+    for location in locations:
+        vectors = [index.vectors[location]] if location in index.vectors else []
+        removed |= {file_key(entry.file) for entry in (*vectors, *index.by_path.get(location, ()))}
+    return removed
 
 
-class _Rewriting:
-    """Removes files from the manifests of a snapshot."""
+def _by_kind(manifests: Iterable[ManifestFile]) -> Mapping[tuple[int, bool], list[ManifestFile]]:
+    groups: dict[tuple[int, bool], list[ManifestFile]] = defaultdict(list)
+    for manifest in manifests:
+        groups[manifest.spec_id, manifest.is_deletes].append(manifest)
+    return groups
 
-    def __init__(self, parent: Snapshot, writer: ManifestWriter, result: NextManifests, *, removes_all: bool) -> None:
-        self.parent, self.writer, self.result, self.removes_all = parent, writer, result, removes_all
-        self.keys: dict[bool, set[FileKey]] = {True: set(), False: set()}
 
-    def remove(self, entries: Iterable[ManifestEntry], *, deletes: bool) -> None:
-        self.keys[deletes] |= {file_key(entry.file) for entry in entries}
-
-    def apply(self) -> list[ManifestFile]:
-        remaining = []
-        for manifest in self.parent.manifests:
-            if not manifest.may_be_live:
-                continue
-            missing = self.keys[manifest.is_deletes]
-            if not missing and not self.removes_all:
-                remaining.append(manifest)
-                continue
-            rewritten = self._without_removed(manifest, missing)
-            if rewritten is not None:
-                remaining.append(rewritten)
-        for keys in self.keys.values():
-            if keys and not self.removes_all:
-                raise IcebergError(f"another commit removed the file {min(keys, key=str)[0]}", reason="conflict")
-        return remaining
-
-    def _without_removed(self, manifest: ManifestFile, missing: set[FileKey]) -> ManifestFile | None:
-        entries = [entry for entry in self.parent.entries(manifest) if entry.is_live]
-        removed = {file_key(entry.file) for entry in entries if self.removes_all or file_key(entry.file) in missing}
-        if not removed:
-            return manifest
-        missing -= removed
-        changed = []
-        for entry in entries:
-            if file_key(entry.file) in removed:
-                self.result.removed.append(entry.file)
-                changed.append(replace(entry, status=Status.DELETED, snapshot_id=self.writer.snapshot_id))
-            else:
-                changed.append(replace(entry, status=Status.EXISTING))
-        return self.writer.write(changed, manifest.spec_id, deletes=manifest.is_deletes)
+def _existing_entries(parent: Snapshot, manifests: Iterable[ManifestFile]) -> list[ManifestEntry]:
+    return [
+        replace(entry, status=Status.EXISTING)
+        for manifest in manifests
+        for entry in parent.entries(manifest)
+        if entry.is_live
+    ]
 
 
 def _merged(manifests: list[ManifestFile], parent: Snapshot, writer: ManifestWriter) -> list[ManifestFile]:
     """Merge small manifests of one kind if there are as many as the table's properties require."""
-    properties = parent.properties
-    if properties.get(_MERGE, "true").lower() != "true":
+    if parent.properties.get(_MERGE, "true").lower() != "true":
         return manifests
-    least = number_property(properties, _MIN_COUNT, _DEFAULT_MIN_COUNT)
-    target = number_property(properties, _TARGET, _DEFAULT_TARGET)
-    groups: dict[tuple[int, bool], list[ManifestFile]] = defaultdict(list)
-    for manifest in manifests:
-        if manifest.length < target and manifest.sequence_number is not None:
-            groups[manifest.spec_id, manifest.is_deletes].append(manifest)
+    properties = WriteProperties(parent.properties)
+    least, target = properties.number(_MIN_COUNT, _DEFAULT_MIN_COUNT), properties.number(_TARGET, _DEFAULT_TARGET)
+    small = _by_kind(m for m in manifests if m.length < target and m.sequence_number is not None)
     replaced: dict[str, ManifestFile | None] = {}
-    for (spec_id, deletes), members in groups.items():
-        if len(members) < max(least, 2):
-            continue
-        for bin_ in _bins(members, target):
+    for (spec_id, deletes), members in small.items():
+        for bin_ in _bins(members, target) if len(members) >= max(least, 2) else ():
             if len(bin_) > 1:
-                entries = [
-                    replace(entry, status=Status.EXISTING)
-                    for manifest in bin_
-                    for entry in parent.entries(manifest)
-                    if entry.is_live
-                ]
                 replaced |= {manifest.path: None for manifest in bin_}
-                replaced[bin_[0].path] = writer.write(entries, spec_id, deletes=deletes)
+                replaced[bin_[0].path] = writer.write(_existing_entries(parent, bin_), spec_id, deletes=deletes)
     merged = [replaced.get(manifest.path, manifest) for manifest in manifests]
     return [manifest for manifest in merged if manifest is not None]
 
 
+def _bins(manifests: Sequence[ManifestFile], target: int) -> list[list[ManifestFile]]:
+    bins: list[list[ManifestFile]] = [[]]
+    for manifest in manifests:
+        if bins[-1] and sum(m.length for m in bins[-1]) + manifest.length > target:
+            bins.append([])
+        bins[-1].append(manifest)
+    return bins
+
+
 def _sorted_manifests(manifests: list[ManifestFile], parent: Snapshot, writer: ManifestWriter) -> list[ManifestFile]:
     """Return manifests of about the target size, with the entries of one kind in the order of their partitions."""
-    target = number_property(parent.properties, _TARGET, _DEFAULT_TARGET)
-    groups: dict[tuple[int, bool], list[ManifestFile]] = defaultdict(list)
-    for manifest in manifests:
-        groups[manifest.spec_id, manifest.is_deletes].append(manifest)
+    target = WriteProperties(parent.properties).number(_TARGET, _DEFAULT_TARGET)
     result = []
-    for (spec_id, deletes), members in groups.items():
+    for (spec_id, deletes), members in _by_kind(manifests).items():
         if len(members) == 1 and not members[0].deleted_files:
             result += members
             continue
-        entries = [
-            replace(entry, status=Status.EXISTING)
-            for manifest in members
-            for entry in parent.entries(manifest)
-            if entry.is_live
-        ]
+        entries = _existing_entries(parent, members)
         entries.sort(key=lambda entry: [(value is not None, str(value)) for value in entry.file.partition])
         pieces = max(1, round(sum(manifest.length for manifest in members) / target))
         size = max(1, -(-len(entries) // pieces))
@@ -400,28 +370,6 @@ def _sorted_manifests(manifests: list[ManifestFile], parent: Snapshot, writer: M
             for start in range(0, len(entries), size)
         ]
     return result
-
-
-def _bins(manifests: Sequence[ManifestFile], target: int) -> list[list[ManifestFile]]:
-    bins: list[list[ManifestFile]] = [[]]
-    size = 0
-    for manifest in manifests:
-        if bins[-1] and size + manifest.length > target:
-            bins.append([])
-            size = 0
-        bins[-1].append(manifest)
-        size += manifest.length
-    return bins
-
-
-def number_property(properties: Mapping[str, Any], name: str, default: int) -> int:
-    """Return a property that is a number. Raises `IcebergError`: reason ``"bad-property"``."""
-    text = properties.get(name)
-    if text is None:
-        return default
-    if not str(text).isdecimal():
-        raise IcebergError(f"the table property {name} is {text!r}: give a number", reason="bad-property")
-    return int(text)
 
 
 # ---- other commits since the change was planned
@@ -436,40 +384,30 @@ def _check_unchanged(base: Snapshot, parent: Snapshot, change: SnapshotChange) -
     if base.snapshot_id is not None and base.snapshot_id not in line:
         raise IcebergError("the table was rolled back while the change was made", reason="conflict")
     if touched:
-        _check_touched(base, parent, touched)
+        before, now = DeleteIndex.of(base), DeleteIndex.of(parent)
+        changed = next((path for path, entry in touched.items() if before.of_file(entry) != now.of_file(entry)), None)
+        if changed is not None:
+            raise IcebergError(f"another commit deleted rows of {changed}", reason="conflict")
+        missing = set(touched) - {entry.file.path for _, entry in parent.live_entries(deletes=False)}
+        if missing:
+            raise IcebergError(f"another commit removed the file {min(missing)}", reason="conflict")
     if change.reads_added is not None:
-        added = added_since(base, parent)
+        added = _added_since(base, parent)
         if added and change.reads_added(added):
             raise IcebergError("another commit added rows that the change reads", reason="conflict")
 
 
-def _check_touched(base: Snapshot, parent: Snapshot, touched: Mapping[str, ManifestEntry]) -> None:
-    before, now = DeleteIndex.of(base), DeleteIndex.of(parent)
-    for path, entry in touched.items():
-        if before.of_file(entry) != now.of_file(entry):
-            raise IcebergError(f"another commit deleted rows of {path}", reason="conflict")
-    live = {entry.file.path for _, entry in parent.live_entries(deletes=False)}
-    missing = sorted(set(touched) - live)
-    if missing:
-        raise IcebergError(f"another commit removed the file {missing[0]}", reason="conflict")
-
-
-def added_since(base: Snapshot, newest: Snapshot) -> list[ManifestEntry]:
+def _added_since(base: Snapshot, newest: Snapshot) -> list[ManifestEntry]:
     """Return the data files that a newer snapshot has and the base does not."""
     listed = {manifest.path for manifest in base.manifests}
-    new = [m for m in newest.manifests if not m.is_deletes and m.may_be_live and m.path not in listed]
-    if not new:
-        return []
-    before: set[str] | None = None
-    added = []
-    for manifest in new:
-        for entry in newest.entries(manifest):
-            if not entry.is_live:
-                continue
-            if entry.status == Status.EXISTING:
-                if before is None:
-                    before = {known_entry.file.path for _, known_entry in base.live_entries(deletes=False)}
-                if entry.file.path in before:
-                    continue
-            added.append(entry)
-    return added
+    entries = [
+        entry
+        for manifest in newest.manifests
+        if not manifest.is_deletes and manifest.may_be_live and manifest.path not in listed
+        for entry in newest.entries(manifest)
+        if entry.is_live
+    ]
+    before: set[str] = set()
+    if any(entry.status == Status.EXISTING for entry in entries):
+        before = {entry.file.path for _, entry in base.live_entries(deletes=False)}
+    return [entry for entry in entries if entry.status != Status.EXISTING or entry.file.path not in before]
