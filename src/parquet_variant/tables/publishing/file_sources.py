@@ -274,7 +274,7 @@ def _described(opened: OpenFile, schema: Schema, location: str, partition: tuple
     metrics = manifest_metrics(schema, WriteProperties({}), info, collected, shredded)
     return DataFile(
         location, "parquet", info.rows, info.bytes, 0, partition,
-        **{name: getattr(metrics, name) for name in metrics.__dataclass_fields__},
+        **metrics,
         split_offsets=split_offsets(info),
     )  # fmt: skip
 

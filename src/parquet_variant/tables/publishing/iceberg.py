@@ -18,9 +18,9 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.catalogs.catalog import DATA_PATH, Catalog, LoadedTable
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
-from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile, ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder
-from parquet_variant.tables.iceberg.metadata.puffin import write_vectors
+from parquet_variant.tables.iceberg.metadata.puffin import write_vector
 from parquet_variant.tables.iceberg.metadata.schema import INITIAL_DEFAULT, NAME_MAPPING, Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
 from parquet_variant.tables.iceberg.metadata.updates import (
@@ -36,7 +36,7 @@ from parquet_variant.tables.iceberg.reading.planning import plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
 from parquet_variant.tables.iceberg.writing.create import checked_schema
-from parquet_variant.tables.iceberg.writing.manifest_changes import ENGINE, SnapshotChange
+from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
 from parquet_variant.tables.publishing.marks import PUBLISHED_FROM, PUBLISHED_VERSION
 from parquet_variant.tables.publishing.source import (
     Difference,
@@ -332,7 +332,12 @@ def _change(
     described = {file.path: file for file in (*added, *(entry.file for entry in touched))}
     listed = [*difference.added, *(file for _, file in difference.vectors_changed)]
     vectors = [
-        _written_vector(source, base.table, file, described[file.location])
+        write_vector(
+            base.table.files,
+            _vector_location(base.table, file),
+            described[file.location],
+            source.deleted_rows(file),
+        )
         for file in listed
         if file.vector_key is not None
     ]
@@ -357,23 +362,5 @@ def _change(
 
 
 def _vector_location(table: LoadedTable, file: ListedFile) -> str:
+    """Return the location of a Puffin file, whose name says which rows are deleted."""
     return f"{table.metadata_directory()}/{file.vector_id}-deletes.puffin"
-
-
-def _written_vector(source: Source, table: LoadedTable, file: ListedFile, described: DataFile) -> DataFile:
-    """Write the deleted rows of a file to a Puffin file, whose name says which rows they are."""
-    data, (vector,) = write_vectors([(file.location, source.deleted_rows(file))], ENGINE)
-    location = _vector_location(table, file)
-    table.files.write(location, data)
-    return DataFile(
-        path=location,
-        format="puffin",
-        record_count=vector.cardinality,
-        size=len(data),
-        spec_id=described.spec_id,
-        partition=described.partition,
-        content=Content.POSITION_DELETES,
-        referenced_data_file=file.location,
-        content_offset=vector.offset,
-        content_size=vector.length,
-    )

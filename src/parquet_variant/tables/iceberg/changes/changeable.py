@@ -27,8 +27,8 @@ from parquet_variant.tables.changes.change_plan import (
     TableChange,
 )
 from parquet_variant.tables.columns import align_table, by_logical_name, shredding_schemas, unshredded
-from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
-from parquet_variant.tables.iceberg.metadata.puffin import write_vectors
+from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
+from parquet_variant.tables.iceberg.metadata.puffin import write_vector
 from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
 from parquet_variant.tables.iceberg.reading.data_files import live_rows, open_data_file, read_file
 from parquet_variant.tables.iceberg.reading.deletes import TableFile, partition_key
@@ -37,7 +37,7 @@ from parquet_variant.tables.iceberg.reading.pruning import QueryColumns, column_
 from parquet_variant.tables.iceberg.reading.scan import scan
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import ENGINE, SnapshotChange, has_batch
+from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 from parquet_variant.tables.iceberg.writing.write_plan import (
     IcebergWritePlan,
@@ -131,22 +131,8 @@ class IcebergChangePlan(ChangePlan[TableFile]):
     def with_deleted(self, file: TableFile, deleted: Mask) -> TableFile:
         """Write a deletion vector to a Puffin file of its own; see `ChangePlan.with_deleted`."""
         positions = np.flatnonzero(deleted).astype(np.uint64)
-        data, (vector,) = write_vectors([(file.path, positions)], ENGINE)
         location = f"{self.write.location}/{uuid.uuid4()}-deletes.puffin"
-        self.current.table.files.write(location, data)
-        described = DataFile(
-            path=location,
-            format="puffin",
-            record_count=vector.cardinality,
-            size=len(data),
-            spec_id=file.file.spec_id,
-            partition=file.file.partition,
-            content=Content.POSITION_DELETES,
-            referenced_data_file=file.path,
-            content_offset=vector.offset,
-            content_size=vector.length,
-        )
-        return replace(file, new_vector=described)
+        return replace(file, new_vector=write_vector(self.current.table.files, location, file.file, positions))
 
 
 class IcebergTable(ChangeableTable[TableFile]):

@@ -19,11 +19,11 @@ from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
 from parquet_variant.tables.iceberg.maintenance.expiration import check_deletable, files_of, orphan_files
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMetadata
-from parquet_variant.tables.iceberg.metadata.updates import TableChange, Update, assert_ref, change_of
+from parquet_variant.tables.iceberg.metadata.updates import TableChange, assert_ref, change_of, removal_of
 from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import change_metadata, commit_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import FileKey, SnapshotChange, file_key
+from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, file_key
 from parquet_variant.tables.storage import TABLE_FILE_ENDINGS
 
 # Engines add such entries to summaries if the table property `write.summary.partition-limit` is set.
@@ -84,22 +84,15 @@ def _unapplied_deletes(current: Snapshot) -> tuple[ManifestEntry, ...]:
     if not delete_files:
         return ()
     index = DeleteIndex.of(current)
-    applied: set[FileKey] = set()
-    for _, entry in current.live_entries(deletes=False):
-        deletes = index.of_file(entry)
-        vectors = () if deletes.vector is None else (deletes.vector,)
-        applied |= {file_key(delete.file) for delete in (*vectors, *deletes.positions, *deletes.equalities)}
+    data_files = [entry for _, entry in current.live_entries(deletes=False)]
+    applied = {file_key(delete.file) for entry in data_files for delete in index.of_file(entry).entries()}
     return tuple(entry for entry in delete_files if file_key(entry.file) not in applied)
 
 
 def _without_history(metadata: TableMetadata, cleaned: Snapshot) -> TableChange | None:
     """Return the change that removes all snapshots but one, and all branches and tags but main."""
-    updates: list[Update] = [
-        {"action": "remove-snapshot-ref", "ref-name": name} for name in metadata.references if name != MAIN
-    ]
     expired = [number for number in metadata.snapshots if number != cleaned.snapshot_id]
-    if expired:
-        updates.append({"action": "remove-snapshots", "snapshot-ids": expired})
+    updates = removal_of([name for name in metadata.references if name != MAIN], expired)
     reference = metadata.references.get(MAIN)
     if reference is None or reference.snapshot_id != cleaned.snapshot_id:
         raise IcebergError("another writer committed meanwhile: erase again", reason="conflict", file=metadata.location)
@@ -108,8 +101,7 @@ def _without_history(metadata: TableMetadata, cleaned: Snapshot) -> TableChange 
 
 def _remove_files(before: LoadedTable, after: LoadedTable) -> tuple[int, int]:
     """Remove all files that the only snapshot does not need; return how many held data, and how many metadata."""
-    needed = files_of(after, after.metadata.snapshots.values(), after.metadata)
-    unneeded = files_of(before, before.metadata.snapshots.values(), before.metadata) - needed
+    unneeded = files_of(before) - files_of(after)
     unneeded |= {path for path, _ in orphan_files(after) if path.endswith(TABLE_FILE_ENDINGS)}
     unneeded |= set(_metadata_with_values(after))
     after.files.delete(sorted(unneeded))

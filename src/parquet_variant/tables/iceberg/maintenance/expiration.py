@@ -18,11 +18,10 @@ from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, SnapshotInfo, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
     TableChange,
-    Update,
     apply_change,
     assert_ref,
-    assert_uuid,
     change_of,
+    removal_of,
 )
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, to_millis
 from parquet_variant.tables.iceberg.writing.commit import change_metadata, check_writable
@@ -76,16 +75,9 @@ def expire_snapshots(
         references, retained = _retained(metadata, cutoff, retain_last)
         expired = [number for number in metadata.snapshots if number not in retained]
         dropped = [name for name in metadata.references if name not in references]
-        if not expired and not dropped:
-            return None
-        updates: list[Update] = [{"action": "remove-snapshot-ref", "ref-name": name} for name in dropped]
-        if expired:
-            updates.append({"action": "remove-snapshots", "snapshot-ids": expired})
         # A branch or tag that moves meanwhile may refer to a snapshot that is to expire.
-        requires = assert_uuid(metadata)
-        for name in metadata.references:
-            requires += assert_ref(metadata, name)[len(assert_uuid(metadata)) :]
-        return change_of(*updates, requires=requires)
+        requires = [assertion for name in metadata.references for assertion in assert_ref(metadata, name)]
+        return change_of(*removal_of(dropped, expired), requires=requires) if expired or dropped else None
 
     if dry_run:
         change = make_change(table.metadata)
@@ -97,7 +89,7 @@ def expire_snapshots(
     if not expired or not delete_files:
         return ExpireResult(expired, 0)
     gone = [before[0].snapshots[number] for number in expired]
-    unneeded = files_of(after, gone, before[0]) - files_of(after, after.metadata.snapshots.values(), after.metadata)
+    unneeded = files_of(replace(after, metadata=before[0]), gone) - files_of(after)
     if not dry_run:
         try:
             after.files.delete(sorted(unneeded))
@@ -153,18 +145,14 @@ def _retained(
     return references, retained
 
 
-def files_of(table: LoadedTable, snapshots: Iterable[SnapshotInfo], metadata: TableMetadata) -> set[str]:
-    """Return the locations of all files that some snapshots need: data, deletes, manifests and their lists.
-
-    `metadata`: the metadata that lists the snapshots.
-    """
+def files_of(table: LoadedTable, snapshots: Iterable[SnapshotInfo] | None = None) -> set[str]:
+    """Return the locations of all files that snapshots (default: all) need, manifests and their lists among them."""
     needed: set[str] = set()
     read: set[str] = set()
-    holder = LoadedTable(
-        table.catalog, table.identifier, metadata, table.metadata_location, table.options, table.allow_outside
-    )
+    metadata = table.metadata
+    snapshots = list(metadata.snapshots.values() if snapshots is None else snapshots)
     for info in snapshots:
-        current = Snapshot(holder, info, metadata.schema)
+        current = Snapshot(table, info, metadata.schema)
         if info.manifest_list is not None:
             needed.add(info.manifest_list)
         for manifest in current.manifests:
@@ -173,10 +161,10 @@ def files_of(table: LoadedTable, snapshots: Iterable[SnapshotInfo], metadata: Ta
                 continue
             read.add(manifest.path)
             needed |= {entry.file.path for entry in current.entries(manifest, frozenset()) if entry.is_live}
-    for name, field in (("statistics", "statistics-path"), ("partition-statistics", "statistics-path")):
-        ids = {info.id for info in snapshots}
+    ids = {info.id for info in snapshots}
+    for name in ("statistics", "partition-statistics"):
         listed = metadata.document.get(name) or []
-        needed |= {str(s[field]) for s in listed if s.get("snapshot-id") in ids}
+        needed |= {str(s["statistics-path"]) for s in listed if s.get("snapshot-id") in ids}
     return needed
 
 
@@ -228,9 +216,7 @@ def orphan_files(loaded: LoadedTable) -> list[tuple[str, int]]:
     newest = loaded.refreshed()
     if newest.metadata.version != metadata.version:
         raise IcebergError("the table was upgraded meanwhile: try again", reason="conflict")
-    needed = {
-        normal_location(location) for location in files_of(newest, newest.metadata.snapshots.values(), newest.metadata)
-    }
+    needed = {normal_location(location) for location in files_of(newest)}
     return sorted(
         (location, modified)
         for location, modified in listed.items()

@@ -28,7 +28,7 @@ from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSIO
 from parquet_variant.tables.iceberg.metadata.values import to_bytes
 from parquet_variant.tables.schema import PrimitiveType
 
-_MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+METRICS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 _TUPLES = ("split_offsets", "equality_ids")
 # Attributes of `DataFile` and the specification's names of the fields that are stored as they are.
 _OPTIONAL = {
@@ -211,7 +211,7 @@ class _Reader:
     ) -> None:
         self.manifest, self.partition, self.columns = manifest, partition, columns
         # The metrics that are read: all, or those that can prune files.
-        self.maps = _MAPS if columns is None else _MAPS[1:]
+        self.maps = METRICS if columns is None else METRICS[1:]
 
     def entry(self, record: Mapping[str, Any]) -> ManifestEntry:
         manifest = self.manifest
@@ -338,7 +338,7 @@ def _record(entry: ManifestEntry, names: Sequence[str], types: Sequence[Primitiv
     }
     maps = {
         name: [{"key": key, "value": by_id[key]} for key in sorted(by_id)] or None
-        for name in _MAPS
+        for name in METRICS
         if (by_id := getattr(file, name)) is not None
     }
     return {

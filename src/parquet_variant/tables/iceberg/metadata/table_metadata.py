@@ -27,6 +27,7 @@ from parquet_variant.tables.iceberg.metadata.schema import (
 from parquet_variant.tables.storage import now_millis
 
 NEWEST_VERSION = 3
+ENGINE = "parquet-variant"  # What new metadata names as its writer.
 MAIN = "main"
 # A document larger than this when decompressed is refused: a few bytes of gzip can stand for gigabytes.
 _MAX_DOCUMENT = 2 << 30

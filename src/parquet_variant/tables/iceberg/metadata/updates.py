@@ -7,7 +7,7 @@ themselves check and apply it here.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -129,6 +129,12 @@ def schema_updates(metadata: TableMetadata, schema: Schema) -> tuple[Update, ...
         {"action": "add-schema", "schema": schema.to_json(), "last-column-id": highest},
         {"action": "set-current-schema", "schema-id": LAST_ADDED},
     )
+
+
+def removal_of(references: Iterable[str], snapshot_ids: Sequence[int]) -> list[Update]:
+    """Return the updates that remove branches, tags and snapshots."""
+    updates: list[Update] = [{"action": "remove-snapshot-ref", "ref-name": name} for name in references]
+    return [*updates, {"action": "remove-snapshots", "snapshot-ids": snapshot_ids}] if snapshot_ids else updates
 
 
 def set_reference(name: str, reference: Any) -> Update:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -73,8 +74,7 @@ def _way(snapshot: Snapshot, number: int, entry: ManifestEntry) -> tuple[Field, 
 
 def _equal_rows(columns: list[pa.Array], keys: list[pa.Array], ways: list[tuple[Field, ...]]) -> Mask:
     """Return which rows of some columns equal a row of some keys; null equals null."""
-    rows = len(columns[0])
-    codes = np.zeros(rows + len(keys[0]), dtype=np.int64)
+    both = []
     for column, key, way in zip(columns, keys, ways, strict=True):
         kind = way[-1].type
         if not isinstance(kind, PrimitiveType):
@@ -82,11 +82,20 @@ def _equal_rows(columns: list[pa.Array], keys: list[pa.Array], ways: list[tuple[
                 f"equality deletes of column {way[-1].name!r}, a {type_name(kind)}", reason="bad-delete-file"
             )
         target = arrow_type(kind)
-        both = [_comparable_array(part if part.type == target else part.cast(target)) for part in (column, key)]
-        encoded = pa.concat_arrays(both).dictionary_encode()
+        pair = [_comparable_array(part if part.type == target else part.cast(target)) for part in (column, key)]
+        both.append(pa.concat_arrays(pair))
+    codes, rows = row_codes(both, len(both[0])), len(columns[0])
+    return np.isin(codes[:rows], codes[rows:])
+
+
+def row_codes(columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.int64]:
+    """Return a number for each row; rows have the same one if all their values are equal."""
+    codes = np.zeros(rows, dtype=np.int64)
+    for column in columns:
+        encoded = column.dictionary_encode()
         indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy() + 1
         _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)
-    return np.isin(codes[:rows], codes[rows:])
+    return codes
 
 
 def _comparable_array(array: pa.Array) -> pa.Array:

@@ -38,8 +38,12 @@ class FileDeletes:
     positions: tuple[ManifestEntry, ...] = ()
     equalities: tuple[ManifestEntry, ...] = ()
 
+    def entries(self) -> tuple[ManifestEntry, ...]:
+        """Return all of them."""
+        return (*(() if self.vector is None else (self.vector,)), *self.positions, *self.equalities)
+
     def __bool__(self) -> bool:
-        return self.vector is not None or bool(self.positions) or bool(self.equalities)
+        return bool(self.entries())
 
 
 @dataclass

@@ -22,7 +22,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import (
     Status,
     write_manifest,
 )
-from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from parquet_variant.tables.iceberg.metadata.table_metadata import ENGINE, MAIN, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import Update, set_properties
 from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, partition_key
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
@@ -34,55 +34,29 @@ ReadsAdded: TypeAlias = "Callable[[Sequence[ManifestEntry]], bool]"
 
 @dataclass(frozen=True)
 class SnapshotChange:
-    """The changes that a commit makes to the files of a table.
+    """The changes that a commit makes to the files of a table."""
 
-    Parameters
-    ----------
-    operation
-        The operation of the snapshot: append, replace, overwrite or delete.
-    added
-        New data files.
-    removed
-        Data files that the snapshot no longer has, as the base snapshot lists them. Their deletion vectors go, too.
-    vectors
-        New deletion vectors; each replaces the one that its data file has.
-    removed_deletes
-        Delete files that the snapshot no longer has.
-    removes_all
-        Whether the commit removes every file that the table has when it succeeds.
-    is_replacement
-        Whether the table is replaced by another one of its name: the snapshot has no parent.
-    rewrites_manifests
-        Whether all manifests of one kind are merged, their entries sorted by partition.
-    touched
-        Data files of the base that must be unchanged, because the change removes them or gives them a vector.
-    reads_added
-        Whether files that other commits added matter to this change; None if they never do.
-    batch
-        Name and number of a batch of a stream, which the summary records; it is not committed twice.
-    summary
-        Further entries of the snapshot's summary.
-    updates, requirements
-        Further changes of the metadata in the same commit.
-    """
-
-    operation: str
+    operation: str  # Of the snapshot: append, replace, overwrite or delete.
     added: tuple[DataFile, ...] = ()
+    # Data files that the snapshot no longer has, as the base snapshot lists them. Their deletion vectors go, too.
     removed: tuple[ManifestEntry, ...] = ()
-    vectors: tuple[DataFile, ...] = ()
+    vectors: tuple[DataFile, ...] = ()  # New deletion vectors; each replaces the one that its data file has.
     removed_deletes: tuple[ManifestEntry, ...] = ()
-    removes_all: bool = False
-    is_replacement: bool = False
-    rewrites_manifests: bool = False
+    removes_all: bool = False  # Whether every file goes that the table has when the commit succeeds.
+    is_replacement: bool = False  # Whether another table takes the name: the snapshot has no parent.
+    rewrites_manifests: bool = False  # Whether manifests of one kind are merged, their entries sorted by partition.
+    # Data files of the base that must be unchanged, because the change removes them or gives them a vector.
     touched: tuple[ManifestEntry, ...] = ()
+    # Whether files that other commits added matter to this change; None if they never do.
     reads_added: ReadsAdded | None = None
+    # Name and number of a batch of a stream, which the summary records; it is not committed twice.
     batch: tuple[str, int] | None = None
-    summary: Mapping[str, str] = field(default_factory=dict)
+    summary: Mapping[str, str] = field(default_factory=dict)  # Further entries of the snapshot's summary.
+    # Further changes of the metadata in the same commit.
     updates: tuple[Update, ...] = ()
     requirements: tuple[Update, ...] = ()
 
 
-ENGINE = "parquet-variant"
 _BATCH, _BRANCH = "parquet-variant.batch.", "parquet-variant.branch-batch."
 _TOTALS = {
     "total-data-files": ("added-data-files", "deleted-data-files"),

@@ -6,8 +6,7 @@ Collecting metrics is `tables.file_metrics`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from parquet_variant.files.parquet.format.page_places import chunk_start_of
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import lower_text, upper_text
 from parquet_variant.tables.file_metrics import FileMetrics
+from parquet_variant.tables.iceberg.metadata.manifests import METRICS
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.values import raw_values, to_bytes
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties, truncation
@@ -34,17 +34,8 @@ from parquet_variant.tables.schema import (
     parts,
 )
 
-
-@dataclass
-class ManifestMetrics:
-    """The metrics of a data file by field id, as `DataFile` has them."""
-
-    column_sizes: dict[int, int] = field(default_factory=dict)
-    value_counts: dict[int, int] = field(default_factory=dict)
-    null_value_counts: dict[int, int] = field(default_factory=dict)
-    nan_value_counts: dict[int, int] = field(default_factory=dict)
-    lower_bounds: dict[int, bytes] = field(default_factory=dict)
-    upper_bounds: dict[int, bytes] = field(default_factory=dict)
+# The metrics of a data file: by the names of `DataFile`'s attributes, then by field id.
+ManifestMetrics: TypeAlias = "dict[str, Any]"
 
 
 def manifest_metrics(
@@ -56,34 +47,37 @@ def manifest_metrics(
     `shredded`: the places of Variants that the file shreds. Each has a bound, if only an empty one, because some
       readers take a Variant for unshredded if it has none.
     """
-    result = ManifestMetrics()
+    result: ManifestMetrics = {name: {} for name in METRICS}
     for position, (place, f) in enumerate(metric_leaves(schema.struct)):
         mode = properties.metrics_mode(".".join(place), position)
         limit = truncation(mode, ".".join(place))
         column = metrics.columns.get(place)
         is_shredded = place in shredded
         if is_shredded:
-            result.lower_bounds[f.id] = result.upper_bounds[f.id] = bounds_to_bytes({})
+            result["lower_bounds"][f.id] = result["upper_bounds"][f.id] = bounds_to_bytes({})
         if column is None or mode == "none":
             continue
-        result.value_counts[f.id] = metrics.rows
+        result["value_counts"][f.id] = metrics.rows
         if column.nulls is not None:
-            result.null_value_counts[f.id] = column.nulls
+            result["null_value_counts"][f.id] = column.nulls
         if f.type in (PrimitiveType("float"), PrimitiveType("double")) and not info.may_hold_nan:
-            result.nan_value_counts[f.id] = 0
+            result["nan_value_counts"][f.id] = 0
         if mode == "counts":
             continue
         if f.type == VARIANT:
             lower, upper = complete_bounds(column.paths)
             if lower:
-                result.lower_bounds[f.id], result.upper_bounds[f.id] = bounds_to_bytes(lower), bounds_to_bytes(upper)
+                result["lower_bounds"][f.id], result["upper_bounds"][f.id] = (
+                    bounds_to_bytes(lower),
+                    bounds_to_bytes(upper),
+                )
         elif isinstance(f.type, PrimitiveType) and column.lower is not None and column.upper is not None:
             _set_bounds(result, f, column.lower, column.upper, limit)
     sizes = _column_sizes(info)
     for path, number in parquet_places(schema.struct):
         size = sum(size for leaf, size in sizes.items() if leaf[: len(path)] == path)
         if size:
-            result.column_sizes[number] = size
+            result["column_sizes"][number] = size
     return result
 
 
@@ -113,9 +107,9 @@ def _set_bounds(result: ManifestMetrics, f: Field, lower: pa.Scalar, upper: pa.S
             low = low[:limit]
         high = _truncate_upper_bound(high, limit)
     if low is not None:
-        result.lower_bounds[f.id] = to_bytes(low, f.type)
+        result["lower_bounds"][f.id] = to_bytes(low, f.type)
     if high is not None:
-        result.upper_bounds[f.id] = to_bytes(high, f.type)
+        result["upper_bounds"][f.id] = to_bytes(high, f.type)
 
 
 def _raw_value(scalar: pa.Scalar, kind: PrimitiveType) -> Any:

@@ -19,16 +19,9 @@ from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 TARGET_BYTES = "write.target-file-size-bytes"
 _CODEC, _LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
 _ROW_GROUP = "write.parquet.row-group-size-bytes"
-_MODES = ("write.delete.mode", "write.update.mode", "write.merge.mode")
-_ISOLATION = ("write.delete.isolation-level", "write.update.isolation-level", "write.merge.isolation-level")
 _METRICS = "write.metadata.metrics."
-# Properties with one allowed value, because another one asks for what this package does not do.
-_ONLY = {
-    "write.format.default": "parquet",
-    "write.delete.format.default": "parquet",
-    "write.wap.enabled": "false",
-    "write.spark.fanout.enabled": None,
-}
+_OPERATIONS = ("delete", "update", "merge")
+_ONLY = {"write.format.default": "parquet", "write.delete.format.default": "parquet", "write.wap.enabled": "false"}
 _REFUSED = ("write.location-provider.impl", "encryption.key-id", "write.object-storage.path")
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 _OBJECT_STORAGE = "write.object-storage.enabled"
@@ -43,8 +36,8 @@ class WriteProperties:
     def check(self) -> None:
         """Refuse what this package does not do. Raises `IcebergError`: reason ``"unsupported-feature"``."""
         for name, allowed in _ONLY.items():
-            value = self.properties.get(name)
-            if value is not None and allowed is not None and value.lower() != allowed:
+            value = self.properties.get(name, allowed)
+            if value.lower() != allowed:
                 raise IcebergError(
                     f"the table property {name} is {value!r}: only {allowed!r} is supported",
                     reason="unsupported-feature",
@@ -52,10 +45,9 @@ class WriteProperties:
         for name in _REFUSED:
             if name in self.properties:
                 raise IcebergError(f"the table property {name} is not supported", reason="unsupported-feature")
-        for name in _MODES:
-            self._choice(name, ("merge-on-read", "copy-on-write"), "merge-on-read")
-        for name in _ISOLATION:
-            self._choice(name, ("serializable", "snapshot"), "serializable")
+        for operation in _OPERATIONS:
+            self.is_merge_on_read(operation)
+            self.is_serializable(operation)
         for name, value in self.properties.items():
             if name == f"{_METRICS}default" or name.startswith(f"{_METRICS}column."):
                 truncation(value.lower(), name)
@@ -84,7 +76,7 @@ class WriteProperties:
     @property
     def object_storage_layout(self) -> bool:
         """Whether names of files begin with a hash, so that object stores can spread them."""
-        return self._choice(_OBJECT_STORAGE, ("true", "false"), "false") == "true"
+        return not self._is_first(_OBJECT_STORAGE, ("false", "true"))
 
     def writer_options(self) -> dict[str, Any]:
         """Return the options of `VariantWriter` that the properties ask for."""
@@ -97,13 +89,11 @@ class WriteProperties:
 
     def is_merge_on_read(self, operation: str) -> bool:
         """Return whether an operation (delete, update or merge) marks rows instead of rewriting files."""
-        mode = self._choice(f"write.{operation}.mode", ("merge-on-read", "copy-on-write"), "merge-on-read")
-        return mode == "merge-on-read"
+        return self._is_first(f"write.{operation}.mode", ("merge-on-read", "copy-on-write"))
 
     def is_serializable(self, operation: str) -> bool:
         """Return whether rows that other commits add are conflicts of an operation that would have changed them."""
-        name = f"write.{operation}.isolation-level"
-        return self._choice(name, ("serializable", "snapshot"), "serializable") == "serializable"
+        return self._is_first(f"write.{operation}.isolation-level", ("serializable", "snapshot"))
 
     def metrics_mode(self, column: str, position: int) -> str:
         """Return the metrics mode of a leaf column: ``none``, ``counts``, ``full`` or ``truncate(n)``.
@@ -127,13 +117,14 @@ class WriteProperties:
             raise IcebergError(f"the table property {name} is {text!r}: give a number", reason="bad-property")
         return int(text)
 
-    def _choice(self, name: str, choices: Any, default: str) -> str:
-        value = self.properties.get(name, default).lower()
+    def _is_first(self, name: str, choices: tuple[str, str]) -> bool:
+        """Return whether a property is the first one of its values, which is the default."""
+        value = self.properties.get(name, choices[0]).lower()
         if value not in choices:
             raise IcebergError(
                 f"the table property {name} is {value!r}: use {' or '.join(choices)}", reason="bad-property"
             )
-        return value
+        return value == choices[0]
 
 
 def truncation(mode: str, name: str) -> int | None:

@@ -6,7 +6,7 @@ Owns partitioning rows by transforms, sorting them, names of files and their des
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote_plus
@@ -33,6 +33,7 @@ from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID,
 from parquet_variant.tables.iceberg.metadata.transforms import hash_rows
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, partition_text, raw_values
 from parquet_variant.tables.iceberg.reading.columns import repeated
+from parquet_variant.tables.iceberg.reading.data_files import row_codes
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 from parquet_variant.tables.iceberg.writing.metrics import manifest_metrics, metric_leaves, split_offsets
@@ -125,7 +126,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             yield (), (), rows
             return
         values = [self._partition_values(rows, number) for number in range(len(self.spec.fields))]
-        codes = _codes(values, len(rows))
+        codes = row_codes([v.storage if isinstance(v, pa.ExtensionArray) else v for v in values], len(rows))
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0]) if len(rows) else np.empty(0, np.int64)
         for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
@@ -180,14 +181,9 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             size=info.bytes,
             spec_id=self.spec.id,
             partition=partition,
-            column_sizes=metrics_by_id.column_sizes,
-            value_counts=metrics_by_id.value_counts,
-            null_value_counts=metrics_by_id.null_value_counts,
-            nan_value_counts=metrics_by_id.nan_value_counts,
-            lower_bounds=metrics_by_id.lower_bounds,
-            upper_bounds=metrics_by_id.upper_bounds,
             split_offsets=split_offsets(info),
             sort_order_id=self.order.id,
+            **metrics_by_id,
         )
         return TableFile(ManifestEntry(Status.ADDED, file))
 
@@ -281,19 +277,6 @@ def in_type(values: pa.Array, kind: PrimitiveType) -> pa.Array:
     """Return values in the Arrow type of an Iceberg type."""
     target = arrow_type(kind)
     return values if values.type == target else values.cast(target)
-
-
-def _codes(columns: Sequence[pa.Array], rows: int) -> Codes:
-    """Return a number for each row; rows have the same one if all their values are equal."""
-    codes: Codes = np.zeros(rows, dtype=np.int64)
-    for column in columns:
-        if pa.types.is_null(column.type):
-            continue
-        array = column.storage if isinstance(column, pa.ExtensionArray) else column
-        encoded = array.dictionary_encode()
-        indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy() + 1
-        _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)
-    return codes
 
 
 def _shredded(info: FileInfo, schema: Schema) -> frozenset[tuple[str, ...]]:
