@@ -12,7 +12,8 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.errors import TableError, VariantFileError
 from parquet_variant.spark.operations.write import SparkEngine
-from parquet_variant.tables.delta.maintenance.optimize import optimize
+from parquet_variant.tables.changes.optimizing import optimize
+from parquet_variant.tables.delta.dml.changeable import DeltaTable
 
 OLD = "id bigint, kind string, gone double"
 
@@ -102,7 +103,7 @@ class TestDeltaTables:
         assert '"dataChange":true' not in text
 
     def test_another_commit_meanwhile_loses_no_row(self, spark, table):
-        current = pv.open(table).snapshot
+        current = DeltaTable(pv.open(table).snapshot)
         pv.open(table).append({"p": ["c"], "n": [1], "v": pv.parse_json(["1"])})
         assert optimize(current, engine=SparkEngine(spark, None)).files_added == 2
         assert len(_table_rows(table)) == 1201

@@ -127,6 +127,14 @@ def align_table(
     return pa.table(columns, schema=pa.schema(fields))
 
 
+def with_other_columns(table: pa.Table, rows: pa.Table) -> pa.Table:
+    """Return an aligned table with the columns of the rows that it lacks, such as row ids."""
+    for column in rows.schema:
+        if column.name not in table.column_names:
+            table = table.append_column(column, rows[column.name])
+    return table
+
+
 def shredding_schemas(
     fields: pa.Schema, schema: StructType, match: Matcher = by_logical_name
 ) -> dict[str, ShreddingSchema]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -39,15 +39,20 @@ from parquet_variant.tables.rules import Rules, check_nulls
 from parquet_variant.tables.schema import Place, StructType
 from parquet_variant.tables.storage import Storage, open_storage
 
-# A schema for the only Variant column, or schemas by dotted column name; text is DDL or JSON.
-
-
 DEFAULT_FILE_BYTES = 256 << 20
 # The size of a file is known only when it is finished; until then, this is the assumed ratio of Arrow bytes to it.
 _ASSUMED_COMPRESSION = 3
 
 # The format's description of a data file, such as an add action of Delta.
 File = TypeVar("File")
+
+
+class Identities:
+    """Fills in the columns that a table generates for new rows; a table without identity columns has nothing to do."""
+
+    def fill(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield the tables with the generated columns that they lack."""
+        yield from tables
 
 
 @dataclass(frozen=True)

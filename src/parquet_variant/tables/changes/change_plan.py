@@ -7,7 +7,7 @@ Owns the interfaces and the records that pass between them. A format implements 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias
 
@@ -22,12 +22,12 @@ from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
-from parquet_variant.tables.columns import align_table, by_logical_name
+from parquet_variant.tables.columns import align_table, by_logical_name, with_other_columns
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.table_scan import TableScan, TableScanTask
-from parquet_variant.tables.write_plan import File, TableWritePlan
+from parquet_variant.tables.write_plan import File, Identities, TableWritePlan
 from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:  # SQL is an optional part.
@@ -78,7 +78,7 @@ class TableChange(Generic[File]):
     rows_inserted: int = 0  # Rows of `added`.
     source_rows: int = 0  # Of a merge.
     parameters: Mapping[str, Any] = field(default_factory=dict)  # Recorded in the history.
-    identities: Any = None  # The `IdentitySource` that numbered the new rows.
+    identities: Identities = field(default_factory=Identities)  # What numbered the new rows.
     changes_rows: bool = True  # False if the new files hold the same rows.
     hints: Sequence[str] = ()  # Paths of the condition that no row has, if no row matched.
 
@@ -87,35 +87,38 @@ class TableChange(Generic[File]):
         """The files that the change removes or replaces."""
         return [change for change in self.files if change.is_changed]
 
-
-class IdentitySource(ABC):
-    """Fills in the values that a table generates for new rows, such as identity columns."""
-
-    @abstractmethod
-    def fill(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Yield the tables with the generated columns that they lack."""
-
-
-class NoIdentities(IdentitySource):
-    """The source of a table without identity columns."""
-
-    def fill(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Yield the tables unchanged."""
-        yield from tables
+    @property
+    def rows(self) -> dict[str, int]:
+        """The numbers of rows by what happened to them; ``source``: the rows of the source of a merge."""
+        return {
+            "deleted": sum(file.rows_deleted for file in self.changed),
+            "updated": sum(file.rows_updated for file in self.changed),
+            "copied": sum(file.rows_copied for file in self.changed),
+            "inserted": self.rows_inserted,
+            "source": self.source_rows,
+        }
 
 
-class ChangePlan(ABC, Generic[File]):
+class _ScansVersion:
+    """Plans scans of `current`, a version of the table, by the function `scan` of the format."""
+
+    scan: ClassVar[Callable[..., TableScan[Any]]]
+    current: Any
+
+    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> TableScan[Any]:
+        """Return the scan of columns that expressions need; `variant`: the Variant column of their paths."""
+        return self.scan(self.current, {name: c.select for name, c in columns.items()}, column=variant, zone=zone)
+
+
+class ChangePlan(ABC, _ScansVersion, Generic[File]):
     """The plan by which every task of a change changes one file; can be pickled.
 
-    Subclasses provide attributes: `scan`, the function that plans a scan of `current`, the version; `write`, the plan
-    by which new files are written; `storage`; `uses_vectors`, whether deletion vectors mark deleted rows;
-    `records_changes`, whether changed rows are also written as change data.
+    Subclasses provide attributes: `write`, the plan by which new files are written; `storage`; `uses_vectors`, whether
+    deletion vectors mark deleted rows; `records_changes`, whether changed rows are also written as change data.
     A plan that `erases` keeps nothing of deleted rows: it rewrites files as a whole, because dictionary pages hold
     values, and infers their schemas from the rows that are left, because schemas and metadata name keys.
     """
 
-    scan: ClassVar[Callable[..., TableScan[Any]]]
-    current: Any
     write: TableWritePlan[File]
     storage: Storage
     uses_vectors: bool
@@ -130,7 +133,12 @@ class ChangePlan(ABC, Generic[File]):
     def read_kept_rows(self, file: File, row_mask: Mask | None) -> pa.Table:
         """Read the rows of `read_rows` for a new file: if the plan erases, unshredded and with their own keys only."""
         rows = self.read_rows(file, row_mask)
-        return _with_own_keys(rows, self.schema) if self.erases else rows
+        if not self.erases:
+            return rows
+        table = align_table(
+            rows, self.schema, by_logical_name, lambda _, array: variant_normalize(array.to_unshredded())
+        )
+        return with_other_columns(table, rows)
 
     def write_like(self, rows: pa.Table) -> TableWritePlan[File]:
         """Return the plan of the file that `read_kept_rows` rows are written to."""
@@ -165,10 +173,6 @@ class ChangePlan(ABC, Generic[File]):
     @abstractmethod
     def partition(self, file: File) -> Any:
         """Return the partition of a file, in the form that `write.new_path` takes."""
-
-    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> TableScan[Any]:
-        """Return the scan of columns that expressions need; `variant`: the Variant column of their paths."""
-        return self.scan(self.current, {name: c.select for name, c in columns.items()}, column=variant, zone=zone)
 
     @abstractmethod
     def with_every_row(self, file: File) -> File:
@@ -259,26 +263,16 @@ class ChangePlan(ABC, Generic[File]):
         raise NotImplementedError
 
 
-def _with_own_keys(rows: pa.Table, schema: StructType) -> pa.Table:
-    """Return rows whose Variants are unshredded, with dictionaries that hold the keys of these rows only."""
-    table = align_table(rows, schema, by_logical_name, lambda _, array: variant_normalize(array.to_unshredded()))
-    for column in rows.schema:
-        if column.name not in table.column_names:
-            table = table.append_column(column, rows[column.name])
-    return table
+class ChangeableTable(ABC, _ScansVersion, Generic[File]):
+    """A table at one version, on the driver: finds files, plans changes and commits them."""
 
-
-class ChangeableTable(ABC, Generic[File]):
-    """A table at one version, on the driver: finds files, plans changes and commits them.
-
-    `scan`: the format's function that plans a scan of `current`, the version.
-    """
-
-    scan: ClassVar[Callable[..., TableScan[Any]]]
-    current: Any
     # The application and number under which the table records a change, so that it is committed once, even without
     # rows; None to record none.
     batch: tuple[str, int] | None = None
+    # Whether files keep their shredding schema when they are rewritten, unless another one is asked for.
+    keeps_schema: ClassVar[bool] = False
+    # Whether `commit` also changes the table's definition, so that it is needed even if no file changes.
+    changes_definition: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -310,10 +304,6 @@ class ChangeableTable(ABC, Generic[File]):
 
         Raises `TableError` if this library may not write the table.
         """
-
-    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> TableScan[Any]:
-        """Return the scan of columns that expressions need; `variant`: the Variant column of their paths."""
-        return self.scan(self.current, {name: c.select for name, c in columns.items()}, column=variant, zone=zone)
 
     @abstractmethod
     def prune(self, files: FileSet, predicate: Predicate, query: TableScan[Any]) -> FileSet:
@@ -356,9 +346,9 @@ class ChangeableTable(ABC, Generic[File]):
         """Return the size of a file that a change removes; 0 if the file is kept or its size is unknown."""
         return 0
 
-    def identities(self) -> IdentitySource:
+    def identities(self) -> Identities:
         """Return what fills in identity columns of new rows."""
-        return NoIdentities()
+        return Identities()
 
     def refuse_assignment(self, columns: Iterable[str]) -> None:
         """Refuse to set columns that the table generates itself."""

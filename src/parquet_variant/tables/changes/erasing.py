@@ -6,9 +6,8 @@ Owns the report and the steps that read and write data files. Removing history a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,25 +15,9 @@ import numpy as np
 
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.report_text import counted
-from parquet_variant.io.engine import Engine
-from parquet_variant.query.sql_expression import SqlExpression
-from parquet_variant.tables.changes.change_plan import (
-    ChangeableTable,
-    ChangePlan,
-    FileChange,
-    FileSet,
-    TableChange,
-)
-from parquet_variant.tables.changes.operations import (
-    TARGET,
-    delete_from_file,
-    matching_files,
-    matching_rows,
-    missing_paths,
-    read_condition,
-    reads_matching,
-    run_change,
-)
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
+from parquet_variant.tables.changes.operations import Condition, count_in_file, delete_from_file, run_change
 from parquet_variant.tables.storage import now_millis
 
 # A data file without a commit that is younger than this belongs to a writer that is probably at work.
@@ -123,25 +106,54 @@ class ErasableTable(ABC):
         """
 
 
-def run_erasure(
+def erase(
     erasable: ErasableTable,
     where: str,
-    zone: str,
-    engine: Engine,
-    options: Mapping[str, Any],
     *,
     dry_run: bool = False,
     force: bool = False,
+    zone: str = "UTC",
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **options: Any,
 ) -> EraseReport:
-    """Erase rows, and verify that no remaining file holds a matching row; `force`: do not look for active writers."""
+    """Erase the rows for which a condition is true from a table, its history and its statistics; see `Table.erase`."""
     if not isinstance(where, str) or not where.strip():
         raise TableError("erase needs a condition: pass where='v:user::int = 1'", reason="bad-argument")
-    table = erasable.table
-    versions, uri = erasable.version_count(), table.uri
+    workers = engine_or_threads(engine, threads, progress)
+    table, versions = erasable.table, erasable.version_count()
+    uri = table.uri
+
+    def planned(table: ChangeableTable[Any]) -> tuple[Condition, ChangePlan[Any]]:
+        return Condition.of(table, where, zone), table.plan(options).for_erasing()
+
+    def opened(table: ChangeableTable[Any]) -> tuple[Condition, ChangePlan[Any], FileSet]:
+        """Return the condition, the plan, and the files that may hold matching rows or rows marked as deleted."""
+        condition, plan = planned(table)
+        matching = {plan.path(file) for file in table.to_files(condition.files(table, table.files))}
+        mask = [plan.path(file) in matching or _has_deleted(plan, file) for file in table.to_files(table.files)]
+        return condition, plan, table.filtered(table.files, np.array(mask, dtype=bool))
+
+    def change(table: ChangeableTable[Any]) -> TableChange[Any]:
+        condition, plan, files = opened(table)
+        done = workers.run("erase", partial(_erase_from_file, plan, condition), table.to_files(files))
+        # The predicate is not recorded, because it may name what is erased.
+        return replace(condition.change(table, files, done), parameters={})
+
+    def refuse_misspelled(rows: int) -> None:
+        """Refuse to lose history for a condition that matches no row because of a misspelled path."""
+        if not rows:
+            advice = "; pass force=True (--force) if the path is right"
+            Condition.of(table, where, zone).missing_paths(table, advice)
+
     if dry_run:
-        rows, files = _count_erasure(table, where, zone, engine, options)
-        _refuse_misspelled(table, where, zone, rows)
-        return EraseReport(uri, True, table.version, rows, files, versions_removed=versions)
+        condition, plan, files = opened(table)
+        described = table.to_files(files)
+        counts = workers.run("count", partial(count_in_file, plan, condition), described)
+        refuse_misspelled(sum(counts))
+        rewritten = sum(rows > 0 or _has_deleted(plan, file) for rows, file in zip(counts, described, strict=True))
+        return EraseReport(uri, True, table.version, sum(counts), rewritten, versions_removed=versions)
     if not force and (active := erasable.recent_files(now_millis() - _WRITER_MILLIS)):
         raise TableError(
             f"a writer seems to be active, because {active[0]} has no commit and is younger than an hour: wait, or "
@@ -149,12 +161,10 @@ def run_erasure(
             reason="writer-active",
             file=uri,
         )
-    done = run_change(table, "DELETE", partial(_plan_erasure, where, zone, engine, options))
+    done = run_change(table, "DELETE", change)
     if not force:
-        _refuse_misspelled(table, where, zone, done.rows_deleted)
-    with _unfinished_erasure(uri):
-        newest, data_files, log_files = erasable.remove_history(done.rows_deleted)
-        verified = _verify_erasure(newest, where, zone, engine, options)
+        refuse_misspelled(done.rows_deleted)
+    newest, data_files, log_files, verified = _finish_erasure(erasable, done.rows_deleted, planned, workers)
     return EraseReport(
         uri,
         False,
@@ -168,24 +178,21 @@ def run_erasure(
     )
 
 
-def _refuse_misspelled(table: ChangeableTable[Any], where: str, zone: str, rows: int) -> None:
-    """Refuse an erasure whose condition matches no row because of a misspelled path: history must not be lost for it.
+def _finish_erasure(
+    erasable: ErasableTable,
+    rows: int,
+    planned: Callable[[ChangeableTable[Any]], tuple[Condition, ChangePlan[Any]]],
+    engine: Engine,
+) -> tuple[ChangeableTable[Any], int, int, int]:
+    """Remove the history, and read all files again.
 
-    `rows`: the number of matching rows.
-    """
-    if not rows:
-        advice = "; pass force=True (--force) if the path is right"
-        missing_paths(table, read_condition(table, where, zone), TARGET, advice)
-
-
-@contextmanager
-def _unfinished_erasure(table: str) -> Iterator[None]:
-    """Say that the rows of the newest version are erased, if a later step of the erasure fails.
-
-    Raises `TableError`: reason ``"not-erased"``; ``"conflict"`` if another writer committed meanwhile.
+    Return the newest version, and the numbers of removed data files, removed other files, and verified files.
+    Raises `TableError`: reason ``"not-erased"``, which says that the newest version is erased, if a step fails;
+    ``"conflict"`` if another writer committed meanwhile.
     """
     try:
-        yield
+        newest, data_files, log_files = erasable.remove_history(rows)
+        verified = _verify_erasure(newest, *planned(newest), engine)
     except (VariantError, OSError) as error:
         if isinstance(error, VariantError) and error.reason in ("conflict", "not-erased"):
             raise
@@ -193,27 +200,24 @@ def _unfinished_erasure(table: str) -> Iterator[None]:
             f"the newest version has no matching row, but older versions and files are not removed yet: {error}; erase "
             "again to finish",
             reason="not-erased",
-            file=table,
+            file=erasable.table.uri,
         ) from error
+    return newest, data_files, log_files, verified
 
 
-def _plan_erasure(
-    where: str, zone: str, engine: Engine, options: Mapping[str, Any], table: ChangeableTable[Any]
-) -> TableChange[Any]:
-    condition = read_condition(table, where, zone)
-    plan = table.plan(options).for_erasing()
-    opened = _files_to_erase(table, plan, condition, zone)
-    done = engine.run("erase", partial(_erase_from_file, plan, condition, zone), table.to_files(opened))
-    # The predicate is not recorded, because it may name what is erased.
-    return TableChange(opened, done, reads_matching(table, condition, zone))
+def _verify_erasure(table: ChangeableTable[Any], condition: Condition, plan: ChangePlan[Any], engine: Engine) -> int:
+    """Read all files of a table, and return their number.
 
-
-def _files_to_erase(
-    table: ChangeableTable[Any], plan: ChangePlan[Any], condition: SqlExpression | None, zone: str
-) -> FileSet:
-    matching = {plan.path(file) for file in table.to_files(matching_files(table, table.files, condition, zone))}
-    mask = [plan.path(file) in matching or _has_deleted(plan, file) for file in table.to_files(table.files)]
-    return table.filtered(table.files, np.array(mask, dtype=bool))
+    Raises `TableError`: reason ``"not-erased"`` if one of them holds a matching row, marked as deleted or not.
+    """
+    files = [plan.with_every_row(file) for file in table.to_files(table.files)]
+    counts = engine.run("verify", partial(count_in_file, plan, condition), files)
+    for path, rows in zip(map(plan.path, files), counts, strict=True):
+        if rows:
+            raise TableError(
+                f"{counted(rows, 'matching row')} left in {path}: erase again", reason="not-erased", file=path
+            )
+    return len(files)
 
 
 def _has_deleted(plan: ChangePlan[Any], file: Any) -> bool:
@@ -222,49 +226,11 @@ def _has_deleted(plan: ChangePlan[Any], file: Any) -> bool:
 
 
 def _erase_from_file(
-    plan: ChangePlan[Any], condition: SqlExpression | None, zone: str, task: int, attempt: int, file: Any
+    plan: ChangePlan[Any], condition: Condition, task: int, attempt: int, file: Any
 ) -> FileChange[Any]:
-    change = delete_from_file(plan, condition, zone, task, attempt, file)
+    change = delete_from_file(plan, condition, task, attempt, file)
     if change.is_changed or not _has_deleted(plan, file):
         return change
     rows = plan.read_kept_rows(file, None)
     added = plan.write_like(rows).write_files(iter([rows])) if len(rows) else []
     return FileChange(file, True, tuple(added), rows_copied=len(rows))
-
-
-def _count_erasure(
-    table: ChangeableTable[Any], where: str, zone: str, engine: Engine, options: Mapping[str, Any]
-) -> tuple[int, int]:
-    """Return how many rows match, and how many files would be rewritten."""
-    condition = read_condition(table, where, zone)
-    plan = table.plan(options).for_erasing()
-    work = partial(_count_in_file, plan, condition, zone)
-    counts = engine.run("count", work, table.to_files(_files_to_erase(table, plan, condition, zone)))
-    return sum(rows for rows, _ in counts), sum(is_rewritten for _, is_rewritten in counts)
-
-
-def _count_in_file(
-    plan: ChangePlan[Any], condition: SqlExpression | None, zone: str, task: int, attempt: int, file: Any
-) -> tuple[int, bool]:
-    rows = int(matching_rows(plan, condition, zone, file)[1].sum())
-    return rows, rows > 0 or _has_deleted(plan, file)
-
-
-def _verify_erasure(
-    table: ChangeableTable[Any], where: str, zone: str, engine: Engine, options: Mapping[str, Any]
-) -> int:
-    """Read all files of a table again, and return their number.
-
-    Raises `TableError`: reason ``"not-erased"`` if one of them holds a matching row, marked as deleted or not.
-    """
-    condition = read_condition(table, where, zone)
-    plan = table.plan(options).for_erasing()
-    files = [plan.with_every_row(file) for file in table.to_files(table.files)]
-    counts = engine.run("verify", partial(_count_in_file, plan, condition, zone), files)
-    for file, (rows, _) in zip(files, counts, strict=True):
-        if rows:
-            path = plan.path(file)
-            raise TableError(
-                f"{counted(rows, 'matching row')} left in {path}: erase again", reason="not-erased", file=path
-            )
-    return len(files)

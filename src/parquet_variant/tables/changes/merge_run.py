@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
-from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression, run_sql
 from parquet_variant.tables.changes.assignments import assigned, read_assignments
@@ -26,7 +25,6 @@ from parquet_variant.tables.changes.change_plan import (
     ChangePlan,
     FileChange,
     FileSet,
-    IdentitySource,
     TableChange,
 )
 from parquet_variant.tables.changes.operations import (
@@ -48,6 +46,7 @@ from parquet_variant.tables.expressions import (
     renumbered,
 )
 from parquet_variant.tables.schema import StructType, arrow_schema
+from parquet_variant.tables.write_plan import Identities
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
 RowKind: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
@@ -66,29 +65,6 @@ class MergeClause:
     values: Mapping[str, str] | None = None
     predicate: str | None = None  # SQL that must also be true; None for no condition.
     without: frozenset[str] = frozenset()  # Columns that "all columns" leaves out, in lower case.
-
-
-@dataclass(frozen=True)
-class MergeRequest:
-    """A complete merge. Of the clauses for a row, the first one whose predicate is true applies."""
-
-    target: ChangeableTable[Any]
-    source: pa.Table
-    condition: str
-    source_alias: str
-    target_alias: str
-    zone: str
-    engine: Engine
-    options: Mapping[str, Any]
-    clauses: tuple[MergeClause, ...] = ()
-
-    def __post_init__(self) -> None:
-        aliases = (self.source_alias, self.target_alias)
-        if not all(isinstance(alias, str) for alias in aliases) or len({alias.lower() for alias in aliases}) == 1:
-            raise TableError(
-                f"source_alias is {self.source_alias!r}, and target_alias is {self.target_alias!r}: give two names",
-                reason="bad-argument",
-            )
 
 
 @dataclass(frozen=True)
@@ -127,37 +103,7 @@ class _Merge:
         return f"CASE {' '.join(branches)} ELSE {_NO_CLAUSE} END" if branches else str(_NO_CLAUSE)
 
 
-def run_merge(request: MergeRequest) -> ChangeResult:
-    """Run a merge and commit it."""
-
-    def plan(table: ChangeableTable[Any]) -> TableChange[Any]:
-        merge = _parse_merge(request, table)
-        opened = _candidates(table, merge, table.files)
-        changes = table.plan(request.options)
-        done = request.engine.run("merge", partial(_merge_file, changes, merge), table.to_files(opened))
-        if not any(len(change.matched) for change in done) and table.batch is None:
-            refuse_misspelled_keys(table, request.source, merge.condition, (merge.target, merge.source))
-        identities = table.identities()
-        inserts = _inserted_rows(merge, done, identities, changes)
-        clauses = [
-            {"when": clause.kind, "action": clause.action, "predicate": clause.predicate} for clause in request.clauses
-        ]
-        return TableChange(
-            opened,
-            done,
-            lambda files: len(_candidates(table, merge, files)) > 0,
-            added=changes.write.write_files(inserts) if len(inserts) else [],
-            change_data=changes.write_changes(changes.write, {"insert": inserts}) if changes.records_changes else [],
-            rows_inserted=len(inserts),
-            source_rows=len(request.source),
-            parameters={"predicate": request.condition, "clauses": clauses},
-            identities=identities,
-        )
-
-    return run_change(request.target, "MERGE", plan)
-
-
-def _parse_merge(request: MergeRequest, table: ChangeableTable[Any]) -> _Merge:
+def _parse_merge(request: Merge, table: ChangeableTable[Any]) -> _Merge:
     target, source = request.target_alias, request.source_alias
     tables = {target: columns_of_table(table.schema), source: columns_of_data(request.source)}
     condition = read_expression(request.condition, tables, zone=request.zone)
@@ -181,7 +127,7 @@ def _parse_merge(request: MergeRequest, table: ChangeableTable[Any]) -> _Merge:
 
 
 def _parsed_clause(
-    clause: MergeClause, request: MergeRequest, schema: StructType, tables: Mapping[str, TableColumns]
+    clause: MergeClause, request: Merge, schema: StructType, tables: Mapping[str, TableColumns]
 ) -> _ParsedClause:
     target, source = request.target_alias, request.source_alias
     visible = {
@@ -204,7 +150,7 @@ def _parsed_clause(
     return _ParsedClause(clause.kind, clause.action, predicate, tuple(assignments))
 
 
-def _all_columns(clause: MergeClause, request: MergeRequest, schema: StructType) -> dict[str, str]:
+def _all_columns(clause: MergeClause, request: Merge, schema: StructType) -> dict[str, str]:
     if unknown := sorted(clause.without - {name.lower() for name in request.source.column_names}):
         raise TableError(
             f"except_cols names {unknown[0]!r}, which the source does not have: its columns are "
@@ -241,7 +187,15 @@ def _candidates(table: ChangeableTable[Any], merge: _Merge, files: FileSet) -> F
 
 def _merge_file(plan: ChangePlan[Any], merge: _Merge, task: int, attempt: int, file: Any) -> FileChange[Any]:
     rows, live = plan.read_columns(file, merge.columns[merge.target], merge.zone)
-    left, right, clauses = _join_pairs(merge, rows.filter(pa.array(live)))
+    alive = rows.filter(pa.array(live))
+    pairs = run_sql(
+        f"SELECT {number_column(merge.target, alive)} AS l, {number_column(merge.source, merge.keys)} AS r, "
+        f"{merge.clause_sql('matched')} AS c "
+        f"FROM {quoted(merge.target)} JOIN {quoted(merge.source)} ON ({merge.condition.text})",
+        {merge.target: alive, merge.source: merge.keys},
+        zone=merge.zone,
+    )
+    left, right, clauses = (pairs[name].to_numpy().astype(np.int64) for name in ("l", "r", "c"))
     applied, source = _applied_clauses(merge, len(live), (left, right, clauses), plan.path(file))
     if merge.of_kind("not_matched_by_source"):
         unmatched = live.copy()
@@ -262,39 +216,18 @@ def _merge_file(plan: ChangePlan[Any], merge: _Merge, task: int, attempt: int, f
     assignments = [assignment for clause in updates for assignment in clause.assignments]
     paths = None
     if len(updates) == 1:
-        read = partial(_rows_to_update, plan, merge, file, updates[0].kind, updated, source)
+
+        def read(needed: Mapping[str, Mapping[str, NeededColumn]]) -> Mapping[str, pa.Table]:
+            tables = {merge.target: read_updated_rows(plan, file, needed.get(merge.target, {}), updated, merge.zone)}
+            if updates[0].kind == "matched":
+                partners = merge.rows.take(pa.array(source[updated]))
+                tables[merge.source] = needed_table(partners, needed.get(merge.source, {}))
+            return tables
+
         paths = path_assignments(assignments, read, int(updated.sum()), merge.zone)
     in_use = columns_in_use(assignments, merge.target)
     change = rewrite_file(plan, file, RowChanges(live, deleted, updated, new_rows), in_use, paths)
     return replace(change, matched=np.unique(right))
-
-
-def _rows_to_update(
-    plan: ChangePlan[Any],
-    merge: _Merge,
-    file: Any,
-    kind: str,
-    updated: Mask,
-    source: Numbers,
-    needed: Mapping[str, Mapping[str, NeededColumn]],
-) -> Mapping[str, pa.Table]:
-    tables = {merge.target: read_updated_rows(plan, file, needed.get(merge.target, {}), updated, merge.zone)}
-    if kind == "matched":
-        partners = merge.rows.take(pa.array(source[updated]))
-        tables[merge.source] = needed_table(partners, needed.get(merge.source, {}))
-    return tables
-
-
-def _join_pairs(merge: _Merge, rows: pa.Table) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the pairs of target and source rows that the condition joins, and the number of each pair's clause."""
-    left, right = number_column(merge.target, rows), number_column(merge.source, merge.keys)
-    sql = (
-        f"SELECT {left} AS l, {right} AS r, {merge.clause_sql('matched')} AS c "
-        f"FROM {quoted(merge.target)} JOIN {quoted(merge.source)} ON ({merge.condition.text})"
-    )
-    pairs = run_sql(sql, {merge.target: rows, merge.source: merge.keys}, zone=merge.zone)
-    target, source, clauses = (pairs[name].to_numpy().astype(np.int64) for name in ("l", "r", "c"))
-    return target, source, clauses
 
 
 def _applied_clauses(
@@ -351,7 +284,7 @@ def _updated_rows(
 
 
 def _inserted_rows(
-    merge: _Merge, done: Sequence[FileChange[Any]], identities: IdentitySource, plan: ChangePlan[Any]
+    merge: _Merge, done: Sequence[FileChange[Any]], identities: Identities, plan: ChangePlan[Any]
 ) -> pa.Table:
     """Return the rows that the source adds, with the columns that are given or generated."""
     schema = plan.schema
@@ -381,11 +314,49 @@ def _null_rows(schema: StructType, rows: int) -> pa.Table:
     return pa.table([pa.nulls(rows, field.type) for field in fields], schema=pa.schema(fields))
 
 
-class Merge(MergeRequest):
+def merge(
+    target: ChangeableTable[Any],
+    source: Any,
+    condition: str,
+    *,
+    source_alias: str = "source",
+    target_alias: str = "target",
+    zone: str = "UTC",
+    batch: tuple[str, int] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Merge:
+    """Begin a merge of rows into a table: its methods add clauses, and ``execute`` commits; see `Table.merge`."""
+    target.batch = batch
+    workers = ThreadEngine(threads, progress)
+    return Merge(target, table_of(source), condition, source_alias, target_alias, zone, workers, options)
+
+
+@dataclass(frozen=True)
+class Merge:
     """A merge that waits for its clauses and for `execute`; made by `merge`. Each method returns a new merge.
 
     Of the clauses for a row, the first one whose predicate is true applies.
     """
+
+    target: ChangeableTable[Any]
+    source: pa.Table
+    condition: str
+    source_alias: str
+    target_alias: str
+    zone: str
+    engine: Engine
+    options: Mapping[str, Any]
+    clauses: tuple[MergeClause, ...] = ()
+
+    def __post_init__(self) -> None:
+        aliases = (self.source_alias, self.target_alias)
+        if not all(isinstance(alias, str) for alias in aliases) or len({alias.lower() for alias in aliases}) == 1:
+            raise TableError(
+                f"source_alias is {self.source_alias!r}, and target_alias is {self.target_alias!r}: give two names",
+                reason="bad-argument",
+            )
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
         """Set columns or paths of rows that a source row matches."""
@@ -427,7 +398,33 @@ class Merge(MergeRequest):
             raise TableError(
                 "the merge has no clauses: add one, such as when_matched_update_all()", reason="no-clauses"
             )
-        return run_merge(self)
+
+        def plan(table: ChangeableTable[Any]) -> TableChange[Any]:
+            merge = _parse_merge(self, table)
+            opened = _candidates(table, merge, table.files)
+            changes = table.plan(self.options)
+            done = self.engine.run("merge", partial(_merge_file, changes, merge), table.to_files(opened))
+            if not any(len(change.matched) for change in done) and table.batch is None:
+                refuse_misspelled_keys(table, self.source, merge.condition, (merge.target, merge.source))
+            identities = table.identities()
+            inserts = _inserted_rows(merge, done, identities, changes)
+            data = changes.write_changes(changes.write, {"insert": inserts}) if changes.records_changes else ()
+            clauses = [
+                {"when": clause.kind, "action": clause.action, "predicate": clause.predicate} for clause in self.clauses
+            ]
+            return TableChange(
+                opened,
+                done,
+                lambda files: len(_candidates(table, merge, files)) > 0,
+                added=changes.write.write_files(inserts) if len(inserts) else [],
+                change_data=data,
+                rows_inserted=len(inserts),
+                source_rows=len(self.source),
+                parameters={"predicate": self.condition, "clauses": clauses},
+                identities=identities,
+            )
+
+        return run_change(self.target, "MERGE", plan)
 
     def _with_clause(self, clause: MergeClause) -> Merge:
         return replace(self, clauses=(*self.clauses, clause))
@@ -436,22 +433,3 @@ class Merge(MergeRequest):
 def _names(columns: Iterable[str] | str) -> frozenset[str]:
     names = [columns] if isinstance(columns, str) else columns
     return frozenset(name.lower() for name in names)
-
-
-def merge(
-    target: ChangeableTable[Any],
-    source: Any,
-    condition: str,
-    *,
-    source_alias: str = "source",
-    target_alias: str = "target",
-    zone: str = "UTC",
-    batch: tuple[str, int] | None = None,
-    threads: int | None = 1,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Merge:
-    """Begin a merge of rows into a table: its methods add clauses, and ``execute`` commits; see `Table.merge`."""
-    target.batch = batch
-    workers = ThreadEngine(threads, progress)
-    return Merge(target, table_of(source), condition, source_alias, target_alias, zone, workers, options)

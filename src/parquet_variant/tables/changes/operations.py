@@ -1,7 +1,7 @@
 """Delete, update and replace over any table format: what the driver plans, and what a task does with a file.
 
-Owns the operations as plans for `run_change`, their result, and errors of misspelled paths. Leaves new values to
-`assignments`, files to `patching`, and merges to `merge_run`.
+Owns the operations as plans for `run_change`, their condition and result, and errors of misspelled paths. Leaves new
+values to `assignments`, files to `patching`, and merges to `merge_run`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from parquet_variant.arrays.field_names import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
-from parquet_variant.io.engine import Engine, Progress, engine_or_threads
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine, engine_or_threads
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.path_hints import is_correction, needed_path_hints
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, read_expression
@@ -28,7 +28,6 @@ from parquet_variant.tables.changes.change_plan import (
     ChangePlan,
     FileChange,
     FileSet,
-    IdentitySource,
     NeededColumns,
     TableChange,
 )
@@ -41,7 +40,10 @@ from parquet_variant.tables.changes.patching import (
 )
 from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.expressions import Assignment, columns_of_table, is_true, needed_table, numbered, renumbered
-from parquet_variant.tables.write_plan import File
+from parquet_variant.tables.row_input import all_rows
+from parquet_variant.tables.write_plan import File, Identities
+
+TARGET = "target"
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,56 @@ class ChangeResult:
     hints: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Condition:
+    """The rows of a table that a change is about: those for which SQL is true, or all rows; sent to every task."""
+
+    where: str | None = None
+    zone: str = "UTC"
+    expression: SqlExpression | None = None  # None for all rows.
+
+    @classmethod
+    def of(cls, table: ChangeableTable[Any], where: str | None, zone: str) -> Condition:
+        """Return the condition of SQL over a table's rows."""
+        if where is None:
+            return cls(zone=zone)
+        return cls(where, zone, read_expression(where, {TARGET: columns_of_table(table.schema)}, zone=zone))
+
+    def files(self, table: ChangeableTable[Any], files: FileSet) -> FileSet:
+        """Return those of some files that may hold matching rows."""
+        if self.expression is None:
+            return files
+        pushdown, columns = self.expression.pushdown.get(TARGET), self.expression.columns[TARGET]
+        return table.candidates(files, pushdown, columns, self.zone)
+
+    def rows(self, plan: ChangePlan[Any], file: Any) -> tuple[Mask, Mask]:
+        """Return two masks of a file's rows by position: not deleted, and not deleted and matching."""
+        columns = {} if self.expression is None else self.expression.columns[TARGET]
+        rows, live = plan.read_columns(file, columns, self.zone)
+        if self.expression is None:
+            return live, live.copy()
+        return live, live & is_true(self.expression, TARGET, rows, self.zone)
+
+    def change(
+        self, table: ChangeableTable[Any], opened: FileSet, files: Sequence[FileChange[Any]]
+    ) -> TableChange[Any]:
+        """Return the change of some files, which conflicts with files with matching rows that other commits add."""
+        parameters = {"predicate": self.where or "true"}
+        return TableChange(opened, files, lambda added: len(self.files(table, added)) > 0, parameters=parameters)
+
+    def missing_paths(self, table: ChangeableTable[Any], advice: str = "") -> tuple[str, ...]:
+        """Return messages about the paths that the condition needs and no row has; call it if no row matches.
+
+        Raises `TableError`, whose message ends in `advice`, if the rows have a similar path.
+        """
+        if self.expression is None:
+            return ()
+        hints = tuple(needed_path_hints(partial(_keys, table), self.expression, TARGET))
+        for hint in filter(is_correction, hints):
+            raise TableError(f"the condition matches no row: {hint}{advice}", reason="no-such-path", file=table.uri)
+        return hints
+
+
 def run_change(
     table: ChangeableTable[File], operation: str, plan: Callable[[ChangeableTable[File]], TableChange[File]]
 ) -> ChangeResult:
@@ -90,44 +142,25 @@ def run_change(
         if current.is_applied():
             return ChangeResult(current.version, files_total=len(current.files), committed=False)
         change = plan(current)
-        result = _result(current, change)
-        if not change.changed and not change.added and current.batch is None:
+        changed, rows = change.changed, change.rows
+        result = ChangeResult(
+            version=current.version,
+            rows_deleted=rows["deleted"],
+            rows_updated=rows["updated"],
+            rows_inserted=rows["inserted"],
+            rows_copied=rows["copied"],
+            files_total=len(current.files),
+            files_opened=len(change.opened),
+            files_removed=len(changed),
+            files_added=sum(len(file.added) for file in changed) + len(change.added),
+            bytes_removed=sum(current.removed_bytes(file) for file in changed),
+            hints=tuple(change.hints),
+        )
+        if not changed and not change.added and current.batch is None:
             return result
         return replace(result, version=current.commit(operation, change))
 
     return planned_again(run, table, lambda current: current.reload(), table.uri)
-
-
-def _result(table: ChangeableTable[File], change: TableChange[File]) -> ChangeResult:
-    changed = change.changed
-    return ChangeResult(
-        version=table.version,
-        rows_deleted=sum(file.rows_deleted for file in changed),
-        rows_updated=sum(file.rows_updated for file in changed),
-        rows_inserted=change.rows_inserted,
-        rows_copied=sum(file.rows_copied for file in changed),
-        files_total=len(table.files),
-        files_opened=len(change.opened),
-        files_removed=len(changed),
-        files_added=sum(len(file.added) for file in changed) + len(change.added),
-        bytes_removed=sum(table.removed_bytes(file) for file in changed),
-        hints=tuple(change.hints),
-    )
-
-
-def missing_paths(
-    table: ChangeableTable[Any], condition: SqlExpression | None, target: str, advice: str = ""
-) -> tuple[str, ...]:
-    """Return messages about the paths that a condition needs and no row has; call it if the condition matched no row.
-
-    `target`: the name of the table in the condition.
-    `advice`: the end of the error's message.
-    Raises `TableError` if the rows have a similar path.
-    """
-    hints = () if condition is None else tuple(needed_path_hints(partial(_keys, table), condition, target))
-    for hint in filter(is_correction, hints):
-        raise TableError(f"the condition matches no row: {hint}{advice}", reason="no-such-path", file=table.uri)
-    return hints
 
 
 def refuse_misspelled_keys(
@@ -137,7 +170,14 @@ def refuse_misspelled_keys(
 
     `names`: those of the table and of the source in the condition.
     """
-    for name, keys_of in zip(names, (partial(_keys, table), partial(_keys_of_rows, source)), strict=True):
+
+    def keys_of_source(column: str) -> frozenset[str] | None:
+        if column not in source.column_names:
+            return None
+        return keys_of_storage(VariantArray.from_arrow(source, column).to_unshredded().storage)
+
+    sides: list[Callable[[str], frozenset[str] | None]] = [partial(_keys, table), keys_of_source]
+    for name, keys_of in zip(names, sides, strict=True):
         for hint in filter(is_correction, needed_path_hints(keys_of, condition, name)):
             raise TableError(
                 f"the condition of the merge matches no row: in {name} {hint}", reason="no-such-path", file=table.uri
@@ -150,15 +190,6 @@ def _keys(table: ChangeableTable[Any], column: str) -> frozenset[str] | None:
         return keys_of_files(sources, column) if (sources := table.parquet_files()) else None
     except VariantError:
         return None
-
-
-def _keys_of_rows(rows: pa.Table, column: str) -> frozenset[str] | None:
-    if column not in rows.column_names:
-        return None
-    return keys_of_storage(VariantArray.from_arrow(rows, column).to_unshredded().storage)
-
-
-TARGET = "target"
 
 
 def delete(
@@ -179,54 +210,38 @@ def delete(
 
     def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
         work = partial(delete_from_file, current.plan(options))
-        return _change_of_matching_rows(current, where, zone, workers, "delete", work)
+        return _change_of_matching_rows(current, Condition.of(current, where, zone), workers, "delete", work)
 
     if not dry_run:
         return run_change(table, "DELETE", plan)
-    condition = read_condition(table, where, zone)
-    opened = matching_files(table, table.files, condition, zone)
-    count = partial(_count_in_file, table.plan(options), condition, zone)
-    counts = workers.run("count", count, table.to_files(opened))
+    condition = Condition.of(table, where, zone)
+    opened = condition.files(table, table.files)
+    counts = workers.run("count", partial(count_in_file, table.plan(options), condition), table.to_files(opened))
     return ChangeResult(
         table.version,
         rows_deleted=sum(counts),
         files_total=len(table.files),
         files_opened=len(opened),
         files_removed=sum(rows > 0 for rows in counts),
-        hints=() if any(counts) else missing_paths(table, condition, TARGET),
+        hints=() if any(counts) else condition.missing_paths(table),
     )
 
 
 def _change_of_matching_rows(
     table: ChangeableTable[Any],
-    where: str | None,
-    zone: str,
+    condition: Condition,
     engine: Engine,
     step: str,
     work: Callable[..., FileChange[Any]],
 ) -> TableChange[Any]:
-    """Change the rows for which a condition is true, in every file that may hold such rows.
+    """Change the matching rows in every file that may hold some; `work`: the task, which also takes the condition.
 
-    `work`: the work of a task, which takes the condition, the zone, and the arguments of `Engine.run`.
     Raises `TableError` if no row matches because of a misspelled path; a repeated transaction may match none.
     """
-    condition = read_condition(table, where, zone)
-    opened = matching_files(table, table.files, condition, zone)
-    done = engine.run(step, partial(work, condition, zone), table.to_files(opened))
-    matches_none = not any(change.is_changed for change in done) and table.batch is None
-    return TableChange(
-        opened,
-        done,
-        reads_matching(table, condition, zone),
-        parameters={"predicate": where or "true"},
-        hints=missing_paths(table, condition, TARGET) if matches_none else (),
-    )
-
-
-def _count_in_file(
-    plan: ChangePlan[Any], condition: SqlExpression | None, zone: str, task: int, attempt: int, file: Any
-) -> int:
-    return int(matching_rows(plan, condition, zone, file)[1].sum())
+    opened = condition.files(table, table.files)
+    change = condition.change(table, opened, engine.run(step, partial(work, condition), table.to_files(opened)))
+    matches_none = not change.changed and table.batch is None
+    return replace(change, hints=condition.missing_paths(table)) if matches_none else change
 
 
 def update(
@@ -254,99 +269,60 @@ def update(
         assignments += read_assignments(new_values or {}, current.schema, tables, TARGET, zone, literals=True)
         current.refuse_assignment(assignment.column for assignment in assignments)
         work = partial(_update_file, current.plan(options), assignments)
-        return _change_of_matching_rows(current, where, zone, workers, "update", work)
+        return _change_of_matching_rows(current, Condition.of(current, where, zone), workers, "update", work)
 
     return run_change(table, "UPDATE", plan)
 
 
-def replace_rows(
+def replace_where(
     table: ChangeableTable[Any],
-    rows: Sequence[pa.Table],
+    data: Any,
     where: str,
-    zone: str,
-    engine: Engine,
-    options: Mapping[str, Any],
+    *,
+    zone: str = "UTC",
+    threads: int | None = 1,
+    **options: Any,
 ) -> ChangeResult:
-    """Replace the rows for which a condition is true by new rows, for which it must be true too."""
+    """Replace the rows for which a condition is true by new rows, for which it must be true too; see `Table.overwrite`.
+
+    Everything happens in one commit.
+    """
+    rows, engine = all_rows(data), ThreadEngine(threads, None)
 
     def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
-        condition = read_condition(current, where, zone)
-        assert condition is not None
-        changes = current.plan(options)
-        identities = current.identities()
+        condition = Condition.of(current, where, zone)
+        changes, identities = current.plan(options), current.identities()
         new = [changes.write.with_generated_columns(part) for part in identities.fill(rows)]
         for part in new:
-            _check_condition(changes, condition, part, where, zone)
-        opened = matching_files(current, current.files, condition, zone)
-        work = partial(delete_from_file, changes, condition, zone)
-        done = engine.run("replace", work, current.to_files(opened))
-        return replace(
-            insertion(current, new, identities, changes),
-            opened=opened,
-            files=done,
-            reads=reads_matching(current, condition, zone),
-            parameters={"predicate": where},
-        )
+            _check_condition(changes, condition, part)
+        opened = condition.files(current, current.files)
+        done = engine.run("replace", partial(delete_from_file, changes, condition), current.to_files(opened))
+        return with_inserts(condition.change(current, opened, done), changes, new, identities)
 
     return run_change(table, "WRITE", plan)
 
 
-def _check_condition(plan: ChangePlan[Any], condition: SqlExpression, rows: pa.Table, where: str, zone: str) -> None:
-    needed = needed_table(plan.write.completed(rows), condition.columns[TARGET])
-    is_inside = is_true(condition, TARGET, needed, zone)
+def _check_condition(plan: ChangePlan[Any], condition: Condition, rows: pa.Table) -> None:
+    assert condition.expression is not None
+    needed = needed_table(plan.write.completed(rows), condition.expression.columns[TARGET])
+    is_inside = is_true(condition.expression, TARGET, needed, condition.zone)
     if not is_inside.all():
         raise TableError(
-            f"the condition {where} is not true for {int((~is_inside).sum())} of the new rows: change the rows or the "
-            "condition",
+            f"the condition {condition.where} is not true for {int((~is_inside).sum())} of the new rows: change the "
+            "rows or the condition",
             reason="outside-condition",
             row=int((~is_inside).argmax()),
         )
 
 
-def insertion(
-    table: ChangeableTable[Any], rows: Sequence[pa.Table], identities: IdentitySource, plan: ChangePlan[Any]
+def with_inserts(
+    change: TableChange[Any], plan: ChangePlan[Any], rows: Sequence[pa.Table], identities: Identities
 ) -> TableChange[Any]:
-    """Write new rows and return the change that adds them.
-
-    `identities`: what filled in their identity columns.
-    """
+    """Write new rows and return a change that also adds them; `identities` filled in their identity columns."""
     added = plan.write.write_files(iter(rows))
-    change_data: Sequence[Any] = ()
-    if plan.records_changes:
-        change_data = plan.write_changes(plan.write, {"insert": pa.concat_tables(rows)})
-    inserted = sum(len(part) for part in rows)
-    nothing = table.filtered(table.files, np.zeros(len(table.files), dtype=bool))
-    return TableChange(nothing, (), None, added, change_data, inserted, identities=identities)
-
-
-def read_condition(table: ChangeableTable[Any], where: str | None, zone: str) -> SqlExpression | None:
-    """Return a condition over a table's rows; None for all rows."""
-    if where is None:
-        return None
-    return read_expression(where, {TARGET: columns_of_table(table.schema)}, zone=zone)
-
-
-def matching_files(table: ChangeableTable[Any], files: FileSet, condition: SqlExpression | None, zone: str) -> FileSet:
-    """Return those of some files that may hold rows for which a condition is true."""
-    if condition is None:
-        return files
-    return table.candidates(files, condition.pushdown.get(TARGET), condition.columns[TARGET], zone)
-
-
-def reads_matching(
-    table: ChangeableTable[Any], condition: SqlExpression | None, zone: str
-) -> Callable[[FileSet], bool]:
-    """Return a function that checks whether files may hold rows for which a condition is true."""
-    return lambda files: len(matching_files(table, files, condition, zone)) > 0
-
-
-def matching_rows(plan: ChangePlan[Any], condition: SqlExpression | None, zone: str, file: Any) -> tuple[Mask, Mask]:
-    """Return two masks of a file's rows by position: not deleted, and not deleted with the condition true."""
-    columns = {} if condition is None else condition.columns[TARGET]
-    rows, live = plan.read_columns(file, columns, zone)
-    if condition is None:
-        return live, live.copy()
-    return live, live & is_true(condition, TARGET, rows, zone)
+    data = plan.write_changes(plan.write, {"insert": pa.concat_tables(rows)}) if plan.records_changes else ()
+    count = sum(len(part) for part in rows)
+    return replace(change, added=added, change_data=data, rows_inserted=count, identities=identities)
 
 
 def read_updated_rows(plan: ChangePlan[Any], file: Any, columns: NeededColumns, updated: Mask, zone: str) -> pa.Table:
@@ -357,11 +333,16 @@ def read_updated_rows(plan: ChangePlan[Any], file: Any, columns: NeededColumns, 
     return renumbered(rows.filter(pa.array(updated)))
 
 
+def count_in_file(plan: ChangePlan[Any], condition: Condition, task: int, attempt: int, file: Any) -> int:
+    """Return the number of matching rows of a file (the work of a task)."""
+    return int(condition.rows(plan, file)[1].sum())
+
+
 def delete_from_file(
-    plan: ChangePlan[Any], condition: SqlExpression | None, zone: str, task: int, attempt: int, file: Any
+    plan: ChangePlan[Any], condition: Condition, task: int, attempt: int, file: Any
 ) -> FileChange[Any]:
-    """Delete the rows of a file for which a condition is true (the work of a task)."""
-    live, deleted = matching_rows(plan, condition, zone, file)
+    """Delete the matching rows of a file (the work of a task)."""
+    live, deleted = condition.rows(plan, file)
     rows = RowChanges(live, deleted, np.zeros_like(deleted), lambda table: table)
     return rewrite_file(plan, file, rows, NO_COLUMNS)
 
@@ -369,22 +350,21 @@ def delete_from_file(
 def _update_file(
     plan: ChangePlan[Any],
     assignments: Sequence[Assignment],
-    condition: SqlExpression | None,
-    zone: str,
+    condition: Condition,
     task: int,
     attempt: int,
     file: Any,
 ) -> FileChange[Any]:
-    live, updated = matching_rows(plan, condition, zone, file)
+    live, updated = condition.rows(plan, file)
 
     def new_rows(rows: pa.Table) -> pa.Table:
-        new = assigned(rows, plan.schema, assignments, {TARGET: rows}, zone)
+        new = assigned(rows, plan.schema, assignments, {TARGET: rows}, condition.zone)
         set_columns = {assignment.column for assignment in assignments}
         return plan.write.rules.regenerated(new, plan.schema, set_columns)
 
     def read_columns(needed: Mapping[str, Mapping[str, NeededColumn]]) -> Mapping[str, pa.Table]:
-        return {TARGET: read_updated_rows(plan, file, needed.get(TARGET, {}), updated, zone)}
+        return {TARGET: read_updated_rows(plan, file, needed.get(TARGET, {}), updated, condition.zone)}
 
     rows = RowChanges(live, np.zeros_like(updated), updated, new_rows)
-    paths = path_assignments(assignments, read_columns, int(updated.sum()), zone)
+    paths = path_assignments(assignments, read_columns, int(updated.sum()), condition.zone)
     return rewrite_file(plan, file, rows, columns_in_use(assignments, TARGET), paths)

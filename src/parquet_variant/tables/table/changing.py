@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # The name of an application and the number of its batch: a batch that the table has recorded is not written again.
 Batch: TypeAlias = tuple[str, int]
 # The operations that are the same for all formats of tables, once the format has opened the table.
-CHANGES_OF_ROWS = ("delete", "update", "merge")
+CHANGES_OF_ROWS = ("delete", "update", "merge", "replace_where", "replace_partitions", "optimize", "drop_shredding")
 
 
 class ChangingMethods(ReportingMethods):

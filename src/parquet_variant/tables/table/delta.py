@@ -15,7 +15,7 @@ from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
 from parquet_variant.tables.table.table import Table
 
 # Operations on the whole history, which take the path of the table.
-_OF_PATHS = ("history", "vacuum", "restore", "erase", "added", "changes", "publish")
+_OF_PATHS = ("history", "vacuum", "restore", "erasable", "added", "changes", "publish")
 
 
 class DeltaTable(Table):
@@ -59,6 +59,8 @@ class DeltaTable(Table):
     def _target(self, operation: str) -> Any:
         if operation in CHANGES_OF_ROWS:
             return self._run("changeable")
+        if operation == "erase":
+            return self._run("erasable")
         if operation in _OF_PATHS and isinstance(self._source, Snapshot):
             return self._source.storage.uri
         # Files that no plan of this package made can only be committed to a snapshot that the user names.

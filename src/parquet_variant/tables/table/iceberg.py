@@ -18,9 +18,7 @@ from parquet_variant.tables.table.table import Table
 # Operations on the rows of one snapshot.
 _OF_SNAPSHOTS = ("read", "to_arrow", "scan")
 # Operations on the newest snapshot of a branch.
-_OF_BRANCHES = (
-    "changeable", "append", "overwrite", "commit_files", "plan", "optimize", "drop_shredding", "rewrite_manifests",
-)  # fmt: skip
+_OF_BRANCHES = ("changeable", "append", "overwrite", "commit_files", "plan", "rewrite_manifests")
 # Operations that take the path or name of the table.
 _OF_PATHS = ("drop", "publish")
 
@@ -69,6 +67,8 @@ class IcebergTable(Table):
     def _target(self, operation: str) -> Any:
         if operation in CHANGES_OF_ROWS:
             return self._run("changeable", operation)
+        if operation == "erase":
+            return self._run("erasable")
         if operation in _OF_SNAPSHOTS:
             return self.snapshot
         source, options = self._absolute(self._source), self._options
@@ -79,7 +79,7 @@ class IcebergTable(Table):
         else:
             outside = options.allow_outside and operation == "changeable"
             loaded = load_table(source, options.catalog, options.storage_options, allow_outside=outside)
-        if operation not in (*_OF_BRANCHES, "erase", "history"):
+        if operation not in (*_OF_BRANCHES, "erasable", "history"):
             return loaded
         branch = options.branch if operation in _OF_BRANCHES else None
         is_opened = isinstance(source, Snapshot) and branch is None

@@ -6,7 +6,7 @@ statistics as JSON, and the transaction. Leaves the changes themselves to `table
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,6 @@ from parquet_variant.tables.changes.change_plan import (
     ChangePlan,
     FileChange,
     FileLayout,
-    IdentitySource,
     PathBounds,
     TableChange,
 )
@@ -35,8 +34,8 @@ from parquet_variant.tables.delta.file_locations import partition_keys, relative
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, Txn
-from parquet_variant.tables.delta.protocol.column_metadata import check_change_data_names
+from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Txn
+from parquet_variant.tables.delta.protocol.column_metadata import CHANGE_DATA_PROPERTY, check_change_data_names
 from parquet_variant.tables.delta.protocol.features import check_writable, enabled, has_feature
 from parquet_variant.tables.delta.reading.pruning import column_bounds, prune_files
 from parquet_variant.tables.delta.reading.read import (
@@ -190,34 +189,6 @@ def _replace_bound(bounds: Stats, column: str, path: VariantPath, bound: Variant
             bounds[column] = encode_bounds(by_path)
 
 
-def plan_change(current: Snapshot, options: Mapping[str, Any]) -> DeltaChangePlan:
-    """Return the plan of a change to a table at one version."""
-    check_change_data_names(current.schema, current.metadata.configuration)
-    uses_vectors = current.metadata.configuration.get("delta.enableDeletionVectors") == "true"
-    return DeltaChangePlan(
-        current.without_files(),
-        plan_write(current, options=options),
-        uses_vectors and has_feature(current.protocol.writer_features, "deletionVectors"),
-        enabled(current.protocol, current.metadata, "changeDataFeed", "delta.enableChangeDataFeed"),
-    )
-
-
-class DeltaIdentities(IdentitySource):
-    """The values of a table's identity columns."""
-
-    def __init__(self, current: Snapshot) -> None:
-        self._values = IdentityValues(current)
-
-    def fill(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """See `IdentitySource.fill`."""
-        return self._values.of(tables)
-
-    @property
-    def metadata(self) -> Metadata | None:
-        """The table's metadata with the new high water marks; None if these did not change."""
-        return self._values.metadata
-
-
 class DeltaTable(ChangeableTable[Add]):
     """A Delta table at one version; its sets of files are rows of `Snapshot.files`."""
 
@@ -252,8 +223,16 @@ class DeltaTable(ChangeableTable[Add]):
 
     def plan(self, options: Mapping[str, Any]) -> DeltaChangePlan:
         """See `ChangeableTable.plan`."""
-        check_writable(self.current.protocol, self.uri)
-        return plan_change(self.current, options)
+        protocol, metadata = self.current.protocol, self.current.metadata
+        check_writable(protocol, self.uri)
+        check_change_data_names(self.current.schema, metadata.configuration)
+        uses_vectors = metadata.configuration.get("delta.enableDeletionVectors") == "true"
+        return DeltaChangePlan(
+            self.current.without_files(),
+            plan_write(self.current, options=options),
+            uses_vectors and has_feature(protocol.writer_features, "deletionVectors"),
+            enabled(protocol, metadata, "changeDataFeed", CHANGE_DATA_PROPERTY),
+        )
 
     def prune(self, files: pa.Table, predicate: Predicate, query: TableScan[Any]) -> pa.Table:
         """See `ChangeableTable.prune`."""
@@ -290,9 +269,9 @@ class DeltaTable(ChangeableTable[Add]):
         is_kept = any(add.path == change.file.path for add in change.added)
         return 0 if is_kept else change.file.size
 
-    def identities(self) -> DeltaIdentities:
+    def identities(self) -> IdentityValues:
         """See `ChangeableTable.identities`."""
-        return DeltaIdentities(self.current)
+        return IdentityValues(self.current)
 
     def refuse_assignment(self, columns: Iterable[str]) -> None:
         """Refuse to set identity columns."""
@@ -304,7 +283,7 @@ class DeltaTable(ChangeableTable[Add]):
 
     def commit(self, operation: str, change: TableChange[Add]) -> int:
         """See `ChangeableTable.commit`."""
-        transaction = self._transaction(operation, change)
+        transaction = self.transaction(operation, change)
         done = commit(self.current.storage, transaction, written=self._written(transaction))
         if not done.committed:
             raise TableError(
@@ -316,7 +295,8 @@ class DeltaTable(ChangeableTable[Add]):
         """See `ChangeableTable.reload`."""
         return DeltaTable(load_snapshot(self.current.storage), self.batch)
 
-    def _transaction(self, operation: str, change: TableChange[Add]) -> Transaction:
+    def transaction(self, operation: str, change: TableChange[Add]) -> Transaction:
+        """Return the content of the commit of a change."""
         changed = change.changed
         keys = {(file.file.path, file.file.deletion_vector) for file in changed}
         mask = [(add.path, add.deletion_vector) in keys for add in iter_adds(change.opened.select(PLACES))]
@@ -328,18 +308,12 @@ class DeltaTable(ChangeableTable[Add]):
             adds=[add for file in changed for add in file.added] + list(change.added),
             removes=self.current.to_removes(removed, data_change=change.changes_rows),
             other_actions=[cdc for file in changed for cdc in file.change_data] + list(change.change_data),
-            metadata=identities.metadata if isinstance(identities, DeltaIdentities) else None,
+            metadata=identities.metadata if isinstance(identities, IdentityValues) else None,
             reads=change.reads,
             read_paths=frozenset(change.opened["path"].to_pylist()),
             txn=None if self.batch is None else Txn(*self.batch, now_millis()),
             current=self.current,
-            rows={
-                "deleted": sum(file.rows_deleted for file in changed),
-                "updated": sum(file.rows_updated for file in changed),
-                "copied": sum(file.rows_copied for file in changed),
-                "inserted": change.rows_inserted,
-                "source": change.source_rows,
-            },
+            rows=change.rows,
         )
 
     def _written(self, transaction: Transaction) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 from parquet_variant.errors import DeltaError
 from parquet_variant.support.choices import Mode
 from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.file_locations import paths_of_adds
 from parquet_variant.tables.delta.log.commit import CommitResult
 from parquet_variant.tables.delta.writing.create import commit_new, existing_table, planned_table
@@ -63,9 +64,9 @@ def write(
                 f"{unsupported[0]}= cannot be combined with replace_where=: leave it out", reason="bad-argument"
             )
         with optional_libraries("replace_where"):
-            from parquet_variant.tables.delta.dml.operations import replace_where as replace_matching
+            from parquet_variant.tables.changes.operations import replace_where as replace_matching
 
-        result = replace_matching(current, data, replace_where, **options)
+        result = replace_matching(DeltaTable(current), data, replace_where, **options)
         return CommitResult(result.version, committed=result.version > current.version)
     run = overwrite if mode == "overwrite" else append
     return run(current, data, **options)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from parquet_variant.errors import DeltaError
-from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.temporaries import dead_temporaries
-from parquet_variant.tables.changes.erasing import ErasableTable, EraseReport, run_erasure
+from parquet_variant.tables.changes.erasing import ErasableTable
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.log.checkpoint import checkpoint_sidecars, write_checkpoint
 from parquet_variant.tables.delta.log.commit import Transaction, commit
@@ -27,37 +25,24 @@ from parquet_variant.tables.delta.maintenance.vacuum import (
 from parquet_variant.tables.storage import now_millis
 
 
-def erase(
-    table: str | os.PathLike[str],
-    where: str,
-    *,
-    dry_run: bool = False,
-    force: bool = False,
-    zone: str = "UTC",
-    storage_options: Mapping[str, str] | None = None,
-    threads: int | None = 1,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
-    **options: Any,
-) -> EraseReport:
-    """Erase the rows for which a condition is true from a table, its history and its statistics; see `Table.erase`."""
-    erasable = _ErasableTable(writable_snapshot(table, storage_options))
-    workers = engine_or_threads(engine, threads, progress)
-    return run_erasure(erasable, where, zone, workers, options, dry_run=dry_run, force=force)
+class ErasableDeltaTable(ErasableTable):
+    """The history of a Delta table, from which rows are erased."""
 
-
-class _ErasableTable(ErasableTable):
-    def __init__(self, current: Snapshot) -> None:
-        self.current, self.table = current, DeltaTable(current)
+    def __init__(self, table: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> None:
+        self.current = writable_snapshot(table, storage_options)
+        self.table = DeltaTable(self.current)
 
     def version_count(self) -> int:
+        """See `ErasableTable.version_count`."""
         check_not_published(self.current)
         return sum(version <= self.current.version for version in commit_times(self.current.storage))
 
     def recent_files(self, since: int) -> list[str]:
+        """See `ErasableTable.recent_files`."""
         return uncommitted_since(self.current, since)
 
     def remove_history(self, rows: int) -> tuple[DeltaTable, int, int]:
+        """See `ErasableTable.remove_history`."""
         storage = self.current.storage
         # A commit of its own, so that the log can begin with a commit that names no file.
         start = commit(storage, Transaction("ERASE", {"numErasedRows": rows}, current=load_snapshot(storage)))

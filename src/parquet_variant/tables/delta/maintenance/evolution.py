@@ -15,18 +15,32 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.tables.changes.change_plan import TableChange
+from parquet_variant.tables.changes.optimizing import OptimizeResult, optimize
+from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
-from parquet_variant.tables.delta.log.snapshot import Snapshot
-from parquet_variant.tables.delta.protocol.actions import Metadata, Protocol
+from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Protocol
 from parquet_variant.tables.delta.protocol.column_metadata import (
     check_change_data_names,
     refuse_added_metadata,
     with_mode,
 )
-from parquet_variant.tables.delta.protocol.features import check_writable, has_feature, schema_features, with_features
+from parquet_variant.tables.delta.protocol.features import (
+    SHREDDING,
+    check_writable,
+    has_feature,
+    schema_features,
+    with_features,
+)
 from parquet_variant.tables.delta.protocol.schema import named_type, parse_schema, read_schema, schema_json
 from parquet_variant.tables.delta.protocol.schema_merging import merged_metadata, part_of, widened, with_part
-from parquet_variant.tables.delta.protocol.table_properties import CONSTRAINT, resolve_properties, with_tracking_columns
+from parquet_variant.tables.delta.protocol.table_properties import (
+    CONSTRAINT,
+    SHREDDING_PROPERTY,
+    resolve_properties,
+    with_tracking_columns,
+)
 from parquet_variant.tables.delta.reading.read import iter_files
 from parquet_variant.tables.delta.writing.data_files import rules_of
 from parquet_variant.tables.rules import Rules
@@ -85,15 +99,42 @@ def with_properties(metadata: Metadata, changes: Mapping[str, str | None]) -> Me
     return replace(metadata, configuration=configuration)
 
 
-def without_feature(protocol: Protocol, name: str) -> Protocol:
-    """Return the protocol without a feature, by its name and its preview name."""
+class _UnshreddedTable(DeltaTable):
+    """A table without Variant shredding: the commit of its files also removes the feature from the protocol."""
 
-    def without(features: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return None if features is None else tuple(f for f in features if not has_feature([f], name))
+    changes_definition = True
 
-    return replace(
-        protocol, reader_features=without(protocol.reader_features), writer_features=without(protocol.writer_features)
-    )
+    def __init__(self, before: Snapshot) -> None:
+        self.before, protocol = before, before.protocol
+        readers, writers = (
+            None if features is None else tuple(name for name in features if not has_feature([name], SHREDDING))
+            for features in (protocol.reader_features, protocol.writer_features)
+        )
+        metadata = with_properties(before.metadata, {SHREDDING_PROPERTY: None})
+        protocol = replace(protocol, reader_features=readers, writer_features=writers)
+        super().__init__(replace(before, metadata=metadata, protocol=protocol))
+
+    def transaction(self, operation: str, change: TableChange[Add]) -> Transaction:
+        """Return the content of the commit."""
+        return replace(
+            super().transaction("DROP FEATURE", change),
+            parameters={"featureName": SHREDDING},
+            protocol=self.current.protocol,
+            metadata=self.current.metadata,
+            reads_table=True,
+            current=self.before,
+        )
+
+    def reload(self) -> DeltaTable:
+        """See `ChangeableTable.reload`."""
+        return _UnshreddedTable(load_snapshot(self.before.storage))
+
+
+def drop_shredding(table: DeltaTable, *, file_bytes: int | None = None, **options: Any) -> OptimizeResult:
+    """Rewrite all files unshredded and remove the feature from the protocol, in one commit; see `Table.optimize`."""
+    if not has_feature(table.current.protocol.reader_features, SHREDDING):
+        return OptimizeResult(table.version)
+    return optimize(_UnshreddedTable(table.current), file_bytes=file_bytes, rewrite_all=True, **options)
 
 
 # Return the replacement of a field, from the field and the steps to a part of it in lists and maps.

@@ -19,6 +19,7 @@ from parquet_variant.tables.delta.protocol.actions import Metadata
 from parquet_variant.tables.delta.protocol.features import supports
 from parquet_variant.tables.delta.protocol.schema import parse_schema, schema_json
 from parquet_variant.tables.schema import Field, StructType
+from parquet_variant.tables.write_plan import Identities
 
 _START, _STEP = "delta.identity.start", "delta.identity.step"
 _MARK, _EXPLICIT = "delta.identity.highWaterMark", "delta.identity.allowExplicitInsert"
@@ -52,14 +53,14 @@ class _Counter:
         return pa.array(np.arange(count, dtype=np.int64) * self.step + first)
 
 
-class IdentityValues:
+class IdentityValues(Identities):
     """Fills in the identity columns that rows lack, and provides the table's metadata with the new marks."""
 
     def __init__(self, current: Snapshot) -> None:
         self._metadata = current.metadata
         self._counters = [_counter(f) for f in _identity_fields(current)]
 
-    def of(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    def fill(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Yield the tables with their identity columns filled in.
 
         Raises `DeltaError`: reason ``"identity-given"`` for data with values that the table does not allow;

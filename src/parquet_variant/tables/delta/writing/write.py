@@ -188,7 +188,7 @@ def _put_with_identity(
     def put(current: Snapshot) -> CommitResult:
         identity = IdentityValues(current)
         made = replace(plan(current, rewriting=True, **options), derives_partitions=True)
-        adds = made.write_files(identity.of(tables))
+        adds = made.write_files(identity.fill(tables))
 
         def transaction() -> Transaction:
             return replace(rows_transaction(current, adds, mode, txn), metadata=identity.metadata)

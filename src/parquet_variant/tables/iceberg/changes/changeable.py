@@ -138,6 +138,7 @@ class IcebergChangePlan(ChangePlan[TableFile]):
 class IcebergTable(ChangeableTable[TableFile]):
     """An Iceberg table at a snapshot, for one operation: delete, update or merge; its sets of files are lists."""
 
+    keeps_schema = True
     scan = staticmethod(scan)
 
     def __init__(self, current: Snapshot, operation: str, batch: tuple[str, int] | None = None) -> None:

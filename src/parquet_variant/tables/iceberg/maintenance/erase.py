@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import ICEBERG_METADATA
-from parquet_variant.tables.changes.erasing import ErasableTable, EraseReport, run_erasure
+from parquet_variant.tables.changes.erasing import ErasableTable
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
 from parquet_variant.tables.iceberg.maintenance.expiration import check_deletable, files_of, orphan_files
@@ -30,33 +28,19 @@ from parquet_variant.tables.storage import TABLE_FILE_ENDINGS
 _PARTITION_SUMMARY = "partitions."
 
 
-def erase(
-    table: Snapshot,
-    where: str,
-    *,
-    dry_run: bool = False,
-    force: bool = False,
-    zone: str = "UTC",
-    threads: int | None = 1,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
-    **options: Any,
-) -> EraseReport:
-    """Erase the rows for which a condition is true from a table, its history and its statistics; see `Table.erase`."""
-    erasable = _ErasableTable(table)
-    workers = engine_or_threads(engine, threads, progress)
-    return run_erasure(erasable, where, zone, workers, options, dry_run=dry_run, force=force)
+class ErasableIcebergTable(ErasableTable):
+    """The history of an Iceberg table, from which rows are erased."""
 
-
-class _ErasableTable(ErasableTable):
     def __init__(self, current: Snapshot) -> None:
         self.current, self.table = current, IcebergTable(current, "delete")
 
     def version_count(self) -> int:
+        """See `ErasableTable.version_count`."""
         check_deletable(self.current.metadata)
         return len(self.current.metadata.snapshots)
 
     def recent_files(self, since: int) -> list[str]:
+        """See `ErasableTable.recent_files`."""
         references = sorted(name for name in self.current.metadata.references if name != MAIN)
         if references:
             raise IcebergError(
@@ -69,6 +53,7 @@ class _ErasableTable(ErasableTable):
         return [path for path, modified in orphans if modified > since and path.endswith(".parquet")]
 
     def remove_history(self, rows: int) -> tuple[IcebergTable, int, int]:
+        """See `ErasableTable.remove_history`."""
         rewritten = newest_snapshot(self.current.table.refreshed())
         # Entries of removed files have bounds, which are values.
         change = SnapshotChange("replace", removed_deletes=_unapplied_deletes(rewritten), rewrites_manifests=True)

@@ -9,57 +9,19 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.tables.changes.optimizing import OptimizeRequest, OptimizeResult, run_optimize
+from parquet_variant.tables.changes.optimizing import OptimizeResult, optimize
 from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
-from parquet_variant.tables.row_input import SchemaOption
+from parquet_variant.tables.schema import variant_paths
 
 
-def optimize(
-    table: Snapshot,
-    *,
-    file_bytes: int | None = None,
-    reshred: bool = False,
-    schema: SchemaOption = None,
-    policy: Any = None,
-    min_saving: float = 0.02,
-    dry_run: bool = False,
-    rewrite_all: bool = False,
-    threads: int | None = 1,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
-    **options: Any,
-) -> OptimizeResult:
-    """Compact small files and files with deleted rows, in one commit that changes no row; see `Table.optimize`."""
-    request = OptimizeRequest(
-        file_bytes=file_bytes,
-        reshred=reshred or policy is not None,
-        measures=(reshred or dry_run or policy is not None) and schema is None,
-        rewrites_all=reshred or schema is not None or policy is not None or rewrite_all,
-        schema=schema,
-        policy=policy,
-        min_saving=min_saving,
-        dry_run=dry_run,
-        options=options,
-    )
-    return run_optimize(IcebergTable(table, "optimize"), request, engine_or_threads(engine, threads, progress))
-
-
-def drop_shredding(
-    table: Snapshot,
-    *,
-    file_bytes: int | None = None,
-    threads: int | None = 1,
-    progress: Progress | None = None,
-    **options: Any,
-) -> OptimizeResult:
+def drop_shredding(table: IcebergTable, *, file_bytes: int | None = None, **options: Any) -> OptimizeResult:
     """Rewrite all files with unshredded Variants, in one commit that changes no row; see `Table.optimize`."""
-    schema = {".".join(place): ShreddingSchema.variant() for place in table.schema.variant_places()}
-    return optimize(table, file_bytes=file_bytes, schema=schema, threads=threads, progress=progress, **options)
+    schema = {".".join(place): ShreddingSchema.variant() for place in variant_paths(table.schema)}
+    return optimize(table, file_bytes=file_bytes, schema=schema, **options)
 
 
 @dataclass(frozen=True)
