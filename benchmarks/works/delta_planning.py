@@ -22,7 +22,7 @@ import pyarrow as pa
 import parquet_variant as pv
 from benchmarks.data import scratch
 from parquet_variant.tables.delta import z85
-from parquet_variant.tables.delta.statistics.file_stats import encode_bounds
+from parquet_variant.tables.delta.statistics import encode_bounds
 from parquet_variant.types.path import VariantPath
 
 _ROWS = 100

@@ -69,12 +69,12 @@ from parquet_variant.tables.iceberg.writing.write import create_namespace as cre
 from parquet_variant.tables.opening import open as open
 from parquet_variant.tables.publishing.source import PublishResult as PublishResult
 from parquet_variant.tables.table.delta import DeltaTable as DeltaTable
+from parquet_variant.tables.table.files import JsonTable as JsonTable
+from parquet_variant.tables.table.files import MemoryTable as MemoryTable
 from parquet_variant.tables.table.files import ParquetTable as ParquetTable
+from parquet_variant.tables.table.files import SparkTable as SparkTable
 from parquet_variant.tables.table.files import VortexTable as VortexTable
 from parquet_variant.tables.table.iceberg import IcebergTable as IcebergTable
-from parquet_variant.tables.table.memory import JsonTable as JsonTable
-from parquet_variant.tables.table.memory import MemoryTable as MemoryTable
-from parquet_variant.tables.table.memory import SparkTable as SparkTable
 from parquet_variant.tables.table.scan import Scan as Scan
 from parquet_variant.tables.table.table import Table as Table
 from parquet_variant.types import VariantType as VariantType

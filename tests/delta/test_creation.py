@@ -12,7 +12,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.ingestion.destinations import delta as destination
 from parquet_variant.tables.delta.log.snapshot import load_snapshot
-from parquet_variant.tables.delta.writing.create import planned_table
+from parquet_variant.tables.delta.writing.write import planned_table
 from parquet_variant.tables.storage import LocalStorage, open_storage
 
 

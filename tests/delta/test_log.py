@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.errors import TableError
 from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA, rows_to_files, split_commits
-from parquet_variant.tables.delta.log.replay import last_file_actions
+from parquet_variant.tables.delta.log.segment import last_file_actions
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 METADATA = {
@@ -408,7 +408,7 @@ def test_commits_read_in_pieces_give_the_whole_log(tmp_path: Path, monkeypatch: 
     )
     whole = log / f"{1:020}.json"
     whole.write_text(whole.read_text().rstrip("\n"))
-    monkeypatch.setattr("parquet_variant.tables.delta.log.replay.PART_BYTES", size)
+    monkeypatch.setattr("parquet_variant.tables.delta.log.segment.PART_BYTES", size)
     found = pv.open(tmp_path).snapshot
     values = {row["path"]: dict(row["partitionValues"]).get("a") for row in found.files.to_pylist()}
     assert values == {f"a{number}": str(number) for number in range(9) if number != 3} | {"b": None}

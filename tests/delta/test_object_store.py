@@ -64,8 +64,8 @@ def test_a_large_commit_is_read_in_ranges(options: dict[str, Any], monkeypatch: 
     pv.open(table, storage_options=options).append(rows(2, 3))
     pv.open(table, storage_options=options).append(rows(4, 5))
     whole = pv.open(table, storage_options=options).snapshot.files
-    monkeypatch.setattr("parquet_variant.tables.delta.log.replay.PART_BYTES", size)
-    monkeypatch.setattr("parquet_variant.tables.delta.log.replay.READERS", 2)
+    monkeypatch.setattr("parquet_variant.tables.delta.log.segment.PART_BYTES", size)
+    monkeypatch.setattr("parquet_variant.tables.delta.log.segment.READERS", 2)
     assert pv.open(table, storage_options=options).snapshot.files.to_pylist() == whole.to_pylist()
 
 

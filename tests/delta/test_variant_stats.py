@@ -17,7 +17,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.log.snapshot import snapshot
-from parquet_variant.tables.delta.statistics.file_stats import decode_bounds, decode_bounds_array, encode_bounds
+from parquet_variant.tables.delta.statistics import decode_bounds, decode_bounds_array, encode_bounds
 from parquet_variant.types import VariantType
 from parquet_variant.types.path import VariantPath
 

@@ -15,7 +15,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import TableError
-from parquet_variant.tables.delta.statistics.file_stats import decode_bounds
+from parquet_variant.tables.delta.statistics import decode_bounds
 
 
 def stats_of(table: Path) -> list[dict[str, Any]]:

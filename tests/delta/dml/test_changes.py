@@ -18,7 +18,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.tables.delta.dml import changeable
-from parquet_variant.tables.delta.statistics.file_stats import decode_bounds
+from parquet_variant.tables.delta.statistics import decode_bounds
 from parquet_variant.tables.row_sets import read_bitmap, write_bitmap
 
 VECTORS: list[dict[str, Any]] = [{}, {"delta.enableDeletionVectors": True}]

@@ -21,9 +21,15 @@ from parquet_variant.support.choices import Mode
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import Add
 from parquet_variant.tables.delta.reading.read import parquet_files
-from parquet_variant.tables.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
 from parquet_variant.tables.delta.writing.data_files import WritePlan, is_data_file_name
-from parquet_variant.tables.delta.writing.write import commit_files, plan
+from parquet_variant.tables.delta.writing.write import (
+    check_partitioned_by,
+    commit_files,
+    commit_new,
+    existing_table,
+    plan,
+    planned_table,
+)
 from parquet_variant.tables.schema import from_arrow_schema
 from parquet_variant.tables.storage import open_storage
 

@@ -31,9 +31,15 @@ from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.tables.delta.protocol.actions import Add
 from parquet_variant.tables.delta.protocol.schema import parse_schema, schema_json
 from parquet_variant.tables.delta.reading.read import PLACES, DeltaScan, read_file, scan, selected_schema
-from parquet_variant.tables.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
 from parquet_variant.tables.delta.writing.data_files import WritePlan
-from parquet_variant.tables.delta.writing.write import commit_files, plan
+from parquet_variant.tables.delta.writing.write import (
+    check_partitioned_by,
+    commit_files,
+    commit_new,
+    existing_table,
+    plan,
+    planned_table,
+)
 from parquet_variant.tables.storage import open_storage
 
 

@@ -22,8 +22,7 @@ from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector
 from parquet_variant.tables.delta.protocol.schema import was_float
-from parquet_variant.tables.delta.statistics.file_stats import read_stats, value_at
-from parquet_variant.tables.delta.statistics.stats_table import with_json_stats
+from parquet_variant.tables.delta.statistics import parsed_stats, value_at, with_json_stats
 from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, type_name
@@ -197,7 +196,7 @@ class _Statistics:
         }
 
     def file(self, add: Add, location: str) -> DataFile:
-        stats = read_stats(add.stats)
+        stats = parsed_stats(add.stats)
         rows = stats.get("numRecords")
         if not isinstance(rows, int):
             rows = _footer_rows(self.snapshot, add)

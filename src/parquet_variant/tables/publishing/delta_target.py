@@ -18,13 +18,12 @@ from parquet_variant.tables.delta.file_locations import relative_path, vector_pa
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Remove, Txn
-from parquet_variant.tables.delta.protocol.column_metadata import MODE
-from parquet_variant.tables.delta.protocol.features import with_protocol
+from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY, with_protocol
 from parquet_variant.tables.delta.protocol.schema import with_metadata
-from parquet_variant.tables.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY
-from parquet_variant.tables.delta.statistics.file_stats import dump_stats, stats_tree
-from parquet_variant.tables.delta.writing.create import existing_table, planned_table
+from parquet_variant.tables.delta.protocol.schema_merging import MODE
+from parquet_variant.tables.delta.statistics import dump_stats, stats_tree
 from parquet_variant.tables.delta.writing.data_files import URI_SAFE
+from parquet_variant.tables.delta.writing.write import existing_table, planned_table
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from parquet_variant.errors import TableError
 from parquet_variant.io.filesystems import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata
 from parquet_variant.tables.delta.log.snapshot import load_snapshot
-from parquet_variant.tables.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY
+from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY
 from parquet_variant.tables.iceberg.catalogs.opening import load_table
 from parquet_variant.tables.storage import open_storage
 

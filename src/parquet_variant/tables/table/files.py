@@ -1,4 +1,7 @@
-"""`ParquetTable` and `VortexTable`: files, directories, globs and lists of them."""
+"""The tables without a log: Parquet, Vortex and JSON files, rows in memory, and Spark DataFrames.
+
+Owns the classes. Higher layers implement the operations of JSON, which `ingestion` reads.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,62 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.support.choices import Errors
-from parquet_variant.tables.table.base import TableFormat
+from parquet_variant.tables.table.base import OpenOptions, TableFormat
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
+
+
+class JsonTable(Table):
+    """JSON files, whose values are the Variant column ``v``; see `Table`."""
+
+    format: ClassVar[TableFormat] = "json"
+
+
+class MemoryTable(Table):
+    """Rows in memory: arrays, Arrow data, data frames, or columns by name; see `Table`.
+
+    Parameters
+    ----------
+    source
+        The data.
+    options
+        The options of `pv.open`.
+    """
+
+    format: ClassVar[TableFormat] = "memory"
+
+    def __init__(self, source: Any, options: OpenOptions) -> None:
+        super().__init__(table_of(source) if isinstance(source, Mapping) else source, options)
+        self._table: pa.Table | None = None
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows as a pyarrow table."""
+        if self._table is None:
+            self._table = table_of(self._source)
+        return self._table
+
+    def _target(self, operation: str) -> pa.Table:
+        return self.table
+
+    def __repr__(self) -> str:
+        return f"<MemoryTable of a {type(self._source).__name__}>"
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of all columns; a Variant is a struct whose field has the extension name."""
+        return self.table.schema
+
+
+class SparkTable(Table):
+    """A Spark DataFrame, whose operations run as Spark jobs; see `Table`."""
+
+    format: ClassVar[TableFormat] = "spark"
 
 
 class ParquetTable(Table):

@@ -35,8 +35,8 @@ from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Txn
-from parquet_variant.tables.delta.protocol.column_metadata import CHANGE_DATA_PROPERTY, check_change_data_names
 from parquet_variant.tables.delta.protocol.features import check_writable, enabled, has_feature
+from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_DATA_PROPERTY, check_change_data_names
 from parquet_variant.tables.delta.reading.pruning import column_bounds, prune_files
 from parquet_variant.tables.delta.reading.read import (
     PLACES,
@@ -49,13 +49,13 @@ from parquet_variant.tables.delta.reading.read import (
     unshredded_rows,
     unshredded_table,
 )
-from parquet_variant.tables.delta.statistics.file_stats import (
+from parquet_variant.tables.delta.statistics import (
     Stats,
     counted_metrics,
     decode_bounds,
     dump_stats,
     encode_bounds,
-    read_stats,
+    parsed_stats,
     stats_tree,
     with_columns,
 )
@@ -147,7 +147,7 @@ class DeltaChangePlan(ChangePlan[Add]):
     def with_deleted(self, file: Add, deleted: Mask) -> Add:
         """Return the file with a deletion vector; its bounds stay valid, but may be wider than its rows."""
         vector = write_vector(self.storage, np.flatnonzero(deleted).astype(np.uint64))
-        stats = read_stats(file.stats) | {"numRecords": len(deleted), "tightBounds": False}
+        stats = parsed_stats(file.stats) | {"numRecords": len(deleted), "tightBounds": False}
         return replace(file, deletion_vector=vector, stats=dump_stats(stats))
 
     def write_changes(self, write: TableWritePlan[Add], changes: Mapping[str, pa.Table | None]) -> tuple[Any, ...]:
@@ -160,12 +160,12 @@ class DeltaChangePlan(ChangePlan[Add]):
     ) -> Add:
         """See `ChangePlan.with_replaced_columns`."""
         changed = stats_tree(metrics, stored_schema(columns))
-        stats = with_columns(read_stats(file.stats), changed, [f.physical_name for f in columns.fields])
+        stats = with_columns(parsed_stats(file.stats), changed, [f.physical_name for f in columns.fields])
         return self.write.add(path, file.partition_values, info, dump_stats(stats))
 
     def with_path_bounds(self, file: Add, path: str, info: FileInfo, bounds: PathBounds) -> Add:
         """See `ChangePlan.with_path_bounds`."""
-        stats = read_stats(file.stats) | {"numRecords": info.rows}
+        stats = parsed_stats(file.stats) | {"numRecords": info.rows}
         for column, variant_path, sides in bounds:
             lower, upper = complete_bounds({variant_path: sides})
             for tree, bound in (("minValues", lower.get(variant_path)), ("maxValues", upper.get(variant_path))):
@@ -175,7 +175,7 @@ class DeltaChangePlan(ChangePlan[Add]):
 
     def known_metrics(self, file: Add) -> FileMetrics:
         """See `ChangePlan.known_metrics`."""
-        return counted_metrics(read_stats(file.stats), self.write.data_schema)
+        return counted_metrics(parsed_stats(file.stats), self.write.data_schema)
 
 
 def _replace_bound(bounds: Stats, column: str, path: VariantPath, bound: Variant | None) -> None:

@@ -15,8 +15,14 @@ from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.file_locations import paths_of_adds
 from parquet_variant.tables.delta.log.commit import CommitResult
-from parquet_variant.tables.delta.writing.create import commit_new, existing_table, planned_table
-from parquet_variant.tables.delta.writing.write import append, overwrite, plan
+from parquet_variant.tables.delta.writing.write import (
+    append,
+    commit_new,
+    existing_table,
+    overwrite,
+    plan,
+    planned_table,
+)
 from parquet_variant.tables.row_input import first_rows
 from parquet_variant.tables.schema import from_arrow_schema
 from parquet_variant.tables.storage import open_storage

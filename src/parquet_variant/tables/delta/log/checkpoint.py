@@ -24,13 +24,17 @@ from parquet_variant.tables.delta.file_locations import partition_column
 from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA, log_lines, read_checkpoint_part
 from parquet_variant.tables.delta.log.segment import LAST_CHECKPOINT, LOG, commit_times
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
-from parquet_variant.tables.delta.protocol.actions import Metadata, Txn
-from parquet_variant.tables.delta.protocol.features import supports
-from parquet_variant.tables.delta.protocol.table_properties import duration_millis
-from parquet_variant.tables.delta.statistics.file_stats import decode_bounds_array
-from parquet_variant.tables.delta.statistics.stats_table import StatsTable, read_stats, stats_type, with_json_stats
+from parquet_variant.tables.delta.protocol.actions import Metadata
+from parquet_variant.tables.delta.protocol.features import duration_millis, supports
+from parquet_variant.tables.delta.statistics import (
+    StatsTable,
+    decode_bounds_array,
+    read_stats,
+    stats_type,
+    with_json_stats,
+)
 from parquet_variant.tables.path_bounds import parsed_bounds
-from parquet_variant.tables.schema import Place, StructType
+from parquet_variant.tables.schema import Place
 from parquet_variant.tables.storage import Storage, StorageFile, now_millis
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -42,10 +46,7 @@ _NAME = re.compile(r"(\d{20})\.(json|crc|checkpoint\..*|(\d{20})\.compacted\.jso
 
 
 def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
-    """Delete files that no version within ``delta.logRetentionDuration`` needs, and return their paths.
-
-    Nothing is deleted if ``delta.enableExpiredLogCleanup`` is ``false``.
-    """
+    """Delete files that no version within ``delta.logRetentionDuration`` needs, and return their paths."""
     if configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
         return []
     keep = duration_millis(configuration.get("delta.logRetentionDuration", _LOG_RETENTION))
@@ -56,7 +57,11 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
         if match is not None and file.path.count("/") == 1:
             files.append((file, int(match[1]), match[2]))
     expired = [version for version, time in commit_times(storage).items() if time <= cutoff]
-    first = _first_needed(storage, files, max(expired, default=-1))
+    points = [(version, file.path) for file, version, kind in files if _CHECKPOINT.fullmatch(kind)]
+    last_expired = max(expired, default=-1)
+    # The newest expired checkpoint that can be read: the commits before a damaged one are still needed.
+    usable = (v for v, path in sorted(points, reverse=True) if v <= last_expired and _is_readable(storage, path))
+    first = next(usable, None)
     # Older versions have features that this library may not know: all of them may go at once, or none
     # (feature ``checkpointProtection``).
     protected = configuration.get(_PROTECTED_BEFORE, "0")
@@ -71,17 +76,7 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
     return removed + _clean_sidecars(storage, cutoff=now_millis() // _DAY * _DAY - _DAY)
 
 
-def _first_needed(storage: Storage, files: list[tuple[StorageFile, int, str]], last_expired: int) -> int | None:
-    """Return the version of the newest expired checkpoint that can be read; None if there is none."""
-    points = [(version, file.path) for file, version, kind in files if _CHECKPOINT.fullmatch(kind)]
-    for version, path in sorted(points, reverse=True):
-        if version <= last_expired and _is_readable(storage, path):
-            return version
-    return None
-
-
 def _is_readable(storage: Storage, path: str) -> bool:
-    """Return whether a checkpoint can be read: the commits before a damaged one are still needed."""
     try:
         checkpoint_sidecars(storage, path)
     except (OSError, VariantError, pa.ArrowException, ValueError, KeyError, TypeError):
@@ -114,34 +109,24 @@ def _clean_sidecars(storage: Storage, cutoff: int) -> list[str]:
 
 _STRINGS = pa.map_(pa.string(), pa.string())
 _LIST = pa.list_(pa.string())
+
+
+_TEXT, _LONG = pa.string(), pa.int64()
 _TYPES = {
-    "protocol": pa.struct(
-        [
-            ("minReaderVersion", pa.int32()),
-            ("minWriterVersion", pa.int32()),
-            ("readerFeatures", _LIST),
-            ("writerFeatures", _LIST),
-        ]
-    ),
-    "metaData": pa.struct(
-        [
-            ("id", pa.string()),
-            ("name", pa.string()),
-            ("description", pa.string()),
-            ("format", pa.struct([("provider", pa.string()), ("options", _STRINGS)])),
-            ("schemaString", pa.string()),
-            ("partitionColumns", _LIST),
-            ("configuration", _STRINGS),
-            ("createdTime", pa.int64()),
-        ]
-    ),
-    "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
-    "checkpointMetadata": pa.struct([("version", pa.int64()), ("tags", _STRINGS)]),
-    "sidecar": pa.struct(
-        [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _STRINGS)]
-    ),
-    "domainMetadata": pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
-}
+    "protocol": {
+        "minReaderVersion": pa.int32(), "minWriterVersion": pa.int32(), "readerFeatures": _LIST,
+        "writerFeatures": _LIST,
+    },
+    "metaData": {
+        "id": _TEXT, "name": _TEXT, "description": _TEXT,
+        "format": pa.struct({"provider": _TEXT, "options": _STRINGS}), "schemaString": _TEXT,
+        "partitionColumns": _LIST, "configuration": _STRINGS, "createdTime": _LONG,
+    },
+    "txn": {"appId": _TEXT, "version": _LONG, "lastUpdated": _LONG},
+    "checkpointMetadata": {"version": _LONG, "tags": _STRINGS},
+    "sidecar": {"path": _TEXT, "sizeInBytes": _LONG, "modificationTime": _LONG, "tags": _STRINGS},
+    "domainMetadata": {"domain": _TEXT, "configuration": _TEXT, "removed": pa.bool_()},
+}  # fmt: skip
 _REMOVE_NAMES = (
     "path", "deletionTimestamp", "dataChange", "partitionValues", "size", "deletionVector", "baseRowId",
     "defaultRowCommitVersion",
@@ -164,7 +149,10 @@ def write_checkpoint(current: Snapshot, *, stats_parsed: bool | None = None, tom
     as_json = configuration.get("delta.checkpoint.writeStatsAsJson", "true").lower() != "false"
     # Deletion vectors need numRecords, in one form or the other.
     stats_parsed = stats_parsed or (not as_json and current.files["deletionVector"].null_count < current.num_files)
-    removes = _recent_removes(current) if tombstones else current.tombstones.slice(0, 0)
+    retention = duration_millis(configuration.get("delta.deletedFileRetentionDuration", DEFAULT_RETENTION))
+    stamps = pc.fill_null(current.tombstones["deletionTimestamp"], 0)
+    is_recent = pc.greater(stamps, pa.scalar(now_millis() - retention))  # Vacuum may still need it.
+    removes = current.tombstones.filter(is_recent) if tombstones else current.tombstones.slice(0, 0)
     files = [
         _file_actions("add", current.files, _add_columns(current, as_json=as_json, stats_parsed=stats_parsed)),
         _file_actions("remove", removes, {name: removes[name] for name in _REMOVE_NAMES}),
@@ -210,10 +198,7 @@ def _write_hint(current: Snapshot, rows: int, size: int) -> None:
 
 
 def checkpoint_if_due(current: Snapshot, version: int) -> None:
-    """Write a checkpoint if the version that was just committed is due for one (``delta.checkpointInterval``).
-
-    A checkpoint only speeds up reading, so its failure does not fail the commit.
-    """
+    """Write a checkpoint if one is due (``delta.checkpointInterval``); it only speeds up reading, so it may fail."""
     try:
         interval = int(current.metadata.configuration.get("delta.checkpointInterval", _DEFAULT_INTERVAL))
     except ValueError:
@@ -225,21 +210,17 @@ def checkpoint_if_due(current: Snapshot, version: int) -> None:
 
 
 def _other_actions(current: Snapshot) -> list[pa.Table]:
+    text = current.metadata.configuration.get("delta.setTransactionRetentionDuration")
+    since = 0 if text is None else now_millis() - duration_millis(text)
+    txns = [
+        txn for txn in current.txns.values() if text is None or txn.last_updated is None or txn.last_updated >= since
+    ]
     return [
         _actions("protocol", [current.protocol.to_dict()]),
         _actions("metaData", [_metadata(current.metadata)]),
-        _actions("txn", [txn.to_dict() for txn in _recent_txns(current)]),
+        _actions("txn", [txn.to_dict() for txn in txns]),
         _actions("domainMetadata", [domain.to_dict() for domain in current.domains.values()]),
     ]
-
-
-def _recent_txns(current: Snapshot) -> list[Txn]:
-    """Return application versions without those older than ``delta.setTransactionRetentionDuration``."""
-    text = current.metadata.configuration.get("delta.setTransactionRetentionDuration")
-    if text is None:
-        return list(current.txns.values())
-    since = now_millis() - duration_millis(text)
-    return [txn for txn in current.txns.values() if txn.last_updated is None or txn.last_updated >= since]
 
 
 def _metadata(metadata: Metadata) -> dict[str, Any]:
@@ -254,7 +235,7 @@ def _metadata(metadata: Metadata) -> dict[str, Any]:
 
 
 def _actions(name: str, rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.table({name: pa.array(rows, _TYPES[name])})
+    return pa.table({name: pa.array(rows, pa.struct(_TYPES[name]))})
 
 
 def _file_actions(name: str, files: pa.Table, columns: dict[str, Any]) -> pa.Table:
@@ -272,30 +253,16 @@ def _add_columns(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> dic
     if as_json:
         columns["stats"] = with_json_stats(files, current.schema)["stats"].cast(pa.string())
     if stats_parsed:
-        columns["stats_parsed"] = parsed_stats(files, current.schema)
+        kind = stats_type(current.schema, variants=VARIANT_STORAGE)
+        columns["stats_parsed"] = _typed_stats(read_stats(files, current.schema), kind, ())
         if current.partition_columns:
             parsed = {f.physical_name: partition_column(files, f) for f in current.partition_fields}
             columns["partitionValues_parsed"] = pa.StructArray.from_arrays(list(parsed.values()), list(parsed))
     return columns
 
 
-def _recent_removes(current: Snapshot) -> pa.Table:
-    """Return the tombstones that vacuum may still need."""
-    retention = duration_millis(
-        current.metadata.configuration.get("delta.deletedFileRetentionDuration", DEFAULT_RETENTION)
-    )
-    stamps = pc.fill_null(current.tombstones["deletionTimestamp"], 0)
-    return current.tombstones.filter(pc.greater(stamps, pa.scalar(now_millis() - retention)))
-
-
-def parsed_stats(files: pa.Table, schema: StructType) -> pa.StructArray:
-    """Return the statistics of files in their original types, with Variants as Variant columns (RFC, "In Parquet")."""
-    stats = read_stats(files, schema)
-    kind = stats_type(schema, variants=VARIANT_STORAGE)
-    return _typed_stats(stats, kind, ())
-
-
 def _typed_stats(stats: StatsTable, kind: pa.StructType, place: Place) -> pa.Array:
+    """Return the statistics of files in their original types, with Variants as Variant columns (RFC, "In Parquet")."""
     children, fields = [], []
     for f in kind:
         field_place = (*place, f.name)

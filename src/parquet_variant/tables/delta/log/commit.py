@@ -211,19 +211,14 @@ def commit(
     written: Sequence[str] = (),
     retries: int = _RETRIES,
 ) -> CommitResult:
-    """Commit a transaction at the first free version after the one that it was planned on.
-
-    A checkpoint is written if one is due.
+    """Commit a transaction at the first free version after the one that it was planned on; write a due checkpoint.
 
     `transaction`: the content, or a function that returns it; its data files exist already.
-    `rebase`: called with the newest snapshot on a conflict that planning again can resolve; without it, a conflict
-      raises an error.
-    `written`: paths of files in the storage that only this transaction names; they are removed if it was certainly not
-      committed.
+    `rebase`: plans again on the newest snapshot on a conflict; without it, a conflict raises an error.
+    `written`: files that only this transaction names; they are removed if it was certainly not committed.
     `retries`: the maximum number of lost races.
-    Raises `DeltaError`: reason ``"exists"`` if the table to create exists; ``"conflict"`` if another commit changed
-    what the transaction relies on; ``"too-many-retries"``. In these cases nothing was committed.
-    ``"unknown-outcome"`` if it may have been committed.
+    Raises `DeltaError`: reason ``"exists"`` if the table to create exists; ``"conflict"``; ``"too-many-retries"``; then
+    nothing was committed. ``"unknown-outcome"`` if it may have been committed.
     """
 
     def discard() -> None:
@@ -388,7 +383,6 @@ def _conflict(transaction: Transaction, other: _OtherCommit) -> str | None:
 
 
 def _is_recorded(txn: Txn, recorded: Txn | None) -> bool:
-    """Return whether a table has recorded an application's version, or a later one."""
     return recorded is not None and recorded.version >= txn.version
 
 

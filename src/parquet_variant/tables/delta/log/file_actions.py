@@ -26,32 +26,16 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector, parse_json
 
 _STRINGS = pa.map_(pa.string(), pa.string())
-_DV = pa.struct(
-    [
-        ("storageType", pa.string()),
-        ("pathOrInlineDv", pa.string()),
-        ("offset", pa.int32()),
-        ("sizeInBytes", pa.int32()),
-        ("cardinality", pa.int64()),
-    ]
-)
-FILE_SCHEMA = pa.schema(
-    [
-        ("isAdd", pa.bool_()),
-        ("path", pa.string()),
-        ("partitionValues", _STRINGS),
-        ("size", pa.int64()),
-        ("modificationTime", pa.int64()),
-        ("deletionTimestamp", pa.int64()),
-        ("dataChange", pa.bool_()),
-        ("stats", pa.large_string()),
-        ("tags", _STRINGS),
-        ("deletionVector", _DV),
-        ("baseRowId", pa.int64()),
-        ("defaultRowCommitVersion", pa.int64()),
-        ("clusteringProvider", pa.string()),
-    ]
-)
+_DV = pa.struct({
+    "storageType": pa.string(), "pathOrInlineDv": pa.string(), "offset": pa.int32(), "sizeInBytes": pa.int32(),
+    "cardinality": pa.int64(),
+})  # fmt: skip
+FILE_SCHEMA = pa.schema({
+    "isAdd": pa.bool_(), "path": pa.string(), "partitionValues": _STRINGS, "size": pa.int64(),
+    "modificationTime": pa.int64(), "deletionTimestamp": pa.int64(), "dataChange": pa.bool_(),
+    "stats": pa.large_string(), "tags": _STRINGS, "deletionVector": _DV, "baseRowId": pa.int64(),
+    "defaultRowCommitVersion": pa.int64(), "clusteringProvider": pa.string(),
+})  # fmt: skip
 _NAMES = tuple(name for name in FILE_SCHEMA.names if name != "isAdd")
 _OTHER_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata", "checkpointMetadata", "sidecar")
 _HEAD = re.compile(rb'[ \t]*\{[ \t\r]*"(\w+)"')
@@ -74,9 +58,8 @@ class CommitLines:
     samples: tuple[bytes, ...] = ()  # The first add and the first remove among them.
 
     def table(self, partition_names: Sequence[str]) -> pa.Table:
-        """Return the adds and removes, as `FILE_SCHEMA`.
+        """Return the adds and removes, as `FILE_SCHEMA`, with the partition values of some physical names.
 
-        `partition_names`: the keys of `partitionValues` to keep: physical names of the partition columns.
         Raises `DeltaError`: reason ``"broken-log"`` for a line that is not a file action.
         """
         if not self.files:
@@ -91,17 +74,12 @@ class CommitLines:
 
 
 def log_lines(data: bytes) -> list[dict[str, Any]]:
-    """Return the parsed actions of a commit.
-
-    Raises `DeltaError`: reason ``"broken-log"`` for a line that is not a JSON object.
-    """
+    """Return the parsed actions of a commit."""
     return [_load(line) for line in data.split(b"\n") if line.strip()]
 
 
 def split_commits(data: bytes) -> CommitLines:
     r"""Separate the file actions of commits, of which there may be a million, from the other actions.
-
-    Raises `DeltaError`: reason ``"broken-log"`` for a line that is not a JSON object.
 
     >>> lines = split_commits(b'{"txn":{"appId":"a","version":1}}\n{"add":{"path":"x"}}\n')
     >>> lines.other_actions, lines.table([])["path"].to_pylist()
@@ -146,11 +124,7 @@ def no_files() -> pa.Table:
 
 
 def rows_to_files(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return file actions that are parsed log lines (``{"add": {...}}`` or ``{"remove": {...}}``), as `FILE_SCHEMA`.
-
-    >>> rows_to_files([{"add": {"path": "a", "partitionValues": {}, "size": 1}}])["path"].to_pylist()
-    ['a']
-    """
+    """Return file actions that are parsed log lines (``{"add": {...}}`` or ``{"remove": {...}}``), as `FILE_SCHEMA`."""
     try:
         flat = []
         for row in rows:
@@ -193,12 +167,9 @@ def iter_adds(files: pa.Table) -> Iterator[Add]:
 
 
 def read_checkpoint_part(source: Any, *, files: bool) -> tuple[list[dict[str, Any]], pa.Table | None]:
-    """Return the actions of one Parquet file of a checkpoint, or of a sidecar.
+    """Return the actions of one Parquet file of a checkpoint, or of a sidecar: the other actions, then the files.
 
-    `source`: an input of pyarrow's reader.
-    `files`: whether to read the adds and removes.
-    Returns the other actions, and the adds and removes as `FILE_SCHEMA`, with a column `stats_parsed` if statistics
-    exist only in that form.
+    These are as `FILE_SCHEMA`, with a column `stats_parsed` if statistics exist only in that form.
     """
     with open_parquet(source, coerce_int96_timestamp_unit="us") as parquet:
         present = parquet.schema_arrow

@@ -1,21 +1,31 @@
-"""The files of `_delta_log`: the commits and the checkpoint that make up a version.
+"""The files of `_delta_log`, and action reconciliation: from these files to the state of the table (PROTOCOL.md).
 
-Owns file names, the listing, `_last_checkpoint` and the choice of a checkpoint. Leaves the content of the files to
-`file_actions` and their meaning to `replay`.
+Owns file names, the listing, `_last_checkpoint`, the choice of a checkpoint, and which action wins. Leaves the content
+of the files to `file_actions`, and what the winning actions mean for reading to `snapshot`.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
+import pyarrow as pa
 
-from parquet_variant.errors import DeltaError
-from parquet_variant.tables.delta.protocol.actions import parse_json
-from parquet_variant.tables.storage import Storage, StorageFile
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.errors import DeltaError, TableError, VariantError
+from parquet_variant.io.parallel import in_order
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.delta.file_locations import relative_path
+from parquet_variant.tables.delta.log.file_actions import no_files, read_checkpoint_part, split_commits
+from parquet_variant.tables.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn, parse_json
+from parquet_variant.tables.delta.protocol.features import partition_names
+from parquet_variant.tables.storage import LocalStorage, Storage, StorageFile, outside
 
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
@@ -46,21 +56,14 @@ class Segment:
 
 
 def commit_path(version: int) -> str:
-    """Return the path of a commit file.
-
-    >>> commit_path(42)
-    '_delta_log/00000000000000000042.json'
-    """
+    """Return the path of a commit file."""
     return f"{LOG}/{version:020}.json"
 
 
 def list_segment(storage: Storage, version: int | None = None, *, damaged: Collection[str] = ()) -> Segment:
-    """Return the files that make up a version of a table.
+    """Return the files that make up a version (default: the newest), without checkpoints that have `damaged` files.
 
-    `version`: the version (default: the newest).
-    `damaged`: files of checkpoints that must not be used.
-    Raises `DeltaError`: reason ``"not-a-table"`` without a log, ``"no-such-version"`` if the version does not exist or
-    is no longer in the log, ``"broken-log"`` if a commit file is missing.
+    Raises `DeltaError`: reason ``"not-a-table"``; ``"no-such-version"``; ``"broken-log"`` if a commit file is missing.
     """
     hint = None if damaged else _last_checkpoint(storage)
     start = hint if hint is not None and (version is None or hint <= version) else None
@@ -78,7 +81,7 @@ def list_segment(storage: Storage, version: int | None = None, *, damaged: Colle
     checkpoint = max(usable, key=lambda c: c.version) if usable else None
     first = 0 if checkpoint is None else checkpoint.version + 1
     if last_version > newest or last_version < 0 or (first == 0 and 0 not in commits):
-        oldest = _oldest(commits, checkpoints)
+        oldest = 0 if 0 in commits else min((c.version for c in checkpoints), default=min(commits, default=0))
         raise DeltaError(
             f"{storage.uri} has no version {last_version}: its log holds versions {oldest} to {newest}",
             reason="no-such-version",
@@ -119,13 +122,10 @@ def commit_times(storage: Storage) -> dict[int, int]:
 
 
 def version_at(storage: Storage, timestamp: int, in_commit_since: int | None = None) -> int:
-    """Return the newest version that was committed at or before a time.
+    """Return the newest version that was committed at or before a time, in milliseconds since 1970.
 
-    `timestamp`: milliseconds since 1970.
     `in_commit_since`: the version since which commits record their own time (``inCommitTimestamp``); the time of other
       commits is the modification time of their file.
-    Raises `DeltaError`: reason ``"no-such-version"`` if every commit is later; ``"broken-log"`` if a commit does not
-    record its time.
     """
     commits = commit_times(storage)
     recording = [v for v in commits if in_commit_since is not None and v >= in_commit_since]
@@ -145,11 +145,7 @@ def version_at(storage: Storage, timestamp: int, in_commit_since: int | None = N
 
 
 def in_commit_time(commit: bytes) -> int | None:
-    """Return the time that a commit records; None if it records none.
-
-    >>> in_commit_time(b'{"commitInfo":{"inCommitTimestamp":5}}')
-    5
-    """
+    """Return the time that a commit records; None if it records none."""
     try:
         # PROTOCOL.md: with in-commit timestamps, the first action is the commitInfo, which has the time.
         return int(parse_json(commit.lstrip().partition(b"\n")[0])["commitInfo"]["inCommitTimestamp"])
@@ -201,7 +197,228 @@ def _last_checkpoint(storage: Storage) -> int | None:
     return version if isinstance(version, int) and version >= 0 else None
 
 
-def _oldest(commits: dict[int, StorageFile], checkpoints: list[Checkpoint]) -> int:
-    if 0 in commits:
-        return 0
-    return min((c.version for c in checkpoints), default=min(commits, default=0))
+_SIDECARS = f"{LOG}/_sidecars"
+READERS = 16
+PART_BYTES = 4 << 20
+_HASHED_ROWS = 1 << 14
+# The weight of a byte in the hash of a path, by its position.
+_WEIGHTS = np.random.default_rng(7).integers(1, 1 << 63, 1024, dtype=np.uint64)
+
+
+class DamagedCheckpointError(DeltaError):
+    """A checkpoint that cannot be read, or that lacks what every checkpoint holds."""
+
+    default_reason = "broken-log"
+
+
+@dataclass
+class State:
+    """The state of a table at a version."""
+
+    # The newest of each.
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    # By application id, and by domain; removed domains are left out.
+    txns: dict[str, Txn] = field(default_factory=dict)
+    domains: dict[str, DomainMetadata] = field(default_factory=dict)
+    # Adds and removes, as `FILE_SCHEMA`.
+    files: pa.Table = field(default_factory=no_files)
+    tombstones: pa.Table = field(default_factory=no_files)
+
+
+def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
+    """Return the state of a table at a segment's version; `files`: with `State.files` and `State.tombstones`.
+
+    Raises `DeltaError`: reason ``"broken-log"``; `DamagedCheckpointError` if the segment's checkpoint cannot be read.
+    """
+    state = State()
+    tables: list[pa.Table] = []
+    if segment.checkpoint is not None:
+        tables.extend(_read_checkpoint(storage, segment.checkpoint, state, files))
+    commit_tables, known_names = _apply_commits(storage, segment.commits, state, files)
+    if state.protocol is None or state.metadata is None:
+        missing = "protocol" if state.protocol is None else "metaData"
+        raise DeltaError(f"the log of {storage.uri} has no {missing} action", reason="broken-log", file=storage.uri)
+    if files:
+        names = partition_names(state.protocol, state.metadata)
+        if any(other != names for other in known_names):
+            # File actions came before the metadata that defines how to read them: read these commits again.
+            commit_tables, _ = _apply_commits(storage, segment.commits, State(), files, names)
+        tables.extend(commit_tables)
+        if tables:
+            table = last_file_actions(pa.concat_tables(tables, promote_options="default"))
+            is_add = table["isAdd"]
+            if pc.all(is_add).as_py():
+                state.files, state.tombstones = table, table.slice(0, 0)
+            else:
+                state.files, state.tombstones = table.filter(is_add), table.filter(pc.invert(is_add))
+    return state
+
+
+def apply_actions(state: State, actions: Iterable[dict[str, Any]]) -> None:
+    """Apply parsed log lines other than file actions to a state, in order."""
+    for action in actions:
+        if (value := action.get("protocol")) is not None:
+            state.protocol = Protocol.from_dict(value)
+        elif (value := action.get("metaData")) is not None:
+            state.metadata = Metadata.from_dict(value)
+        elif (value := action.get("txn")) is not None:
+            txn = Txn.from_dict(value)
+            state.txns[txn.app_id] = txn
+        elif (value := action.get("domainMetadata")) is not None:
+            domain = DomainMetadata.from_dict(value)
+            if domain.removed:
+                state.domains.pop(domain.domain, None)
+            else:
+                state.domains[domain.domain] = domain
+
+
+def last_file_actions(table: pa.Table) -> pa.Table:
+    """Return the newest action of each logical file, identified by path and deletion vector, in log order."""
+    if table.num_rows == 0:
+        return table
+    keys = table["path"]
+    if pc.any(pc.match_substring(keys, "%")).as_py():
+        # Writers differ in what they escape: `a%3D1` and `a=1` are the same file.
+        keys = pa.array([None if p is None else unquote(p) for p in keys.to_pylist()], pa.string())
+    vector = table["deletionVector"]
+    if vector.null_count < len(vector):
+        names = ("storageType", "pathOrInlineDv", "offset")
+        parts = [pc.fill_null(pc.struct_field(vector, [name]).cast(pa.string()), "") for name in names]
+        keys = pc.if_else(vector.is_null(), keys, pc.binary_join_element_wise(keys, *parts, "\x00"))
+    if keys.null_count:
+        raise DeltaError("an add or remove action has no path", reason="broken-log")
+    if _are_distinct(keys):
+        return table
+    encoded = one_chunk(pc.dictionary_encode(keys))
+    codes = to_numpy(encoded.indices)
+    # Assigning to repeated indexes keeps the last value.
+    last = np.empty(len(encoded.dictionary), dtype=np.int64)
+    last[codes] = np.arange(len(codes))
+    if len(last) == len(codes):
+        return table
+    last.sort()
+    return table.take(from_numpy(last))
+
+
+def _are_distinct(keys: pa.Array | pa.ChunkedArray) -> bool:
+    """Return whether all strings are certainly distinct, by their hashes.
+
+    Most logs name each file once, and a dictionary of all paths needs much memory.
+    """
+    hashes = []
+    for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
+        for start in range(0, len(chunk), _HASHED_ROWS):
+            part = chunk.slice(start, _HASHED_ROWS)
+            offsets = np.frombuffer(part.buffers()[1], dtype=np.int32)[part.offset : part.offset + len(part) + 1]
+            lengths = np.diff(offsets)
+            if not lengths.all():
+                return False  # `reduceat` is not a sum for empty ranges.
+            characters = np.frombuffer(part.buffers()[2], dtype=np.uint8)[offsets[0] : offsets[-1]]
+            starts = offsets[:-1] - offsets[0]
+            positions = np.arange(len(characters)) - np.repeat(starts, lengths)
+            hashes.append(np.add.reduceat(_WEIGHTS.take(positions, mode="wrap") * characters, starts))
+    ordered = np.sort(np.concatenate(hashes))
+    return bool((ordered[1:] != ordered[:-1]).all())
+
+
+def _read_checkpoint(storage: Storage, checkpoint: Checkpoint, state: State, files: bool) -> list[pa.Table]:
+    """Apply the actions of a checkpoint to a state, and return its file actions."""
+    tables: list[pa.Table] = []
+    for path in checkpoint.files:
+        try:
+            tables.extend(_read_checkpoint_file(storage, path, state, files))
+        except TableError as error:
+            if error.reason != "broken-log" or isinstance(error, DamagedCheckpointError):
+                raise
+            raise _damaged(path, error) from error
+    if state.protocol is None or state.metadata is None:
+        missing = "protocol" if state.protocol is None else "metaData"
+        path = checkpoint.files[0]
+        raise DamagedCheckpointError(f"checkpoint file {path} has no {missing} action", file=path)
+    return tables
+
+
+def _read_checkpoint_file(storage: Storage, path: str, state: State, files: bool) -> list[pa.Table]:
+    tables: list[pa.Table] = []
+    if path.endswith(".json"):
+        lines = split_commits(storage.read(path))
+        actions = lines.other_actions
+        apply_actions(state, actions)
+        if files and state.metadata is not None:
+            tables.append(lines.table(partition_names(state.protocol, state.metadata)))
+    else:
+        actions, table = _read_part(storage, path, files=files)
+        apply_actions(state, actions)
+        tables += [] if table is None else [table]
+    for action in actions if files else ():
+        if "sidecar" in action:
+            sidecar = action["sidecar"]["path"]
+            path = relative_path(storage, sidecar if "/" in sidecar else f"{_SIDECARS}/{sidecar}")
+            if not path.startswith(f"{_SIDECARS}/"):  # The table's own directory of sidecars.
+                raise outside(storage, sidecar)
+            table = _read_part(storage, path, files=True)[1]
+            tables += [] if table is None else [table]
+    return tables
+
+
+def _read_part(storage: Storage, path: str, *, files: bool) -> tuple[list[dict[str, Any]], pa.Table | None]:
+    try:
+        return read_checkpoint_part(storage.open(path), files=files)
+    except VariantError:
+        raise
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+        # Damage appears in many ways, for example as strings that are not UTF-8 or maps without keys.
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: str, error: Exception) -> DamagedCheckpointError:
+    cause = error.message if isinstance(error, VariantError) else str(error).split("\n", maxsplit=1)[0]
+    return DamagedCheckpointError(f"checkpoint file {path} cannot be read: {cause}", file=path)
+
+
+def _apply_commits(
+    storage: Storage, commits: Sequence[StorageFile], state: State, files: bool, names: Sequence[str] | None = None
+) -> tuple[list[pa.Table], list[Sequence[str]]]:
+    """Apply commits to a state, and return their file actions, with the partition columns by which each part was read.
+
+    A part's text is released when its table exists, so that a large log is never in memory as text.
+    """
+    tables: list[pa.Table] = []
+    known_names: list[Sequence[str]] = []
+    for text in _commit_texts(storage, commits):
+        lines = split_commits(text)
+        apply_actions(state, lines.other_actions)
+        if files and lines.files:
+            known_names.append(names or partition_names(state.protocol, state.metadata))
+            tables.append(lines.table(known_names[-1]))
+    return tables, known_names
+
+
+def _commit_texts(storage: Storage, commits: Sequence[StorageFile]) -> Iterator[bytes]:
+    """Yield the text of the commits in order, as whole lines, in parts of a size that suits the parser."""
+    ranges = [(commit, start) for commit in commits for start in range(0, max(commit.size, 1), PART_BYTES)]
+    part: list[bytes] = []
+    size = 0
+    for (commit, start), text in zip(ranges, _read_ranges(storage, ranges), strict=True):
+        is_end = start + PART_BYTES >= commit.size
+        part.extend([text, b"\n"] if is_end else [text])
+        size += len(text)
+        if size >= PART_BYTES:
+            joined = b"".join(part)
+            cut = len(joined) if is_end else joined.rfind(b"\n") + 1
+            yield joined[:cut]
+            part, size = [joined[cut:]], len(joined) - cut
+    yield b"".join(part)
+
+
+def _read_ranges(storage: Storage, ranges: Sequence[tuple[StorageFile, int]]) -> Iterator[bytes]:
+    """Yield ranges of commits in order; object stores are read by several threads, without reading far ahead."""
+
+    def read(commit: StorageFile, start: int) -> bytes:
+        if commit.size <= PART_BYTES:
+            return storage.read(commit.path)
+        return storage.read(commit.path, start, min(PART_BYTES, commit.size - start))
+
+    threads = 1 if isinstance(storage, LocalStorage) else READERS
+    return in_order(lambda place: read(*place), ranges, threads, ahead=0)

@@ -19,8 +19,14 @@ from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import DeltaError, TableError, check_batch, check_count, without_secrets
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.delta.log.file_actions import iter_adds
-from parquet_variant.tables.delta.log.replay import DamagedCheckpointError, State, replay
-from parquet_variant.tables.delta.log.segment import Segment, list_segment, version_at
+from parquet_variant.tables.delta.log.segment import (
+    DamagedCheckpointError,
+    Segment,
+    State,
+    list_segment,
+    replay,
+    version_at,
+)
 from parquet_variant.tables.delta.protocol.actions import (
     Add,
     DomainMetadata,
@@ -42,7 +48,7 @@ from parquet_variant.tables.delta.protocol.features import (
 )
 from parquet_variant.tables.delta.protocol.schema import parse_schema
 from parquet_variant.tables.delta.protocol.schema_merging import check_type_changes
-from parquet_variant.tables.delta.statistics.stats_table import with_json_stats
+from parquet_variant.tables.delta.statistics import with_json_stats
 from parquet_variant.tables.schema import Field, StructType
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 
@@ -51,29 +57,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A table at one version.
-
-    Parameters
-    ----------
-    storage
-        The table's files.
-    version
-        The version.
-    timestamp
-        Modification time of the commit file, in milliseconds since 1970.
-    protocol, metadata, txns, domains
-        The newest actions of the log at that version.
-    files, tombstones
-        Added and removed files, as `file_actions.FILE_SCHEMA`.
-    """
+    """A table at one version, or at a version that is to be created."""
 
     storage: Storage
     version: int
-    timestamp: int
+    timestamp: int  # Modification time of the commit file, in milliseconds since 1970.
     protocol: Protocol
     metadata: Metadata
     txns: Mapping[str, Txn]
     domains: Mapping[str, DomainMetadata]
+    # Added and removed files, as `file_actions.FILE_SCHEMA`.
     files: pa.Table
     tombstones: pa.Table
 
@@ -107,8 +100,7 @@ class Snapshot:
         """The names of the columns with row ids and commit versions; None if the table does not track rows."""
         if not enabled(self.protocol, self.metadata, "rowTracking", "delta.enableRowTracking"):
             return None
-        names = (self.metadata.configuration.get(key) for key in (ROW_ID_COLUMN, ROW_COMMIT_COLUMN))
-        row_id, commit = names
+        row_id, commit = (self.metadata.configuration.get(key) for key in (ROW_ID_COLUMN, ROW_COMMIT_COLUMN))
         return None if row_id is None or commit is None else (row_id, commit)
 
     def has_recorded(self, txn: tuple[str, int] | None) -> bool:
@@ -127,11 +119,7 @@ class Snapshot:
         return [replace(add, data_change=data_change) for add in iter_adds(with_json_stats(files, self.schema))]
 
     def to_removes(self, files: pa.Table, *, data_change: bool = True) -> list[Remove]:
-        """Return actions that remove rows of `files`.
-
-        `data_change`: False if other files of the same commit contain the same rows.
-        Raises `DeltaError`: reason ``"append-only"`` if the table forbids it.
-        """
+        """Return actions that remove rows of `files`; without `data_change`, the same commit adds their rows again."""
         if data_change and self.metadata.configuration.get("delta.appendOnly", "false").lower() == "true":
             raise DeltaError(
                 f"{self.storage.uri} is append-only: set delta.appendOnly to false to change or delete rows",
@@ -155,10 +143,8 @@ class Snapshot:
         ]
 
     def without_files(self) -> Snapshot:
-        """Return the snapshot without its list of files, for tasks: a large table's list is slow to pickle.
-
-        An empty slice would be pickled with the memory that it shares.
-        """
+        """Return the snapshot without its list of files, for tasks: a large table's list is slow to pickle."""
+        # An empty slice would be pickled with the memory that it shares.
         no_files = empty_table(self.files.schema)
         return replace(self, files=no_files, tombstones=no_files)
 
@@ -193,10 +179,7 @@ def snapshot(
 
 
 def writable_snapshot(table: TableLike, storage_options: Mapping[str, str] | None = None) -> Snapshot:
-    """Return the newest version of a table, or a given snapshot, for an operation that writes to the table.
-
-    Raises `DeltaError`: as `snapshot`; ``"unsupported-feature"`` if this library may not write the table.
-    """
+    """Return the newest version of a table, or a given snapshot, which this library must be able to write."""
     current = snapshot(table, storage_options=storage_options)
     check_writable(current.protocol, current.storage.uri)
     return current
@@ -212,17 +195,7 @@ def load_snapshot(storage: Storage, version: int | None = None, *, files: bool =
     check_readable(state.protocol, storage.uri)
     if "delta.typeChanges" in state.metadata.schema_string:
         check_type_changes(parse_schema(state.metadata.schema_string), state.protocol.reader_features, storage.uri)
-    return Snapshot(
-        storage=storage,
-        version=segment.version,
-        timestamp=segment.modified,
-        protocol=state.protocol,
-        metadata=state.metadata,
-        txns=state.txns,
-        domains=state.domains,
-        files=state.files,
-        tombstones=state.tombstones,
-    )
+    return Snapshot(storage, segment.version, segment.modified, **vars(state))
 
 
 def _replayed(storage: Storage, version: int | None, files: bool) -> tuple[Segment, State]:

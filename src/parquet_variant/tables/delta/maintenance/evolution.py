@@ -21,25 +21,26 @@ from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Protocol
-from parquet_variant.tables.delta.protocol.column_metadata import (
-    check_change_data_names,
-    refuse_added_metadata,
-    with_mode,
-)
 from parquet_variant.tables.delta.protocol.features import (
+    CONSTRAINT,
     SHREDDING,
+    SHREDDING_PROPERTY,
     check_writable,
     has_feature,
+    resolve_properties,
     schema_features,
     with_features,
+    with_tracking_columns,
 )
 from parquet_variant.tables.delta.protocol.schema import named_type, parse_schema, read_schema, schema_json
-from parquet_variant.tables.delta.protocol.schema_merging import merged_metadata, part_of, widened, with_part
-from parquet_variant.tables.delta.protocol.table_properties import (
-    CONSTRAINT,
-    SHREDDING_PROPERTY,
-    resolve_properties,
-    with_tracking_columns,
+from parquet_variant.tables.delta.protocol.schema_merging import (
+    check_change_data_names,
+    merged_metadata,
+    part_of,
+    refuse_added_metadata,
+    widened,
+    with_mode,
+    with_part,
 )
 from parquet_variant.tables.delta.reading.read import iter_files
 from parquet_variant.tables.delta.writing.data_files import rules_of
@@ -60,7 +61,13 @@ def set_properties(
     metadata = with_tracking_columns(with_mode(current.metadata, metadata))
     check_writable(protocol, current.storage.uri)
     check_change_data_names(current.schema, metadata.configuration)
-    _check_constraints(current, protocol, metadata)
+    old, new = rules_of(current.protocol, current.metadata).checks, rules_of(protocol, metadata).checks
+    added = Rules(tuple(check for check in new if check not in old))
+    for path, rows in iter_files(current, current.schema) if added.checks else ():
+        try:
+            added.enforce(rows)
+        except TableError as error:
+            raise error.at(file=path) from None
     key = "delta.enableRowTracking"
     # Existing rows of a table that enables row tracking need ids too.
     backfill = metadata.configuration.get(key) == "true" and current.metadata.configuration.get(key) != "true"
@@ -76,20 +83,6 @@ def set_properties(
             current=current,
         ),
     )
-
-
-def _check_constraints(current: Snapshot, protocol: Protocol, metadata: Metadata) -> None:
-    """Raise `TableError` for a new constraint that a row of the table breaks."""
-    old = rules_of(current.protocol, current.metadata).checks
-    new = rules_of(protocol, metadata).checks
-    added = Rules(tuple(check for check in new if check not in old))
-    if added.checks:
-        rules_of(protocol, metadata)
-        for path, rows in iter_files(current, current.schema):
-            try:
-                added.enforce(rows)
-            except TableError as error:
-                raise error.at(file=path) from None
 
 
 def with_properties(metadata: Metadata, changes: Mapping[str, str | None]) -> Metadata:

@@ -20,11 +20,11 @@ from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, c
 from parquet_variant.tables.delta.log.segment import commit_path, commit_times
 from parquet_variant.tables.delta.log.snapshot import load_snapshot, snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.actions import DomainMetadata, parse_json
-from parquet_variant.tables.delta.protocol.column_metadata import with_last_id
 from parquet_variant.tables.delta.protocol.features import in_commit_since, with_protocol
+from parquet_variant.tables.delta.protocol.schema_merging import with_last_id
 from parquet_variant.tables.delta.writing.data_files import CLUSTERING
 from parquet_variant.tables.delta.writing.identity import with_last_marks
-from parquet_variant.tables.storage import Storage, open_storage
+from parquet_variant.tables.storage import open_storage
 
 
 def history(
@@ -48,28 +48,22 @@ def history(
         info = _commit_info(storage.read(commit_path(version)))
         info.pop("timestamp", None)  # The writer's clock, which is not used to find versions.
         recorded = info.get("inCommitTimestamp") if since is not None and version >= since else None
-        time = _first_valid_time(recorded, commits[version])
+        time = datetime.fromtimestamp(0, UTC)
+        candidates: tuple[Any, ...] = (commits[version], recorded)
+        for millis in candidates:
+            with suppress(OverflowError, ValueError, TypeError, OSError):
+                time = datetime.fromtimestamp(millis / 1000, UTC)
         entries.append({"version": version, "timestamp": time, "operation": info.pop("operation", None)} | info)
     return entries
-
-
-def _first_valid_time(*candidates: Any) -> datetime:
-    """Return the first candidate that is a time in milliseconds since 1970."""
-    for millis in candidates:
-        with suppress(OverflowError, ValueError, TypeError, OSError):
-            return datetime.fromtimestamp(millis / 1000, UTC)
-    return datetime.fromtimestamp(0, UTC)
 
 
 def _commit_info(data: bytes) -> dict[str, Any]:
     for line in data.split(b"\n"):
         if b'"commitInfo"' in line:
-            try:
+            with suppress(ValueError):  # The information is for people, so damage is not an error.
                 action = parse_json(line)
-            except ValueError:  # The information is for people, so damage is not an error.
-                return {}
-            if isinstance(action, dict) and isinstance(action.get("commitInfo"), dict):
-                return dict(action["commitInfo"])
+                if isinstance(action, dict) and isinstance(action.get("commitInfo"), dict):
+                    return dict(action["commitInfo"])
     return {}
 
 
@@ -88,7 +82,15 @@ def restore(
     current_keys, past_keys = _file_keys(current.files), _file_keys(past.files)
     added = past.files.filter(pc.invert(pc.is_in(past_keys, current_keys)))
     removed = current.files.filter(pc.invert(pc.is_in(current_keys, past_keys)))
-    _check_existing(current.storage, added)
+    existing = {file.path for file in current.storage.list("")} if len(added) else set()
+    paths = [relative_path(current.storage, path) for path in added["path"].to_pylist()]
+    missing = [path for path in paths if path not in existing and current.storage.unlinked(path) not in existing]
+    if missing:
+        raise DeltaError(
+            f"the version cannot be restored, because {len(missing)} of its files are missing, such as {missing[0]}",
+            reason="missing-file",
+            file=missing[0],
+        )
     metadata = with_last_marks(with_last_id(past.metadata, current.metadata), current.metadata)
     protocol = with_protocol(current.protocol, past.protocol)
     clustering: list[DomainMetadata] = []
@@ -113,17 +115,3 @@ def _file_keys(files: pa.Table) -> pa.Array:
     paths = files["path"].to_pylist()
     keys = [path if vector is None else f"{path}\x00{vector}" for path, vector in zip(paths, vectors, strict=True)]
     return pa.array(keys, pa.string())
-
-
-def _check_existing(storage: Storage, files: pa.Table) -> None:
-    if not len(files):
-        return
-    existing = {file.path for file in storage.list("")}
-    paths = [relative_path(storage, path) for path in files["path"].to_pylist()]
-    missing = [path for path in paths if path not in existing and storage.unlinked(path) not in existing]
-    if missing:
-        raise DeltaError(
-            f"the version cannot be restored, because {len(missing)} of its files are missing, such as {missing[0]}",
-            reason="missing-file",
-            file=missing[0],
-        )

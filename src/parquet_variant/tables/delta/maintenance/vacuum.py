@@ -1,6 +1,7 @@
-"""Removing files that no version within the retention needs: old data, and files that failed writers left.
+"""Removing files: those that no version within the retention needs, and all that names erased rows.
 
-Owns which files are removed. Leaves the log's own files to `log.checkpoint`.
+Owns which files are removed, and the steps of an erasure that are specific to Delta. Leaves the log's own files to
+`log.checkpoint`, and rewriting files and the report to `tables.changes.erasing`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.filesystems import ICEBERG_METADATA, is_inside, table_directories
 from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.changes.erasing import ErasableTable
+from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.file_locations import relative_path, vector_path
-from parquet_variant.tables.delta.log.checkpoint import DEFAULT_RETENTION
+from parquet_variant.tables.delta.log.checkpoint import DEFAULT_RETENTION, checkpoint_sidecars, write_checkpoint
 from parquet_variant.tables.delta.log.commit import Transaction, commit
-from parquet_variant.tables.delta.log.segment import LOG
-from parquet_variant.tables.delta.log.snapshot import Snapshot, writable_snapshot
+from parquet_variant.tables.delta.log.segment import LOG, commit_path, commit_times
+from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.actions import DeletionVector
-from parquet_variant.tables.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY, duration_millis
+from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY, duration_millis
 from parquet_variant.tables.delta.writing.data_files import CHANGE_DATA
 from parquet_variant.tables.storage import TABLE_FILE_ENDINGS, StorageFile, now_millis
 
@@ -71,12 +74,10 @@ def check_not_published(current: Snapshot) -> None:
 
 
 def files_to_remove(current: Snapshot, cutoff: int, *, tombstones: bool = True) -> list[str]:
-    """Return the files that were removed, or written without a commit, at or before a time.
+    """Return the files that were removed, or written without a commit, at or before a time in milliseconds since 1970.
 
-    `cutoff`: milliseconds since 1970.
-    `tombstones`: keep files that were removed after the cutoff; without it, every file of the table that the version
-      does not hold and that was written before the cutoff is returned. A file that no version in the log names is of
-      the table if its name ends as those of tables do.
+    Without `tombstones`, files that were removed after the cutoff are returned too, and files that no version in the
+    log names only if their name ends as those of tables do.
     """
     files = list(current.storage.list(""))
     needed = _needed_files(current, cutoff if tombstones else None)
@@ -152,3 +153,70 @@ def _is_hidden(path: str) -> bool:
         # Temporary files of a dead writer begin with a dot and end in .tmp.
         return not name.endswith(".tmp") or any(part.startswith("_") for part in directories)
     return any(part.startswith(("_", ".")) and "=" not in part for part in directories)
+
+
+class ErasableDeltaTable(ErasableTable):
+    """The history of a Delta table, from which rows are erased."""
+
+    def __init__(self, table: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> None:
+        self.current = writable_snapshot(table, storage_options)
+        self.table = DeltaTable(self.current)
+
+    def version_count(self) -> int:
+        """See `ErasableTable.version_count`."""
+        check_not_published(self.current)
+        return sum(version <= self.current.version for version in commit_times(self.current.storage))
+
+    def recent_files(self, since: int) -> list[str]:
+        """See `ErasableTable.recent_files`."""
+        return uncommitted_since(self.current, since)
+
+    def remove_history(self, rows: int) -> tuple[DeltaTable, int, int]:
+        """See `ErasableTable.remove_history`."""
+        storage = self.current.storage
+        # A commit of its own, so that the log can begin with a commit that names no file.
+        start = commit(storage, Transaction("ERASE", {"numErasedRows": rows}, current=load_snapshot(storage)))
+        newest = load_snapshot(storage)
+        if newest.version != start.version:
+            raise DeltaError(
+                f"version {newest.version} was committed by another writer meanwhile: erase again",
+                reason="conflict",
+                file=storage.uri,
+            )
+        # Data files go first, while tombstones name them: a killed erasure must not leave files without a commit.
+        removed = files_to_remove(newest, now_millis() + 1, tombstones=False)
+        remove_files(newest, removed)
+        write_checkpoint(newest, tombstones=False)
+        log_files = _remove_log(newest)
+        storage.remove_empty_directories()
+        newest = load_snapshot(storage)
+        if unnamed := files_to_remove(newest, now_millis() + 1, tombstones=False):
+            raise DeltaError(
+                f"{unnamed[0]} is left in the table's directory, although no version names it: erase again when no "
+                "writer is active",
+                reason="not-erased",
+                file=unnamed[0],
+            )
+        return DeltaTable(newest), len(removed), log_files
+
+
+def _remove_log(newest: Snapshot) -> int:
+    """Remove the files of the log that the newest version does not need, and return their number.
+
+    The checkpoint of the newest version exists already, so the table can be read at any time.
+    """
+    storage = newest.storage
+    prefix = f"{newest.version:020}.checkpoint"
+    files = [file.path for file in storage.list(LOG)]
+    checkpoints = [path for path in files if path.startswith(f"{LOG}/{prefix}")]
+    sidecars = {name for path in checkpoints for name in checkpoint_sidecars(storage, path)}
+    removed = [f"{LOG}/{name}" for name in dead_temporaries(*storage.filesystem(LOG))]
+    for path in files:
+        directory, _, name = path.rpartition("/")
+        if directory == f"{LOG}/_sidecars":
+            removed += [] if name in sidecars else [path]
+        elif directory == LOG and name[:20].isdigit() and path not in (*checkpoints, commit_path(newest.version)):
+            removed.append(path)
+    for path in sorted(removed):
+        storage.delete(path)
+    return len(removed)

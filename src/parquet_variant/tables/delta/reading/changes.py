@@ -23,8 +23,8 @@ from parquet_variant.tables.delta.log.file_actions import iter_adds, log_lines, 
 from parquet_variant.tables.delta.log.segment import commit_path, commit_times, in_commit_time
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, DeletionVector, Remove
-from parquet_variant.tables.delta.protocol.column_metadata import CHANGE_COLUMNS
 from parquet_variant.tables.delta.protocol.features import in_commit_since, partition_names
+from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_COLUMNS
 from parquet_variant.tables.delta.reading.read import PLACES, read_file
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_schema
 

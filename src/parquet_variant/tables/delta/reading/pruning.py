@@ -21,8 +21,7 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.delta.file_locations import partition_column
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.schema import was_float
-from parquet_variant.tables.delta.statistics.file_stats import decode_bounds_array
-from parquet_variant.tables.delta.statistics.stats_table import StatsTable, read_stats
+from parquet_variant.tables.delta.statistics import StatsTable, decode_bounds_array, read_stats
 from parquet_variant.tables.path_bounds import parsed_bounds
 from parquet_variant.tables.pruning import (
     FILES_AT_ONCE,
@@ -50,11 +49,9 @@ class Pruned:
 def prune_files(
     current: Snapshot, predicate: Predicate | None, selection: Mapping[str, Selected], place: Place | None
 ) -> Pruned:
-    """Return the files of a snapshot that may hold a match.
+    """Return the files of a snapshot that may hold a match of a bound predicate over some columns.
 
-    `predicate`: a bound predicate; None to keep all files.
-    `selection`: the columns that the predicate may name.
-    `place`: the place of the Variant column, as logical names; None if there is none.
+    `place`: the place of the Variant column, as logical names.
     """
     total = current.num_files
     if predicate is None or not total:

@@ -38,6 +38,7 @@ from parquet_variant.tables.columns import (
     shredding_schemas,
     unchanged,
     unshredded,
+    with_other_columns,
 )
 from parquet_variant.tables.delta.file_locations import deleted_rows, partition_keys, relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds
@@ -69,10 +70,7 @@ def read(current: Snapshot, column: str | None = None, *, threads: int | None = 
 
 
 def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructType:
-    """Return the schema of some columns, in their order.
-
-    Raises `DeltaError`: reason ``"unknown-column"``.
-    """
+    """Return the schema of some columns, in their order; raise `DeltaError`: ``"unknown-column"``."""
     if columns is None:
         return current.schema
     fields = []
@@ -88,9 +86,7 @@ def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructT
 def iter_files(
     current: Snapshot, schema: StructType, files: pa.Table | None = None, *, threads: int = 1
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the path in the storage and the rows of each file, in order.
-
-    `files`: rows of `Snapshot.files` (default: all).
+    """Yield the path in the storage and the rows of each file (default: all files), in order.
 
     Memory holds the files that the threads read, and one more.
     """
@@ -168,10 +164,9 @@ def unshredded_table(rows: pa.Table, schema: StructType) -> pa.Table:
 
 
 def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) -> list[str]:
-    """Return paths or URLs of the Parquet files of the newest version; arguments as for `snapshot`.
+    """Return paths or URLs of the Parquet files of the newest version.
 
-    Raises `TableError`: as `snapshot`; ``"outside-table"`` if a file is outside of the table, directly or through a
-    link.
+    Raises `TableError`: as `snapshot`; ``"outside-table"`` if a file is outside of the table, perhaps through a link.
 
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -202,8 +197,7 @@ def parquet_files(current: Snapshot) -> tuple[ParquetSource, ...]:
 def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Mask | None:
     """Return a mask that is False for the rows of a deletion vector; None if there is no vector.
 
-    Raises `TableError`: reason ``"bad-deletion-vector"`` for a vector that cannot be read, or that marks a row that the
-    file does not have.
+    Raises `TableError`: reason ``"bad-deletion-vector"`` for a damaged vector, or one of another file.
     """
     if vector is None:
         return None
@@ -224,11 +218,7 @@ def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema
 
 
 def row_ids(current: Snapshot, file: Add, path: str, live: Mask) -> dict[str, pa.ChunkedArray]:
-    """Return the columns of ids and commit versions of some rows of a file; none if the table does not track rows.
-
-    `path`: the path of the file in the storage.
-    `live`: the rows, by position.
-    """
+    """Return the columns of ids and commit versions of live rows of a file; none if the table does not track rows."""
     names = current.row_tracking_columns
     if names is None:
         return {}
@@ -247,18 +237,8 @@ def row_ids(current: Snapshot, file: Add, path: str, live: Mask) -> dict[str, pa
     return columns
 
 
-def tracked_rows(
-    current: Snapshot,
-    file: Add,
-    live: Mask | None = None,
-    *,
-    shredded: bool = False,
-) -> pa.Table:
-    """Return rows of a file with all columns, and with their ids and commit versions if the table tracks rows.
-
-    `live`: the rows to read, by position (default: the rows that are not deleted).
-    `shredded`: return Variants as the file stores them.
-    """
+def tracked_rows(current: Snapshot, file: Add, live: Mask | None = None, *, shredded: bool = False) -> pa.Table:
+    """Return rows of a file with all columns, and with their ids and commit versions; see `read_file`."""
     rows = read_file(current, current.schema, file, row_mask=live, shredded=shredded)
     if current.row_tracking_columns is None:
         return rows
@@ -275,11 +255,7 @@ def tracked_rows(
 
 def unshredded_rows(current: Snapshot, rows: pa.Table) -> pa.Table:
     """Return rows that `tracked_rows` read shredded with unshredded Variants."""
-    table = unshredded_table(rows, current.schema)
-    for name in rows.column_names:
-        if name not in table.column_names:
-            table = table.append_column(name, rows[name])
-    return table
+    return with_other_columns(unshredded_table(rows, current.schema), rows)
 
 
 @dataclass(frozen=True)
@@ -379,11 +355,8 @@ class _FileColumns:
 
     def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
         """Return the rows that the deletion vector keeps, and the partition columns."""
-        columns: dict[str, ColumnOfRows] = {}
-        for selected in missing:
-            f = self._field(selected)
-            if self._is_partition(f):
-                columns[selected.name] = self._partition_column(f)
+        fields = {selected.name: self._field(selected) for selected in missing}
+        columns = {name: self._partition_column(f) for name, f in fields.items() if self._is_partition(f)}
         return live_rows(self.current, self.add.deletion_vector, self.opened.rows), columns
 
     def converted(self, column: pa.Array, selected: Selected) -> pa.Array:

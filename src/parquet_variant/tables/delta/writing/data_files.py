@@ -1,8 +1,7 @@
 """The plan by which tasks write the data files of a Delta table, each described by an add action.
 
 Owns partitions, names and add actions of new files, the mark of their plan, the table's rules, and files of change
-data. Leaves writing to `tables.write_plan` and
-the commit to `writing.write`. Vacuum removes files that no commit names.
+data. Leaves writing to `tables.write_plan`, and the commit to `writing.write`.
 """
 
 from __future__ import annotations
@@ -30,11 +29,10 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, PlanMark, Protocol
-from parquet_variant.tables.delta.protocol.column_metadata import DEFAULT, GENERATION, INVARIANT
-from parquet_variant.tables.delta.protocol.features import check_column_features, supports
+from parquet_variant.tables.delta.protocol.features import CONSTRAINT, check_column_features, supports
 from parquet_variant.tables.delta.protocol.schema import parse_schema
-from parquet_variant.tables.delta.protocol.table_properties import CONSTRAINT
-from parquet_variant.tables.delta.statistics.file_stats import dump_stats, indexed_places, stats_tree
+from parquet_variant.tables.delta.protocol.schema_merging import DEFAULT, GENERATION, INVARIANT
+from parquet_variant.tables.delta.statistics import dump_stats, indexed_places, stats_tree
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
 from parquet_variant.tables.partitions import partition_directory, split_by_partition, warn_of_null_partitions
 from parquet_variant.tables.rules import Rules
@@ -65,10 +63,7 @@ def to_marked_dict(add: Add) -> dict[str, Any]:
 
 
 def with_mark(action: Mapping[str, Any]) -> Add:
-    """Return the add action of `to_marked_dict`; the mark is None if the JSON has none.
-
-    Raises `DeltaError`: reason ``"broken-log"`` if the JSON is not an add action.
-    """
+    """Return the add action of `to_marked_dict`; the mark is None if the JSON has none."""
     add, mark = Add.from_dict(action), action.get(_KEY)
     if not isinstance(mark, Mapping):
         return add
@@ -81,10 +76,10 @@ def with_mark(action: Mapping[str, Any]) -> Add:
 
 
 def check_planned(current: Snapshot, adds: Sequence[Add]) -> None:
-    """Refuse files whose plan was made for another schema, protocol or other properties, or misses a partition.
+    """Refuse files whose plan was made for another definition of the table (``"conflict"``).
 
-    Raises `DeltaError`: reason ``"conflict"``; ``"missing-column"`` for a partition column that was extracted from the
-    Variant column if no row had a value.
+    Also refuse files whose partition column was extracted from the Variant column without any value
+    (``"missing-column"``).
     """
     marks = {add.mark for add in adds if add.mark is not None}
     key = table_key(current.protocol, current.metadata)
@@ -137,6 +132,10 @@ def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
     """Return the rules that a writer of a table must obey."""
     schema = parse_schema(metadata.schema_string)
     checks: list[tuple[str, str]] = []
+
+    def expressions(key: str) -> tuple[tuple[str, str], ...]:
+        return tuple((f.name, str(f.metadata[key])) for f in schema.fields if key in f.metadata)
+
     if supports(protocol, "checkConstraints"):
         checks += [(key, text) for key, text in metadata.configuration.items() if key.startswith(CONSTRAINT)]
     if supports(protocol, "invariants"):
@@ -146,14 +145,10 @@ def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
         _refuse_nested(schema, INVARIANT, "an invariant")
     generated: tuple[tuple[str, str], ...] = ()
     if supports(protocol, "generatedColumns"):
-        generated = _expressions(schema, GENERATION)
+        generated = expressions(GENERATION)
         _refuse_nested(schema, GENERATION, "a generation expression")
-    defaults = _expressions(schema, DEFAULT) if supports(protocol, "allowColumnDefaults") else ()
+    defaults = expressions(DEFAULT) if supports(protocol, "allowColumnDefaults") else ()
     return Rules(tuple(checks), generated, defaults)
-
-
-def _expressions(schema: StructType, key: str) -> tuple[tuple[str, str], ...]:
-    return tuple((f.name, str(f.metadata[key])) for f in schema.fields if key in f.metadata)
 
 
 def _refuse_nested(schema: StructType, key: str, description: str) -> None:
@@ -288,10 +283,7 @@ class WritePlan(TableWritePlan[Add]):
         return MetricsCollector(columns, places, variant_bounds=self.variant_bounds)
 
     def write_changes(self, changes: Mapping[str, pa.Table | None]) -> list[Cdc]:
-        """Write changed rows to files of change data.
-
-        `changes`: rows by change type: ``insert``, ``delete``, ``update_preimage``, ``update_postimage``.
-        """
+        """Write changed rows by change type to files of change data; see `ChangePlan.write_changes`."""
         parts = []
         for change_type, rows in changes.items():
             if rows is not None and len(rows):
@@ -340,11 +332,7 @@ def plan_write(
     file_bytes: int = DEFAULT_FILE_BYTES,
     options: Mapping[str, Any] | None = None,
 ) -> WritePlan:
-    """Return the plan that writes files for a table at one version.
-
-    `shredding`, `file_bytes`, `options`: see `WritePlan`.
-    Raises `DeltaError`: reason ``"unsupported-feature"`` if a column needs a feature that the protocol does not list.
-    """
+    """Return the plan that writes files for a table at one version; see `WritePlan`."""
     check_column_features(snapshot.protocol, snapshot.schema, snapshot.storage.uri)
     return WritePlan(
         uri=snapshot.storage.uri,
@@ -385,10 +373,7 @@ def _clustered_leaves(snapshot: Snapshot) -> int:
 
 
 def _partition_from_variant(rows: pa.Table, partition: Field) -> pa.ChunkedArray:
-    """Return the values of a partition column that the data lacks: those at the path of its name in the Variant column.
-
-    Raises `TableError`: reason ``"missing-column"`` if the data does not have exactly one Variant column.
-    """
+    """Return the values of a partition column that the data lacks: those at the path of its name in the Variant."""
     variants = [column.name for column in rows.schema if is_variant_field(column)]
     if len(variants) != 1:
         raise TableError(

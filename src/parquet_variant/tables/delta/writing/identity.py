@@ -67,22 +67,18 @@ class IdentityValues(Identities):
         ``"identity-overflow"``.
         """
         for table in tables:
+            names = {name.lower() for name in table.column_names}
             for counter in self._counters:
-                table = self._with_identity(table, counter)
+                # As in delta-spark, explicit values do not move the mark, which is the last generated value.
+                if counter.name.lower() not in names:
+                    table = table.append_column(counter.name, counter.take(len(table)))
+                elif not counter.explicit:
+                    raise DeltaError(
+                        f"column {counter.name} is an identity column, whose values are generated "
+                        "(delta.identity.allowExplicitInsert is false): leave the column out",
+                        reason="identity-given",
+                    )
             yield table
-
-    def _with_identity(self, table: pa.Table, counter: _Counter) -> pa.Table:
-        names = [name for name in table.column_names if name.lower() == counter.name.lower()]
-        if not names:
-            return table.append_column(counter.name, counter.take(len(table)))
-        if not counter.explicit:
-            raise DeltaError(
-                f"column {counter.name} is an identity column, whose values are generated "
-                "(delta.identity.allowExplicitInsert is false): leave the column out",
-                reason="identity-given",
-            )
-        # As in delta-spark, explicit values do not move the mark, which is the last generated value.
-        return table
 
     @property
     def metadata(self) -> Metadata | None:
@@ -119,10 +115,7 @@ def has_identity(current: Snapshot) -> bool:
 
 
 def refuse_identity(current: Snapshot) -> None:
-    """Refuse to add rows in several tasks, or with a change of the schema: the values need one counter.
-
-    Raises `DeltaError`: reason ``"unsupported-feature"``, with the column.
-    """
+    """Refuse to add rows in several tasks, or with a change of the schema: the values need one counter."""
     for f in _identity_fields(current):
         raise DeltaError(
             f"column {f.name} is an identity column ({_START}), whose values cannot be generated in parallel tasks: "
@@ -132,7 +125,7 @@ def refuse_identity(current: Snapshot) -> None:
 
 
 def refuse_identity_set(current: Snapshot, columns: Iterable[str]) -> None:
-    """Refuse to update identity columns, as delta-spark does. Raises `DeltaError`: reason ``"bad-assignment"``."""
+    """Refuse to update identity columns, as delta-spark does."""
     names = {f.name for f in _identity_fields(current)}
     for name in columns:
         if name in names:

@@ -1,27 +1,53 @@
-"""Adding rows to an existing table: append and overwrite.
+"""Creating a table, and adding rows to an existing one: create, append and overwrite.
 
-Owns these operations, the plans of tasks, and the commit of files that tasks wrote (`commit_files`, also for Spark).
-Leaves creating tables to `create`, files to `data_files` and the log to `log.commit`.
+Owns these operations, the plans of tasks, the plan of a new table, and the commit of files that tasks wrote
+(`commit_files`, also for Spark). Leaves files to `data_files` and the log to `log.commit`.
 """
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from parquet_variant.errors import DeltaError, check_choice
+import pyarrow as pa
+
+from parquet_variant.errors import DeltaError, TableError, check_choice, check_mapping, strings_of
+from parquet_variant.support.choices import Mode
 from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.delta.file_locations import paths_of_adds
-from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
+from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, table_exists
+from parquet_variant.tables.delta.log.segment import State
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Txn
-from parquet_variant.tables.delta.protocol.schema_merging import merged_metadata
-from parquet_variant.tables.delta.writing.data_files import WritePlan, check_planned, plan_write, with_mark
+from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Txn
+from parquet_variant.tables.delta.protocol.features import (
+    SHREDDING_PROPERTY,
+    check_writable,
+    resolve_properties,
+    table_protocol,
+    with_tracking_columns,
+)
+from parquet_variant.tables.delta.protocol.schema import read_schema, schema_json
+from parquet_variant.tables.delta.protocol.schema_merging import (
+    check_change_data_names,
+    check_column_metadata,
+    merged_metadata,
+    metadata_features,
+    with_mode,
+)
+from parquet_variant.tables.delta.writing.data_files import (
+    WritePlan,
+    check_planned,
+    plan_write,
+    warn_of_nulls,
+    with_mark,
+)
 from parquet_variant.tables.delta.writing.identity import IdentityValues, has_identity, refuse_identity
 from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, schemas_by_column
-from parquet_variant.tables.schema import from_arrow_schema
-from parquet_variant.tables.storage import now_millis
+from parquet_variant.tables.schema import StructType, check_schema, from_arrow_schema, variant_paths
+from parquet_variant.tables.storage import Storage, now_millis, open_storage
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 
 
@@ -150,10 +176,7 @@ def commit_adds(
 
 
 def rows_transaction(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int] | None) -> Transaction:
-    """Return the transaction that adds files to the table's files, or replaces these by them.
-
-    Raises `DeltaError` as `check_planned`.
-    """
+    """Return the transaction that adds files to the table's files, or replaces these by them."""
     check_planned(current, adds)
     return Transaction(
         "WRITE",
@@ -196,3 +219,109 @@ def _put_with_identity(
         return commit(current.storage, transaction, written=paths_of_adds(current.storage, adds))
 
     return planned_again(put, current, lambda old: load_snapshot(old.storage), current.storage.uri)
+
+
+def create(
+    table: str | os.PathLike[str],
+    schema: pa.Schema | StructType | str,
+    *,
+    partition_by: str | Sequence[str] | None = None,
+    properties: Mapping[str, str | bool | int] | None = None,
+    shredding: bool = True,
+    preview: bool = False,
+    name: str | None = None,
+    description: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Create an empty table; see `pv.create`."""
+    storage = open_storage(table, storage_options)
+    planned = planned_table(
+        storage, read_schema(schema), partition_by, properties, shredding, preview, name=name, description=description
+    )
+    commit(storage, _creation(planned, "CREATE TABLE"))
+    return load_snapshot(storage, 0)
+
+
+def planned_table(
+    storage: Storage,
+    columns: StructType,
+    partition_by: str | Sequence[str] | None = None,
+    properties: Mapping[str, Any] | None = None,
+    shredding: bool = True,
+    preview: bool = False,
+    **names: Any,
+) -> Snapshot:
+    """Return a table that does not exist yet, at version -1: the input of `plan` and `commit_new`."""
+    variants = any(True for _ in variant_paths(columns))
+    defaults: dict[str, Any] = {SHREDDING_PROPERTY: True} if shredding and variants else {}
+    check_mapping("properties", properties or {}, DeltaError)
+    resolved = resolve_properties(defaults | dict(properties or {}))
+    partitions = strings_of("partition_by", partition_by or ())
+    check_schema(columns, partitions)
+    check_column_metadata(columns)
+    check_change_data_names(columns, resolved.changes)
+    metadata = Metadata(
+        id=str(uuid.uuid4()),
+        schema_string=schema_json(columns),
+        partition_columns=partitions,
+        configuration={name: value for name, value in resolved.changes.items() if value is not None},
+        created_time=now_millis(),
+        **names,
+    )
+    metadata = with_tracking_columns(with_mode(None, metadata))
+    features = (*resolved.features, *metadata_features(columns))
+    protocol = table_protocol(columns, features, preview=preview)
+    check_writable(protocol, storage.uri)
+    return Snapshot(storage, version=-1, timestamp=0, **vars(State(protocol, metadata)))
+
+
+def _creation(planned: Snapshot, operation: str) -> Transaction:
+    metadata = planned.metadata
+    parameters = {"partitionBy": list(metadata.partition_columns), "properties": dict(metadata.configuration)}
+    return Transaction(operation, parameters, protocol=planned.protocol, metadata=metadata)
+
+
+def commit_new(
+    planned: Snapshot,
+    adds: Sequence[Add],
+    mode: Mode = "error",
+    txn: tuple[str, int] | None = None,
+    *,
+    written: Sequence[str] = (),
+) -> CommitResult:
+    """Create a planned table with its first files in one commit, so that no reader sees it without them.
+
+    If another writer created the same table meanwhile, modes ``"append"`` and ``"overwrite"`` commit to that table.
+    """
+    warn_of_nulls(planned, adds)
+    application = None if txn is None else Txn(txn[0], txn[1], now_millis())
+    transaction = replace(_creation(planned, "CREATE TABLE AS SELECT"), adds=adds, txn=application)
+
+    def rebase(newest: Snapshot) -> Transaction:
+        same = replace(newest.metadata, id=planned.metadata.id, created_time=planned.metadata.created_time)
+        if same != planned.metadata:
+            raise table_exists(planned.storage)
+        return rows_transaction(newest, adds, mode, txn)
+
+    is_open = mode in ("append", "overwrite")
+    return commit(planned.storage, transaction, rebase=rebase if is_open else None, written=written)
+
+
+def existing_table(storage: Storage) -> Snapshot | None:
+    """Return the newest version of a table; None if the table does not exist."""
+    try:
+        return load_snapshot(storage)
+    except TableError as error:
+        if error.reason == "not-a-table":
+            return None
+        raise
+
+
+def check_partitioned_by(current: Snapshot, names: tuple[str, ...]) -> None:
+    """Refuse partition columns other than the table's; an empty tuple accepts any."""
+    if names and names != current.partition_columns:
+        columns = ", ".join(current.partition_columns) or "none"
+        raise DeltaError(
+            f"the table's partition columns are {columns}, not {', '.join(names)}: leave out partition_by",
+            reason="bad-option",
+        )

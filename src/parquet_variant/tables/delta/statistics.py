@@ -1,0 +1,478 @@
+"""Statistics of data files: the log's JSON for one file, and typed columns with one row per file for a snapshot.
+
+Owns which columns get statistics, how values are spelled and rounded (PROTOCOL.md, "Per-file Statistics"), parsing JSON
+in bulk, fast enough for a million files, and `stats_parsed` of checkpoints, which is used where there is no JSON, and
+converted to it, so that rewriting the log keeps all statistics. Statistics that cannot be parsed are null, which means
+unknown. Leaves collecting metrics to `tables.file_metrics`, and conclusions to `reading.pruning`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pj
+
+from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.parts import empty_table, one_chunk
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import TableError
+from parquet_variant.inference.statistics import TEXT_LENGTH, ValueBounds, lower_text, part_at, upper_text
+from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.delta import z85
+from parquet_variant.tables.delta.protocol.actions import parse_json
+from parquet_variant.tables.file_metrics import (
+    ColumnMetrics,
+    FileMetrics,
+    is_footer_counted,
+    leaf_columns,
+    physical_place,
+)
+from parquet_variant.tables.path_bounds import (
+    bounds_array,
+    bounds_from_bytes,
+    bounds_to_bytes,
+    complete_bounds,
+    parsed_bounds,
+    split_rows,
+)
+from parquet_variant.tables.schema import VARIANT, VOID, Place, PrimitiveType, StructType, TableType, arrow_type, leaves
+from parquet_variant.types.path import VariantPath
+
+
+def encode_bounds(bounds: Mapping[VariantPath, Variant]) -> str:
+    """Return bounds by path as the log holds them in JSON: Z85 of metadata and value.
+
+    >>> encode_bounds({VariantPath.parse("$.key"): Variant.from_python(7)})
+    '5DI>qbWhTiwQbUe0S-o30T]ql'
+    """
+    return z85.encode(bounds_to_bytes(bounds))
+
+
+def decode_bounds(text: str) -> dict[VariantPath, Variant]:
+    """Return the bounds in a Z85 text, by path; raise `TableError`: ``"bad-z85"``, ``"bad-stats"``.
+
+    >>> bounds = decode_bounds("0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu")
+    >>> {str(path): bound.to_python() for path, bound in bounds.items()}
+    {"$['a']": 'min-string', "$['b']['c']": 1}
+    """
+    return bounds_from_bytes(z85.decode(text))
+
+
+def decode_bounds_array(texts: pa.Array) -> pa.StructArray:
+    """Return a column of Z85 texts as `tables.path_bounds.bounds_array` does; unreadable texts become null."""
+
+    def decoded(text: str | None) -> bytes | None:
+        try:
+            return None if text is None else z85.decode(text)
+        except TableError:
+            return None
+
+    try:
+        return bounds_array(z85.decode_array(texts))
+    except TableError:
+        return split_rows([decoded(text) for text in texts.to_pylist()])
+
+
+# The statistics of a file, or a part of them: values, and further trees by name.
+Stats: TypeAlias = "dict[str, Any]"
+TREES = ("minValues", "maxValues", "nullCount")
+_INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+_COLUMN_NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
+_NAME_PART = re.compile(r"`([^`]*)`|([^.`]+)")
+_DEFAULT_INDEXED = 32
+_MILLISECOND = timedelta(milliseconds=1)
+# Types on whose order all readers agree.
+_BOUNDED = {"byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string"}
+
+
+def indexed_places(schema: StructType, configuration: Mapping[str, str], minimum: int = 0) -> frozenset[Place]:
+    """Return the leaf columns without partition columns that get statistics, by physical names.
+
+    These are the columns that ``delta.dataSkippingStatsColumns`` names, whole structs among them; without that
+    property, the first ``delta.dataSkippingNumIndexedCols`` columns (32 unless set, -1 for all). The `minimum` first
+    columns get statistics in any case.
+    """
+    ways = [way for way in leaves(schema) if way[-1].type != VOID]
+    places = [physical_place(way) for way in ways]
+    listed = configuration.get(_STATS_COLUMNS)
+    if listed is not None:
+        # Names are split at dots; backticks quote names that hold commas or dots.
+        names = [
+            tuple((quoted or bare).strip().lower() for quoted, bare in _NAME_PART.findall(name))
+            for name in _COLUMN_NAME.findall(listed)
+            if name.strip()
+        ]
+        logical = [tuple(f.name.lower() for f in way) for way in ways]
+        indexed_leaves = {
+            index for index, place in enumerate(logical) if any(place[: len(name)] == name for name in names)
+        }
+        return frozenset({places[index] for index in indexed_leaves} | {*places[:minimum]})
+    try:
+        count = int(configuration.get(_INDEXED_COLUMNS, _DEFAULT_INDEXED))
+    except ValueError:
+        count = _DEFAULT_INDEXED
+    return frozenset(places if count < 0 else places[: max(count, minimum)])
+
+
+def stats_tree(metrics: FileMetrics, schema: StructType) -> Stats:
+    """Return the statistics of a file with a schema of physical names as the log's tree of objects."""
+    nulls: Stats = {}
+    lower: Stats = {}
+    upper: Stats = {}
+    for place, kind in leaf_columns(schema):
+        column = metrics.columns.get(place)
+        if column is None:
+            continue
+        set_at(nulls, place, column.nulls)
+        if not is_footer_counted(kind):
+            for tree, bounds in zip((lower, upper), complete_bounds(column.paths), strict=True):
+                set_at(tree, place, encode_bounds(bounds) if bounds else None)
+        elif isinstance(kind, PrimitiveType) and column.lower is not None and column.upper is not None:
+            set_at(lower, place, spelled_bound(python_value(column.lower), kind, up=False))
+            set_at(upper, place, spelled_bound(python_value(column.upper), kind, up=True))
+    return {
+        "numRecords": metrics.rows, "minValues": lower, "maxValues": upper, "nullCount": nulls, "tightBounds": True
+    }  # fmt: skip
+
+
+def counted_metrics(stats: Stats, schema: StructType) -> FileMetrics:
+    """Return the null counts of a file's statistics, and the paths of its Variants that have bounds."""
+    columns: dict[Place, ColumnMetrics] = {}
+    for place, kind in leaf_columns(schema):
+        count = value_at(stats.get("nullCount"), place)
+        paths: dict[VariantPath, ValueBounds] = {}
+        if not is_footer_counted(kind):
+            text = value_at(stats.get("minValues"), place)
+            with suppress(TableError):
+                paths = {} if text is None else dict.fromkeys(decode_bounds(str(text)), ValueBounds(None, None))
+        columns[place] = ColumnMetrics(count if isinstance(count, int) else None, paths=paths)
+    rows = stats.get("numRecords")
+    return FileMetrics(rows if isinstance(rows, int) else 0, columns)
+
+
+def with_columns(before: Stats, changed: Stats, columns: Iterable[str]) -> Stats:
+    """Return the statistics of a file with those of some new columns, by physical names, in place of the old ones."""
+    names = set(columns)
+    stats = {**changed, "tightBounds": before.get("tightBounds", True)}
+    for tree in TREES:
+        other_values = {name: value for name, value in before.get(tree, {}).items() if name not in names}
+        stats[tree] = other_values | changed[tree]
+    return stats
+
+
+def set_at(tree: Stats, place: Place, value: Any) -> None:
+    """Put a value into a tree of objects; None is left out."""
+    if value is None:
+        return
+    for name in place[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[place[-1]] = value
+
+
+def value_at(tree: Any, place: Place) -> Any:
+    """Return the value at a place in a tree of objects; None if it is missing."""
+    for name in place:
+        tree = tree.get(name) if isinstance(tree, dict) else None
+    return tree
+
+
+def python_value(scalar: pa.Scalar) -> Any:
+    """Return the Python value of a scalar; None for a date or time that Python cannot represent."""
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return None
+
+
+def spelled_bound(value: Any, kind: TableType, *, up: bool) -> Any:
+    """Return a bound as JSON holds it, never tighter than the value; None if the type has no spelling."""
+    if not isinstance(kind, PrimitiveType) or (kind.name not in _BOUNDED and not kind.name.startswith("decimal")):
+        return None
+    if isinstance(value, str):
+        return upper_text(value, TEXT_LENGTH) if up else lower_text(value, TEXT_LENGTH)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        return _spelled_time(value, up=up)
+    if isinstance(value, date):
+        return value.isoformat()
+    return value if isinstance(value, (int, Decimal)) else None
+
+
+def _spelled_time(value: datetime, *, up: bool) -> str | None:
+    # All readers accept milliseconds; an upper bound is rounded up so that it stays one.
+    rounded = value.replace(microsecond=value.microsecond // 1000 * 1000)
+    try:
+        if up and rounded != value:
+            rounded += _MILLISECOND
+    except OverflowError:
+        return None
+    zone = "" if rounded.tzinfo is None else "Z"
+    if rounded.tzinfo is not None:
+        rounded = rounded.astimezone(UTC).replace(tzinfo=None)
+    return rounded.isoformat(timespec="milliseconds") + zone
+
+
+def parsed_stats(text: str | None) -> Stats:
+    """Return the statistics of a file as a tree of objects; damaged parts are left out, which means unknown."""
+    try:
+        stats = parse_json(text, parse_float=Decimal) if text else {}
+    except ValueError:
+        return {}
+    items = stats.items() if isinstance(stats, dict) else ()
+    return {name: value for name, value in items if isinstance(value, dict) or name not in TREES}
+
+
+def dump_stats(value: Any) -> str:
+    """Return JSON text in which decimals are exact numbers, which the `json` module cannot write."""
+    if isinstance(value, dict):
+        members = ",".join(f"{json.dumps(k, ensure_ascii=False)}:{dump_stats(v)}" for k, v in value.items())
+        return "{" + members + "}"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return json.dumps(value, ensure_ascii=False)
+
+
+_CHUNK_ROWS = 1 << 16
+# Arrow parses blocks in parallel.
+_BLOCK = 4 << 20
+# Spark writes times with the zone's offset in whole minutes, although offsets before 1972 may have seconds.
+_OFFSET = r'\d[+-]\d\d:?\d\d"'
+_OFFSET_ERROR = timedelta(minutes=1)
+_SHIFTS = {"minValues": -_OFFSET_ERROR, "maxValues": _OFFSET_ERROR}
+
+
+@dataclass(frozen=True)
+class StatsTable:
+    """Statistics by column, one row per file."""
+
+    # Columns ``numRecords``, ``minValues``, ``maxValues`` and ``nullCount``; the last three are structs of physical
+    # names. Bounds of Variants are Z85 text.
+    table: pa.Table
+    parsed: pa.ChunkedArray | None = None  # The `stats_parsed` column, for files without JSON.
+
+    @property
+    def num_records(self) -> pa.ChunkedArray:
+        """The rows of each file, deleted ones included; null if unknown."""
+        return self.get("numRecords", ())
+
+    def get(self, kind: str, place: Place) -> pa.ChunkedArray:
+        """Return one statistic of one column: ``minValues``, ``maxValues``, ``nullCount`` or ``numRecords``."""
+        column: Any = part_at(self.table[kind], place)
+        if self.parsed is None:
+            return column
+        other: Any = part_at(self.parsed, (kind, *place))
+        if other is None or pa.types.is_struct(other.type):
+            return column  # The bounds of a Variant in Parquet form: see `parsed_variant`.
+        other = other.cast(column.type, safe=False)
+        if kind in _SHIFTS and pa.types.is_timestamp(column.type) and column.type.tz is not None:
+            other = _shift_times(other, _SHIFTS[kind])
+        return pc.if_else(column.is_null(), other, column)
+
+    def parsed_variant(self, kind: str, place: Place) -> pa.Array | None:
+        """Return the bounds of a Variant in Parquet form, as a storage struct; None if no file has such bounds."""
+        other: Any = None if self.parsed is None else part_at(self.parsed, (kind, *place))
+        if other is None or not pa.types.is_struct(other.type) or other.type.get_field_index("metadata") < 0:
+            return None
+        return other.combine_chunks() if isinstance(other, pa.ChunkedArray) else other
+
+
+def read_stats(files: pa.Table, schema: StructType, places: Sequence[Place] | None = None) -> StatsTable:
+    """Parse the statistics of files; `places`: physical names of the needed columns (default: all)."""
+    kind = stats_type(schema, None if places is None else set(places))
+    stats = one_chunk(files["stats"])
+    parts = [_parse_stats(stats.slice(start, _CHUNK_ROWS), kind) for start in range(0, len(stats), _CHUNK_ROWS)]
+    table = pa.concat_tables(parts) if parts else empty_table(pa.schema(list(kind)))
+    parsed = files["stats_parsed"] if "stats_parsed" in files.column_names else None
+    return StatsTable(table, parsed)
+
+
+def stats_type(
+    schema: StructType, places: set[Place] | None = None, *, variants: pa.DataType | None = None
+) -> pa.StructType:
+    """Return the Arrow struct of a file's statistics; `variants`: the type of bounds of Variants (default: text)."""
+    bounds: Stats = {}
+    nulls: Stats = {}
+    for place, kind in leaf_columns(schema):
+        if places is not None and place not in places:
+            continue
+        set_at(nulls, place, pa.field("", pa.int64()))
+        if kind == VARIANT:
+            mark = EXTENSION_METADATA if variants is not None else None
+            set_at(bounds, place, pa.field("", variants or pa.string(), metadata=mark))
+        elif isinstance(kind, PrimitiveType) and kind.name not in ("binary", "boolean", "void"):
+            set_at(bounds, place, pa.field("", arrow_type(kind)))
+    fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
+    trees = zip(TREES, (bounds, bounds, nulls), strict=True)
+    return pa.struct([*fields, *(pa.field(name, _struct_of(tree)) for name, tree in trees)])
+
+
+def _struct_of(tree: Stats) -> pa.StructType:
+    parts = ((name, _struct_of(part) if isinstance(part, dict) else part) for name, part in tree.items())
+    return pa.struct([part.with_name(name) if isinstance(part, pa.Field) else (name, part) for name, part in parts])
+
+
+def _parse_stats(stats: pa.Array, kind: pa.StructType) -> pa.Table:
+    filled = pc.fill_null(stats, scalar("{}", pa.large_string()))
+    empty, newline = scalar("", pa.large_string()), scalar("\n", pa.large_string())
+    lines = pc.binary_join_element_wise(filled, empty, newline)
+    offsets = np.frombuffer(lines.buffers()[1], dtype=np.int64)[lines.offset : lines.offset + len(lines) + 1]
+    text = lines.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    # Times with an offset are read as strings, because their bounds must be widened.
+    has_offsets = _has_times(kind) and pc.any(pc.match_substring_regex(filled, _OFFSET)).as_py()
+    as_read = pa.schema([_read_field(f, has_offsets) for f in kind])
+    try:
+        if not pc.all(pc.starts_with(filled, "{")).as_py():
+            # Two objects in one row and none in the next would be read as one object per row.
+            raise pa.ArrowInvalid("statistics that are not an object")
+        table = pj.read_json(
+            pa.BufferReader(text),
+            read_options=pj.ReadOptions(block_size=_BLOCK),
+            parse_options=pj.ParseOptions(explicit_schema=as_read, unexpected_field_behavior="ignore"),
+        )
+        if len(table) != len(stats):
+            raise pa.ArrowInvalid("a line break inside statistics")
+        if has_offsets:
+            # Bounds of times whose text has an offset instead of ``Z`` are widened.
+            columns = [
+                pa.chunked_array(
+                    [_widened_array(chunk, f.type, _SHIFTS.get(f.name)) for chunk in table[f.name].chunks], f.type
+                )
+                for f in kind
+            ]
+            return pa.table(columns, schema=pa.schema(list(kind)))
+        return table.cast(pa.schema(list(kind)))
+    except pa.ArrowException:
+        if len(stats) == 1:
+            return _parsed_one(filled[0], kind)
+        # Halve until each row that Arrow's parser refuses is alone.
+        middle = len(stats) // 2
+        return pa.concat_tables([_parse_stats(stats.slice(0, middle), kind), _parse_stats(stats.slice(middle), kind)])
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    """Return whether a struct of statistics has bounds of times with a time zone."""
+    if pa.types.is_struct(kind):
+        return any(_has_times(f.type) for f in kind)
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def _read_field(f: pa.Field, times_as_strings: bool) -> pa.Field:
+    """Return the type as which a statistic is read: pyarrow's JSON reader has no dates."""
+    if pa.types.is_struct(f.type):
+        return pa.field(f.name, pa.struct([_read_field(child, times_as_strings) for child in f.type]))
+    is_string = pa.types.is_date(f.type) or (times_as_strings and _has_times(f.type))
+    return pa.field(f.name, pa.string()) if is_string else f
+
+
+def _widened_array(array: pa.Array, kind: pa.DataType, shift: timedelta | None) -> pa.Array:
+    if pa.types.is_struct(kind):
+        children = [_widened_array(pc.struct_field(array, [f.name]), f.type, shift) for f in kind]
+        mask = array.is_null() if array.null_count else None
+        if not children:
+            return array.cast(kind)
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+    values = array.cast(kind)
+    if shift is None or not _has_times(kind) or not pa.types.is_string(array.type):
+        return values
+    return pc.if_else(pc.ends_with(array, "Z"), values, _shift_times(values, shift))
+
+
+def _shift_times(times: Any, shift: timedelta) -> Any:
+    """Return times shifted by an interval; all are unknown if one of them leaves the range of the type."""
+    try:
+        return pc.add_checked(times, pa.scalar(shift, pa.duration("us")).cast(pa.duration(times.type.unit)))
+    except pa.ArrowInvalid:
+        return pa.nulls(len(times), times.type)
+
+
+def _parsed_one(stats: pa.Scalar, kind: pa.StructType) -> pa.Table:
+    try:
+        # A decimal parsed as float would be rounded, and might not be a bound any more.
+        data = parse_json(stats.as_py(), parse_float=Decimal)
+    except ValueError:
+        data = {}
+    values = data if isinstance(data, dict) else {}
+    row = {f.name: _value_of(values.get(f.name), f.type, _SHIFTS.get(f.name)) for f in kind}
+    return pa.Table.from_pylist([row], schema=pa.schema(list(kind)))
+
+
+def _value_of(data: Any, kind: pa.DataType, shift: timedelta | None) -> Any:
+    """Return the parts of parsed JSON that fit a type; None for other parts."""
+    if pa.types.is_struct(kind):
+        return {f.name: _value_of(data.get(f.name), f.type, shift) for f in kind} if isinstance(data, dict) else None
+    if data is None:
+        return None
+    try:
+        if pa.types.is_temporal(kind):
+            if not isinstance(data, str):
+                return None
+            value = pa.scalar(data, pa.string()).cast(kind).as_py()
+            is_inexact = shift is not None and _has_times(kind) and not data.endswith("Z")
+            return value + shift if is_inexact and shift is not None else value
+        if pa.types.is_floating(kind) and isinstance(data, (int, Decimal)) and not isinstance(data, bool):
+            return float(data)
+        if pa.types.is_decimal(kind):
+            return pa.scalar(Decimal(data), kind).as_py() if isinstance(data, (int, Decimal)) else None
+        return pa.scalar(data, kind).as_py()
+    except (pa.ArrowException, ArithmeticError, OverflowError, ValueError, TypeError):
+        return None
+
+
+def with_json_stats(files: pa.Table, schema: StructType) -> pa.Table:
+    """Return rows of `Snapshot.files` with all statistics as JSON, and without the column of parsed statistics."""
+    if "stats_parsed" not in files.column_names:
+        return files
+    stats, without_parsed = files["stats"], files.drop_columns("stats_parsed")
+    rows = pc.and_(stats.is_null(), files["stats_parsed"].is_valid())
+    if not pc.any(rows).as_py():
+        return without_parsed
+    parsed = files["stats_parsed"].filter(rows).combine_chunks()
+    texts = iter(_json_texts(parsed, schema))
+    pairs = zip(rows.to_pylist(), stats.to_pylist(), strict=True)
+    merged = [next(texts) if is_parsed else text for is_parsed, text in pairs]
+    index = without_parsed.column_names.index("stats")
+    return without_parsed.set_column(index, "stats", pa.array(merged, pa.large_string()))
+
+
+def _json_texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
+    rows: list[Stats] = [{} for _ in range(len(parsed))]
+    for name in ("numRecords", "tightBounds"):
+        _put(rows, (name,), _python_values(part_at(parsed, (name,))))
+    for place, kind in leaf_columns(schema):
+        _put(rows, ("nullCount", *place), _python_values(part_at(parsed, ("nullCount", *place))))
+        for name in ("minValues", "maxValues"):
+            column = part_at(parsed, (name, *place))
+            if column is None:
+                continue
+            if kind == VARIANT and pa.types.is_struct(column.type):
+                bounds = parsed_bounds(column).to_pylist()
+                texts = [None if row is None else z85.encode(row["metadata"] + row["value"]) for row in bounds]
+                _put(rows, (name, *place), texts)
+            elif kind == VARIANT:
+                _put(rows, (name, *place), [text if isinstance(text, str) else None for text in column.to_pylist()])
+            elif isinstance(kind, PrimitiveType):
+                bounds = [spelled_bound(value, kind, up=name == "maxValues") for value in _python_values(column)]
+                _put(rows, (name, *place), bounds)
+    return [dump_stats(row) for row in rows]
+
+
+def _python_values(column: pa.Array | None) -> list[Any]:
+    return [] if column is None else [python_value(value) for value in column]
+
+
+def _put(rows: list[Stats], place: Place, values: Sequence[object]) -> None:
+    for row, value in zip(rows, values, strict=False):
+        set_at(row, place, value)

@@ -1,1 +1,0 @@
-"""Statistics of data files, as the log stores them."""
