@@ -39,8 +39,8 @@ class CommitSteps:
     def swap(self, step: Callable[[], _Result], landed: Callable[[], _Result | None] | None = None) -> _Result:
         """Run the step that makes the commit visible; after it has succeeded, nothing is undone.
 
-        `step`: its result is false if another commit came first, so that this one has certainly not happened.
-        `landed`: called if the step failed; returns its result if the commit is visible nevertheless, else None.
+        The result of the step is false if another commit came first. `landed`: called if the step failed; returns its
+        result if the commit is visible nevertheless, else None.
         Raises `TableError`: reason ``"unknown-outcome"`` if the error does not say what happened; and as the step.
         """
         self.may_have_happened = True
@@ -74,10 +74,7 @@ class CommitSteps:
 
 @contextmanager
 def commit_steps(table: str, discard: Callable[[], object]) -> Iterator[CommitSteps]:
-    """Provide the steps of a commit; if it has certainly not happened when the block fails, undo what was written.
-
-    `discard`: removes the files that only the commit names.
-    """
+    """Provide the steps of a commit; if it has certainly not happened when the block fails, `discard` its files."""
     steps = CommitSteps(table)
     try:
         yield steps
@@ -90,9 +87,8 @@ def commit_steps(table: str, discard: Callable[[], object]) -> Iterator[CommitSt
 def planned_again(
     run: Callable[[_Base], _Result], base: _Base, reload: Callable[[_Base], _Base], table: str
 ) -> _Result:
-    """Return the result of planning and committing a change, which is planned again after a conflict.
+    """Return the result of planning a change on a version and committing it; it is planned again after a conflict.
 
-    `base`: the version on which the change is planned first; `reload`: returns the newest version.
     Raises `TableError`: reason ``"too-many-retries"``; and as `run`.
     """
     conflict = ""

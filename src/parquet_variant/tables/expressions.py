@@ -45,9 +45,6 @@ def numbered(columns: Mapping[str, Any], rows: int) -> pa.Table:
     """Return columns as a table whose first column numbers the rows.
 
     The name of the first column is longer than every other name, so that no user's column can have it.
-
-    >>> numbered({"__row": pa.array(["a", "b"])}, 2).to_pydict()
-    {'######': [0, 1], '__row': ['a', 'b']}
     """
     name = "#" * (1 + max(map(len, columns), default=0))
     return pa.table({name: pa.array(np.arange(rows)), **columns})
@@ -73,10 +70,9 @@ def quoted(name: str) -> str:
 
 
 def needed_table(rows: pa.Table, columns: Mapping[str, NeededColumn]) -> pa.Table:
-    """Return the columns that expressions need, extracted from rows in memory, as a `numbered` table.
+    """Return the columns that expressions need, by the names that they use, as a `numbered` table.
 
     `rows`: rows in the table's columns, Variants as storage structs.
-    `columns`: the needed columns by the names that the expressions use.
     """
     extracted = {name: needed.computed(_extract_needed(rows, needed)) for name, needed in columns.items()}
     return numbered(extracted, len(rows))
@@ -101,11 +97,7 @@ def _extract_needed(rows: pa.Table, needed: NeededColumn) -> Any:
 
 
 def evaluate(texts: Mapping[str, str], tables: Mapping[str, pa.Table], zone: str) -> pa.Table:
-    """Evaluate expressions over tables side by side, and return one column per expression, in the order of the rows.
-
-    `texts`: DuckDB's SQL by name of the result column.
-    `tables`: `numbered` tables of equal length, by the names that the expressions use.
-    """
+    """Evaluate DuckDB's SQL over `numbered` tables of equal length, and return one column per expression by name."""
     selected = ", ".join(f"({text}) AS {quoted(name)}" for name, text in texts.items())
     source = " POSITIONAL JOIN ".join(map(quoted, tables))
     alias, first = next(iter(tables.items()))
@@ -142,10 +134,7 @@ class Assignment:
 
 
 def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tuple[str, VariantPath | None]:
-    """Return the column, and the path inside a Variant, that the target of an assignment names.
-
-    Raises `TableError`: reason ``"bad-assignment"`` for anything else.
-    """
+    """Return the column, and the path inside a Variant, that the target of an assignment names."""
     head, *fields = text.split(".")
     if (column := columns.find(text)) is not None and not (fields and columns.find(head)):
         return column, None

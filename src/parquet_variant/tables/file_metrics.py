@@ -99,21 +99,17 @@ class MetricsCollector:
     def metrics_without_rows(self, before: FileMetrics, deleted: pa.Table, info: FileInfo) -> FileMetrics:
         """Return the metrics of a file that was rewritten without some rows.
 
-        `before`: the metrics of the file with these rows; of Variants, the paths that have bounds are enough.
+        `before`: the metrics with these rows; of Variants, the paths that have bounds are enough.
         `deleted`: the deleted rows, in the columns that hold Variants, lists and maps.
-        `info`: the rewritten file.
         """
         self._count_nulls(deleted)
-        nulls: dict[Place, int] = {}
-        for place, count in self._nulls.items():
-            count_before = before.columns.get(place, ColumnMetrics()).nulls
-            if count_before is not None:
-                nulls[place] = count_before - count
+        known = {place: before.columns.get(place, ColumnMetrics()) for place in {*self._nulls, *self._variants}}
+        counts = {place: (known[place].nulls, count) for place, count in self._nulls.items()}
+        nulls = {place: old - count for place, (old, count) in counts.items() if old is not None}
         bounds: dict[Place, dict[VariantPath, ValueBounds]] = {}
         for place in self._variants:
-            paths = before.columns.get(place, ColumnMetrics()).paths
-            known_bounds = {path: path_bounds(info, place, path) for path in paths}
-            bounds[place] = {path: bound for path, bound in known_bounds.items() if bound is not None}
+            found = {path: path_bounds(info, place, path) for path in known[place].paths}
+            bounds[place] = {path: bound for path, bound in found.items() if bound is not None}
         return footer_metrics(info, self._leaves, nulls, bounds)
 
     def _count_nulls(self, table: pa.Table) -> None:

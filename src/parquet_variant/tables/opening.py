@@ -130,20 +130,12 @@ def open(
         refuse_versions(source, version, at, branch, tag)
     if kind == "memory" and isinstance(source, str | os.PathLike):
         source = registered_method("Table.read_csv")(source)
-    return registered_class(kind)(source, options)
-
-
-def registered_class(kind: str) -> type[Table]:
-    """Return the class of a format; its module is imported on first use."""
-    made: Any = registered_method(f"Table.{kind}")
-    return made
+    table: Table = registered_method(f"Table.{kind}")(source, options)  # The class is imported on first use.
+    return table
 
 
 def recognised_format(source: Any, options: OpenOptions) -> TableFormat:
-    """Return the format of a source.
-
-    Raises `VariantFileError` if nothing exists at a path, or the source is neither a path nor data.
-    """
+    """Return the format of a source; raise `VariantFileError` for a missing path, or neither a path nor data."""
     if options.catalog is not None:
         return "iceberg"
     is_text = options.text.get("json_column") is not None or options.text.get("input_format", "auto") != "auto"
@@ -151,9 +143,9 @@ def recognised_format(source: Any, options: OpenOptions) -> TableFormat:
         return "json" if is_text else _format_of_path(source, options)
     if isinstance(source, list | tuple) and all(isinstance(path, str | os.PathLike) for path in source):
         return "json" if is_text or (options.filesystem is None and is_json(source)) else "parquet"
-    snapshot = _format_of_snapshot(source)
-    if snapshot is not None:
-        return snapshot
+    module = type(source).__module__
+    if type(source).__name__ == "Snapshot" and module.startswith(f"{__package__}."):
+        return "delta" if module.startswith(f"{__package__}.delta.") else "iceberg"
     if hasattr(source, "toArrow") and hasattr(source, "sparkSession"):
         return "spark"
     if isinstance(source, VariantArray | ChunkedVariantArray) or is_rows(source):
@@ -162,13 +154,6 @@ def recognised_format(source: Any, options: OpenOptions) -> TableFormat:
         f"cannot open a {type(source).__name__}: give a path, the snapshot of a table, a VariantArray or Arrow data",
         reason="bad-path",
     )
-
-
-def _format_of_snapshot(source: Any) -> TableFormat | None:
-    module = type(source).__module__
-    if type(source).__name__ != "Snapshot" or not module.startswith(f"{__package__}."):
-        return None
-    return "delta" if module.startswith(f"{__package__}.delta.") else "iceberg"
 
 
 def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> TableFormat:
@@ -191,17 +176,11 @@ def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> Table
         return "json" if options.text else "memory"
     if is_json(path):
         return "json"
-    _refuse_missing(path)
+    if _GLOB.search(os.fspath(path)) is None:
+        filesystem, location = filesystem_of(path)
+        if filesystem.get_file_info(location).type == fs.FileType.NotFound:
+            locate(path)  # raises the error of a missing path
     return "parquet"
-
-
-def _refuse_missing(path: str | os.PathLike[str]) -> None:
-    """Raise the error of a missing path, unless it is a glob."""
-    if _GLOB.search(os.fspath(path)) is not None:
-        return
-    filesystem, location = filesystem_of(path)
-    if filesystem.get_file_info(location).type == fs.FileType.NotFound:
-        locate(path)
 
 
 def format_of_table(path: Any, storage_options: Mapping[str, str] | None = None) -> TableFormat | None:
@@ -237,11 +216,7 @@ def is_iceberg(path: Any) -> bool:
 
 
 def is_vortex(path: Any) -> bool:
-    """Return whether a path names Vortex files: a file, a glob, or a directory with such files.
-
-    >>> is_vortex("events.vortex"), is_vortex("examples")
-    (True, False)
-    """
+    """Return whether a path names Vortex files: a file, a glob, or a directory with such files."""
     if _is_parquet(path):
         return False
     from parquet_variant.files.vortex.paths import vortex_files

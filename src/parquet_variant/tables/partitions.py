@@ -48,7 +48,14 @@ def partition_text(value: Any) -> str | None:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, bytes):
-        return _binary_text(value)
+        try:
+            # Spark and delta-kernel write the bytes as UTF-8 text.
+            return value.decode()
+        except UnicodeDecodeError:
+            raise TableError(
+                f"the partition value {value!r} is not UTF-8 text: partition by another column",
+                reason="bad-partition-value",
+            ) from None
     if isinstance(value, (str, int, float, date)):
         return str(value)
     raise TableError(
@@ -61,9 +68,6 @@ def partition_array(text: str | None, kind: TableType, rows: int) -> pa.Array:
     """Return a column that repeats one partition value.
 
     Raises `TableError`: reason ``"bad-partition-value"`` if the text is not a value of the type.
-
-    >>> partition_array("7", PrimitiveType("long"), 2).to_pylist()
-    [7, 7]
     """
     target = arrow_type(kind)
     if text is None or text == "":
@@ -83,12 +87,7 @@ def partition_directory(values: Mapping[str, str | None]) -> str:
 
 
 def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[dict[str, str | None], pa.Table]]:
-    """Return the rows of each partition, without the partition columns, in order of first appearance.
-
-    >>> parts = split_by_partition(pa.table({"p": [1, 2, 1], "x": [1, 2, 3]}), ["p"])
-    >>> [(values, part["x"].to_pylist()) for values, part in parts]
-    [({'p': '1'}, [1, 3]), ({'p': '2'}, [2])]
-    """
+    """Return the rows of each partition, without the partition columns, in order of first appearance."""
     if not columns:
         return [({}, table)]
     rows: dict[tuple[str | None, ...], list[int]] = {}
@@ -132,10 +131,7 @@ def _warn_of_partitions(
 
 
 def warn_of_null_partitions(values: Mapping[str, Iterable[Any]], rows: int) -> None:
-    """Warn of partition columns that are null in every row of a write of several rows.
-
-    `values`: the partition values of the written files, by column.
-    """
+    """Warn of partition columns, by name, that are null in every row of a write of several rows."""
     if rows < 2:
         return
     for name, column in values.items():
@@ -186,17 +182,6 @@ def _value_of(text: str, kind: TableType, target: pa.DataType) -> pa.Scalar:
         shown = json.dumps(text)
         raise TableError(
             f"partition value {shown} is not a value of type {name}", reason="bad-partition-value"
-        ) from None
-
-
-def _binary_text(value: bytes) -> str:
-    try:
-        # Spark and delta-kernel write the bytes as UTF-8 text.
-        return value.decode()
-    except UnicodeDecodeError:
-        raise TableError(
-            f"the partition value {value!r} is not UTF-8 text: partition by another column",
-            reason="bad-partition-value",
         ) from None
 
 

@@ -35,9 +35,7 @@ _BOUNDS = pa.struct([("metadata", pa.large_binary()), ("value", pa.large_binary(
 
 
 def bounds_to_bytes(bounds: Mapping[VariantPath, Variant]) -> bytes:
-    r"""Return the bounds of paths as the bytes of one Variant object: metadata, then value.
-
-    `bounds`: a primitive Variant for each path; the root's path is ``$``.
+    r"""Return the bounds of paths as the bytes of one Variant object: metadata, then value; the root's path is ``$``.
 
     >>> bounds_to_bytes({VariantPath.parse("$.key"): Variant.from_python(7)})[-1:]
     b'\x07'
@@ -90,11 +88,7 @@ def split_bounds(data: bytes) -> tuple[bytes, bytes]:
 
 
 def bounds_array(blobs: pa.Array) -> pa.StructArray:
-    """Return a column of bounds as a struct of metadata and value; unreadable bytes become null, which means unknown.
-
-    `blobs`: a ``large_binary`` array.
-    Returns ``struct<metadata: large_binary, value: large_binary>``.
-    """
+    """Return a column of bounds as a struct of metadata and value; unreadable bytes become null (unknown)."""
     first = blobs.offset
     offsets = np.frombuffer(blobs.buffers()[1], dtype=np.int64)[first : first + len(blobs) + 1]
     data = np.frombuffer(blobs.buffers()[2] or b"", dtype=np.uint8)

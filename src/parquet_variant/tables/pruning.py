@@ -82,11 +82,7 @@ class FileStatistics:
 
 
 def may_match_files(predicate: Predicate, statistics: Mapping[str, FileStatistics], files: int) -> Mask:
-    """Return, for each file, whether some row may satisfy the predicate; False only if it is certain that none does.
-
-    `statistics`: the statistics of columns by name; other columns are unknown.
-    `files`: the number of files.
-    """
+    """Return, for each file, whether some row may satisfy the predicate; False only if it is certain that none does."""
     answer = may_match(predicate, lambda name: statistics.get(name, FileStatistics(files)))
     return np.full(files, answer) if isinstance(answer, bool) else answer
 
@@ -98,12 +94,11 @@ def path_statistics(
     files: int,
     may_be_value: bool | Mask,
 ) -> FileStatistics:
-    """Return the statistics of a path of a Variant column.
+    """Return the statistics of a path of a Variant column, for the type that it is cast to.
 
-    `selected`: the path and the type that it is cast to.
     `lower`, `upper`: the bounds of the column in each file, as objects by path (`path_bounds.bounds_array`); several
       sources may each have a part of them.
-    `may_be_value`: whether the column may have any value, for all files or for each.
+    `may_be_value`: whether the column may have any value.
     """
     assert selected.path is not None
     keys_only = all(isinstance(segment, str) for segment in selected.path.segments)
@@ -198,7 +193,11 @@ def _order_kept(storage: pa.StructArray, target: pa.DataType) -> tuple[Mask, Mas
     """Return where a scalar's cast to the target keeps the order of values, and where the scalar is a float."""
     values = storage.field("value").cast(pa.large_binary())
     first, second = _leading_bytes(values)
-    keep = _headers(_ordered_sources(target))[first]
+    # The Variant types whose order the cast keeps; of decimals, those of a scale that fits.
+    decimal = pa.decimal128(38, 0)
+    stored = {info.type: decimal if info.type in DECIMAL_TYPES else info.arrow for info in TYPE_OF_ID.values()}
+    ordered = {kind for kind, arrow in stored.items() if arrow is not None and cast_keeps_order(arrow, target)}
+    keep = _headers(ordered - {VariantType.BINARY})[first]
     if pa.types.is_decimal(target) or pa.types.is_integer(target):
         scale = target.scale if pa.types.is_decimal(target) else 0
         keep &= ~_headers(DECIMAL_TYPES)[first] | (second <= scale)
@@ -212,17 +211,6 @@ def _headers(kinds: Collection[VariantType]) -> Mask:
         headers[number << 2 | BasicType.PRIMITIVE] = info.type in kinds
     headers[BasicType.SHORT_STRING :: 4] = VariantType.STRING in kinds
     return headers
-
-
-def _ordered_sources(target: pa.DataType) -> set[VariantType]:
-    """Return the Variant types whose order a cast to the target keeps; of decimals, those of a scale that fits."""
-    decimal = pa.decimal128(38, 0)
-    stored = {info.type: decimal if info.type in DECIMAL_TYPES else info.arrow for info in TYPE_OF_ID.values()}
-    return {
-        kind
-        for kind, arrow in stored.items()
-        if arrow is not None and kind != VariantType.BINARY and cast_keeps_order(arrow, target)
-    }
 
 
 def _leading_bytes(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
@@ -240,11 +228,7 @@ def _leading_bytes(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray
 
 
 def keys_between(lower: pa.Array | None, upper: pa.Array | None, keys: Any, files: int) -> Mask:
-    """Return, for each file, whether one of some keys lies between the bounds of a column; True where unknown.
-
-    `lower`, `upper`: the bounds of the column in each file, null where unknown; None if unknown everywhere.
-    `keys`: an Arrow column of the same type, or of a type with the same order.
-    """
+    """Return, for each file, whether one of some keys lies between the bounds of a column; True where unknown."""
     unknown = np.ones(files, dtype=bool)
     if lower is None or upper is None or pa.types.is_floating(lower.type) or pa.types.is_nested(lower.type):
         return unknown

@@ -27,10 +27,7 @@ def all_rows(data: Any) -> list[pa.Table]:
 
 
 def first_rows(data: Any) -> tuple[pa.Table, Any]:
-    """Return the first rows of data, and all of the data again.
-
-    Raises `TableError`: reason ``"bad-data"`` if there is no batch.
-    """
+    """Return the first rows of data, and all of the data again; raise `TableError`, ``"bad-data"``, without a batch."""
     if is_rows(data) and not _are_batches(data):
         table = table_of(data)
         return table, table
@@ -60,11 +57,7 @@ def _are_batches(data: Any) -> bool:
 
 
 def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, ShreddingSchema]:
-    """Return shredding schemas by the dotted name of their Variant column.
-
-    Raises `TableError`: reason ``"bad-argument"`` for a name that is not a Variant column, or one schema for several
-    columns.
-    """
+    """Return shredding schemas by the dotted name of their Variant column; raise `TableError`: ``"bad-argument"``."""
     if schema is None:
         return {}
     places = [".".join(place) for place in variant_paths(columns)]

@@ -75,10 +75,7 @@ class Rules:
 
 
 def check_nulls(table: pa.Table, schema: StructType) -> None:
-    """Refuse nulls in fields of structs, elements of lists and values of maps that must not be null.
-
-    Raises `TableError`: reason ``"null-value"``.
-    """
+    """Refuse nulls in fields of structs, elements of lists and values of maps that must not be null."""
     for f in schema.fields:
         if f.name in table.column_names and _has_required_parts(f.type):
             for chunk in table[f.name].chunks:

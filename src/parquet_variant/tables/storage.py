@@ -55,14 +55,8 @@ class StorageFile:
 class Storage(ABC):
     """The files of one table. Paths are relative to its root, with `/`, and not percent-encoded.
 
-    Parameters
-    ----------
-    uri
-        Location of the root.
-    options
-        Configuration of the object store, in obstore's form.
-    allow_outside
-        Whether files outside of the root may be read (shallow clones). They are never written or deleted.
+    `options` are the configuration of the object store, in obstore's form. With `allow_outside`, files outside of the
+    root may be read (shallow clones); they are never written or deleted.
     """
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:

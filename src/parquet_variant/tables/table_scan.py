@@ -29,10 +29,7 @@ from parquet_variant.types.path import VariantPath
 
 
 def typed_columns(schema: StructType, selection: tuple[Selected, ...], column: str | None) -> tuple[Selected, ...]:
-    """Return the selection with the types of ordinary columns in the schema; a Variant column becomes a path.
-
-    Raises `TableError`: reason ``"unknown-column"``.
-    """
+    """Return the selection with the types of ordinary columns in the schema; a Variant column becomes a path."""
     typed = []
     for selected in selection:
         if selected.path is None:
@@ -263,8 +260,6 @@ class TableScan(PlannedQuery, Generic[File]):
         """Return the scan of a table for a request as users write it; see the public functions `scan`.
 
         `schema`: the columns that the request may name.
-        `options`: ``skipping``, ``zone`` and ``threads``.
-        Raises `TableError`: reason ``"unknown-column"``; and as `Question.of`.
         """
         question = Question.of(columns, where)
         if column is None:

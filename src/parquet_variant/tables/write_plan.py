@@ -155,18 +155,9 @@ class TableWritePlan(ABC, Generic[File]):
     def write_files(self, data: Any, *, data_change: bool = True) -> list[File]:
         """Write rows to new files and return the description of each.
 
-        Parameters
-        ----------
-        data
-            A table, a record batch or columns by name; or an iterable of these.
-        data_change
-            False if the rows are already in the table (compaction).
-
-        Raises
-        ------
-        TableError
-            ``"bad-data"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"null-value"`` or
-            ``"constraint-violated"``.
+        Without `data_change`, the rows are in the table already (compaction).
+        Raises `TableError`: ``"bad-data"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``,
+        ``"null-value"`` or ``"constraint-violated"``.
         """
         batches = batches_of(data)
         task: _Task[File] = _Task(self)

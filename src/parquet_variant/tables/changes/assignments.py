@@ -31,7 +31,6 @@ from parquet_variant.tables.expressions import (
     read_target,
 )
 from parquet_variant.tables.schema import VARIANT, Field, StructType, arrow_type
-from parquet_variant.types.path import VariantPath
 
 
 def read_assignments(
@@ -43,13 +42,9 @@ def read_assignments(
     *,
     literals: bool = False,
 ) -> list[Assignment]:
-    """Return the assignments of a mapping from columns or paths to SQL or Python values.
+    """Return the assignments of a mapping from columns (``k``) or paths (``v:a.b``) to SQL, or to Python `literals`.
 
-    `values`: by column (``k``) or path inside a Variant (``v:a.b``).
-    `schema`: the target's columns.
-    `tables`: the columns that expressions may name, by table.
-    `alias`: the name of the target among the tables.
-    `literals`: whether the values are Python values instead of SQL.
+    `tables`: the columns that expressions may name, by table; `alias` is the name of the target among them.
     Raises `TableError`: reason ``"bad-assignment"``.
     """
     check_mapping("new_values" if literals else "updates", values, TableError)
@@ -84,11 +79,9 @@ def assigned(
     tables: Mapping[str, pa.Table],
     zone: str,
 ) -> pa.Table:
-    """Return rows with new values.
+    """Return rows in the table's columns with new values.
 
-    `rows`: rows in the table's columns.
-    `assignments`: the columns and paths to set; expressions see the values before the change.
-    `tables`: the rows that the expressions see, by table, each as long as `rows`.
+    `tables`: the rows that the expressions see, by table, each as long as `rows`; values are those before the change.
     Raises `TableError`: reason ``"type-mismatch"`` for a value that does not fit its column.
     """
     needed = needed_columns(assignments)
@@ -99,7 +92,9 @@ def assigned(
         assert field is not None
         index = result.column_names.index(field.name)
         if field.type == VARIANT:
-            reads_itself = _reads_its_path(assignment, next(iter(tables)))
+            # Whether the expression needs the value that the assignment sets.
+            own = {} if assignment.value is None else assignment.value.columns.get(next(iter(tables)), {})
+            reads_itself = any((c.column, c.path) == (assignment.column, assignment.path) for c in own.values())
             column = _variant_column(assignment, value, result[field.name], reads_itself)
             arrow = pa.field(field.name, column.type, field.nullable, EXTENSION_METADATA)
         else:
@@ -117,7 +112,6 @@ def path_values(
     """Return the values that assignments to paths set, one column per assignment.
 
     `inputs`: the columns that `needed_columns` names, by table, as `needed_table` returns them.
-    `rows`: the number of rows.
     """
     values = _evaluate(assignments, inputs, zone)
     return [_path_column(assignment, value, rows) for assignment, value in zip(assignments, values, strict=True)]
@@ -156,34 +150,24 @@ def _evaluate(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table],
     return values
 
 
-def _reads_its_path(assignment: Assignment, target: str) -> bool:
-    """Return whether the expression of an assignment needs the value that the assignment sets."""
-    needed = {} if assignment.value is None else assignment.value.columns.get(target, {})
-    return any((column.column, column.path) == (assignment.column, assignment.path) for column in needed.values())
-
-
 def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray, reads_itself: bool) -> pa.Array:
     if assignment.path is not None:
         variants = VariantArray.from_storage(one_chunk(before))
         values = _path_column(assignment, value, len(before))
         if not reads_itself:
             return variant_set(variants, assignment.path, values).storage
-        is_null = (value.storage if isinstance(value, VariantArray) else value).is_null()
-        return _with_existing_path(variants, assignment.path, values, one_chunk(is_null))
+        is_null = one_chunk((value.storage if isinstance(value, VariantArray) else value).is_null())
+        # The path is not created where the new value is NULL.
+        parts, positions = [], []
+        for mask, creates in ((pc.invert(is_null), True), (is_null, False)):
+            rows = pc.indices_nonzero(mask)
+            changed, new = (VariantArray.from_storage(array.storage.take(rows)) for array in (variants, values))
+            parts.append(variant_set(changed, assignment.path, new, creates).storage)
+            positions.append(rows)
+        return pa.concat_arrays(parts).take(pc.sort_indices(pa.concat_arrays(positions)))
     if assignment.value is None and value is None:
         return pa.nulls(len(before), arrow_type(VARIANT))
     return _variants(assignment, value, len(before)).to_unshredded().storage
-
-
-def _with_existing_path(before: VariantArray, path: VariantPath, values: VariantArray, is_null: pa.Array) -> pa.Array:
-    """Return Variants with values at a path, which is not created where the new value is NULL."""
-    parts, positions = [], []
-    for mask, creates in ((pc.invert(is_null), True), (is_null, False)):
-        rows = pc.indices_nonzero(mask)
-        changed, new = (VariantArray.from_storage(array.storage.take(rows)) for array in (before, values))
-        parts.append(variant_set(changed, path, new, creates).storage)
-        positions.append(rows)
-    return pa.concat_arrays(parts).take(pc.sort_indices(pa.concat_arrays(positions)))
 
 
 def _path_column(assignment: Assignment, value: Any, rows: int) -> VariantArray:
@@ -224,7 +208,12 @@ def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -
                 return align_column(literal, field.type, by_logical_name, unchanged, place, exact=True)[0]
             return pa.scalar(value, kind)
         check_known(value.type, field.type, by_given_name, place)
-        value = _in_zone_of(value, kind, zone)
+        if pa.types.is_timestamp(value.type) and pa.types.is_timestamp(kind):
+            # Times without a time zone are local to the session zone.
+            if value.type.tz is None and kind.tz is not None:
+                value = _instants(value, zone)
+            elif value.type.tz is not None and kind.tz is None:
+                value = pc.local_timestamp(value.cast(pa.timestamp(value.type.unit, zone)))
         chunks = value.chunks if isinstance(value, pa.ChunkedArray) else [value]
         aligned = [align_column(chunk, field.type, by_given_name, unchanged, place, exact=True) for chunk in chunks]
         return pa.chunked_array(aligned, None if aligned else kind)
@@ -233,17 +222,6 @@ def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -
             f"{assignment.target} is {kind}, and its new value cannot be converted to that: {error}",
             reason="type-mismatch",
         ) from None
-
-
-def _in_zone_of(value: Any, target: pa.DataType, zone: str) -> Any:
-    """Return timestamps with or without a time zone as their column has them; times are local to the session zone."""
-    if not (pa.types.is_timestamp(value.type) and pa.types.is_timestamp(target)):
-        return value
-    if value.type.tz is None and target.tz is not None:
-        return _instants(value, zone)
-    if value.type.tz is not None and target.tz is None:
-        return pc.local_timestamp(value.cast(pa.timestamp(value.type.unit, zone)))
-    return value
 
 
 def _instants(local: Any, zone: str) -> pa.Array:

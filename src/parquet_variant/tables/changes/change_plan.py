@@ -183,11 +183,7 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
         """Return a mask that is False for deleted rows; `rows`: the number of rows of the file, if it is known."""
 
     def read_columns(self, file: File, columns: NeededColumns, zone: str) -> tuple[pa.Table, Mask]:
-        """Read the columns that expressions need, by position.
-
-        Return a table of all rows of the file, deleted ones included, whose first column numbers the rows (see
-        `expressions.numbered`), and a mask that is False for deleted rows.
-        """
+        """Read the columns that expressions need, of all rows of a file, as a `numbered` table, and its `live_rows`."""
         from parquet_variant.tables.expressions import numbered
 
         every_row: Any = self.with_every_row(file)
@@ -212,10 +208,9 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
 
     @abstractmethod
     def read_rows(self, file: File, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
-        """Read rows with Variants as the file shreds them.
+        """Read rows (default: those that are not deleted) with Variants as the file shreds them.
 
-        `row_mask`: the rows to read, by position; None for the rows that are not deleted.
-        `columns`: the columns to read; None for all, with the hidden columns that the table needs to keep.
+        Without `columns`, all columns are read, with the hidden columns that the table needs to keep.
         """
 
     @abstractmethod
@@ -243,16 +238,15 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
     def with_replaced_columns(
         self, file: File, path: str, info: FileInfo, metrics: FileMetrics, columns: StructType
     ) -> File:
-        """Return the description of a copy of a file in which some columns are new.
+        """Return the description of a copy of a file in which some columns, under the table's names, are new.
 
-        `metrics`: the metrics of the new columns.
-        `columns`: the new columns, under the table's names.
+        `metrics`: those of the new columns.
         Files are copied in parts only if `tracks_rows` is False, also for the two methods below.
         """
         raise NotImplementedError
 
     def with_path_bounds(self, file: File, path: str, info: FileInfo, bounds: PathBounds) -> File:
-        """Return the description of a copy of a file in which the values at some Variant paths are new.
+        """Return the description of a copy of a file in which values at Variant paths are new.
 
         `bounds`: column (physical name), path and new bounds; only paths that had bounds may get them.
         """
@@ -300,20 +294,14 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
 
     @abstractmethod
     def plan(self, options: Mapping[str, Any]) -> ChangePlan[File]:
-        """Return the plan of a change; the options are those of `VariantWriter`.
-
-        Raises `TableError` if this library may not write the table.
-        """
+        """Return the plan of a change with options of `VariantWriter`; raise if this library cannot write the table."""
 
     @abstractmethod
     def prune(self, files: FileSet, predicate: Predicate, query: TableScan[Any]) -> FileSet:
         """Return those of some files that may hold a row for which a predicate over the columns of a scan is true."""
 
     def candidates(self, files: FileSet, predicate: Predicate | None, columns: NeededColumns, zone: str) -> FileSet:
-        """Return those of some files that may hold a row for which a predicate is true; unknown never prunes.
-
-        `columns`: what the names in the predicate stand for.
-        """
+        """Return those of some files that may hold a row for which a predicate over some columns is true."""
         for part in predicate.parts if isinstance(predicate, And) else (predicate,):
             if part is None:
                 continue

@@ -20,13 +20,7 @@ from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression, run_sql
 from parquet_variant.tables.changes.assignments import assigned, read_assignments
-from parquet_variant.tables.changes.change_plan import (
-    ChangeableTable,
-    ChangePlan,
-    FileChange,
-    FileSet,
-    TableChange,
-)
+from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
 from parquet_variant.tables.changes.operations import (
     ChangeResult,
     read_updated_rows,

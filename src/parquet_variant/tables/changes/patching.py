@@ -28,7 +28,7 @@ from parquet_variant.tables.columns import stored_schema, to_stored
 from parquet_variant.tables.expressions import Assignment
 from parquet_variant.tables.file_metrics import FileMetrics, is_footer_counted, leaf_columns, path_bounds
 from parquet_variant.tables.rules import Rules
-from parquet_variant.tables.schema import VARIANT, Field, StructType
+from parquet_variant.tables.schema import VARIANT, StructType
 from parquet_variant.tables.storage import LocalStorage
 from parquet_variant.tables.write_plan import File, TableWritePlan
 from parquet_variant.types.path import VariantPath
@@ -115,7 +115,6 @@ def path_assignments(
     """Return assignments as `PathAssignments`; None if one of them sets a column, or a path with array indexes.
 
     `read_columns`: reads the updated rows, in the columns that the expressions need of each table.
-    `rows`: how many rows are updated.
     """
     paths = tuple((item.column, item.path) for item in assignments if item.path is not None)
     if len(paths) < len(assignments) or not all(isinstance(s, str) for _, path in paths for s in path.segments):
@@ -140,13 +139,14 @@ def rewrite_file(
 ) -> FileChange[File]:
     """Delete and update rows of a file as `change_file` does, copying unchanged columns or pages where possible.
 
-    `rows.new_rows` gets rows with the columns in use, or with all columns.
-    `in_use`: the columns that the update sets and reads.
-    `paths`: what the update sets, if it sets only paths.
+    `rows.new_rows` gets rows with the columns in use, or all columns; `paths`: what the update sets, if only paths.
     """
     if rows.updated.any():
         in_use = replace(in_use, assigned=in_use.assigned | {name for name, _ in plan.write.rules.generated})
-    if not rows.live.all() or not _may_patch(plan, in_use):
+    moves_rows = any(name.lower() in plan.fixed_columns for name in in_use.assigned)
+    # Options may ask for an order of rows, or for another writer.
+    is_whole = plan.erases or plan.uses_vectors or moves_rows or plan.write.options or plan.tracks_rows
+    if is_whole or not rows.live.all():
         return change_file(plan, file, rows)
     patched = None
     if not rows.updated.any():
@@ -156,12 +156,6 @@ def rewrite_file(
             patched = _with_new_paths(plan, file, rows.updated, paths)
         patched = patched or _with_new_columns(plan, file, rows, in_use)
     return change_file(plan, file, rows) if patched is None else patched
-
-
-def _may_patch(plan: ChangePlan[Any], in_use: ColumnsInUse) -> bool:
-    moves_rows = any(name.lower() in plan.fixed_columns for name in in_use.assigned)
-    # Options may ask for an order of rows, or for another writer.
-    return not (plan.erases or plan.uses_vectors or moves_rows or plan.write.options or plan.tracks_rows)
 
 
 def _needs_all_columns(plan: ChangePlan[Any]) -> bool:
@@ -254,7 +248,10 @@ def without_rows(plan: ChangePlan[File], file: File, deleted: Mask) -> FileChang
         except PAGE_ERRORS:  # Rewriting the file as a whole raises the error with its cause.
             plan.storage.delete(path)
             return None
-    columns = StructType(tuple(f for f in plan.schema.fields if plan.records_changes or _needs_count(f)))
+    # The footer does not count the nulls of Variants, lists and maps.
+    kinds = [(f, leaf_columns(StructType((f,)))) for f in plan.schema.fields]
+    uncounted = (f for f, leaves in kinds if not all(is_footer_counted(kind) for _, kind in leaves))
+    columns = plan.schema if plan.records_changes else StructType(tuple(uncounted))
     gone = plan.read_rows(file, deleted, columns)
     collector = write.metrics_collector(write.data_schema)
     metrics = collector.metrics_without_rows(before, to_stored(gone, columns), info)
@@ -262,11 +259,6 @@ def without_rows(plan: ChangePlan[File], file: File, deleted: Mask) -> FileChang
     count = int(deleted.sum())
     added = write.describe(path, partition, info, metrics)
     return FileChange(file, True, (added,), change_data, rows_deleted=count, rows_copied=len(deleted) - count)
-
-
-def _needs_count(field: Field) -> bool:
-    """Return whether the nulls of a column must be counted, because the footer does not count them."""
-    return not all(is_footer_counted(kind) for _, kind in leaf_columns(StructType((field,))))
 
 
 def _has_bounds_of_values(metrics: FileMetrics, schema: StructType, root: SchemaNode) -> bool:

@@ -27,14 +27,7 @@ from parquet_variant.tables.delta.log.segment import (
     replay,
     version_at,
 )
-from parquet_variant.tables.delta.protocol.actions import (
-    Add,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    Remove,
-    Txn,
-)
+from parquet_variant.tables.delta.protocol.actions import Add, DomainMetadata, Metadata, Protocol, Remove, Txn
 from parquet_variant.tables.delta.protocol.features import (
     ROW_COMMIT_COLUMN,
     ROW_ID_COLUMN,
