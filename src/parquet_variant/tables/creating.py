@@ -1,4 +1,4 @@
-"""`write` and `create`: new files and tables of any format.
+"""`write`, `create` and `rewrite`: new files and tables of any format.
 
 Owns the choice of the format. Leaves the work to the functions of the formats.
 """
@@ -15,9 +15,11 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import bad_option, check_choice
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
-from parquet_variant.support.choices import AnyLayout
+from parquet_variant.io.engine import Engine
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.support.choices import AnyLayout, FileMode, OnConflict, VortexLayout
 from parquet_variant.support.lazy_names import has_method, registered_method
-from parquet_variant.tables.opening import format_of_table, open
+from parquet_variant.tables.opening import format_of_table, is_vortex, open
 from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.table.base import accepted_keywords
 from parquet_variant.tables.table.changing import Batch
@@ -238,3 +240,33 @@ def create(
     function = registered_method(f"create.{format}")
     function(path, schema, **accepted_keywords(function, keywords, {}, f"create for the format {format}"))
     return open(path, format=format, catalog=catalog, storage_options=storage_options)
+
+
+def rewrite(
+    source: Any,
+    dest: Any,
+    *,
+    format: str | None = None,
+    layout: AnyLayout | None = None,
+    schema: ShreddingSchema | str | None = None,
+    column: str | None = None,
+    on_conflict: OnConflict = "error",
+    mode: FileMode = "error",
+    filesystem: fs.FileSystem | None = None,
+    engine: Engine | None = None,
+    **options: Any,
+) -> list[Any]:
+    """Rewrite Parquet or Vortex files; see `Table.rewrite`."""
+    from parquet_variant.files.parquet.operations.rewrite import rewrite as rewrite_parquet
+    from parquet_variant.files.vortex.rewriting import rewrite as rewrite_vortex
+
+    to_vortex = str(dest).endswith(".vortex") or layout in get_args(VortexLayout)
+    options |= {"layout": layout, "schema": schema, "column": column, "on_conflict": on_conflict, "mode": mode}
+    is_single = not isinstance(source, list | tuple)
+    if format == "vortex" or to_vortex or (is_single and filesystem is None and is_vortex(source)):
+        run: Any = rewrite_vortex
+        options["format"] = format
+    else:
+        run = rewrite_parquet
+        options["filesystem"] = filesystem
+    return run(source, dest, engine=engine, **options)

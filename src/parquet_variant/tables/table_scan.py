@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.errors import TableError
+from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.reading.read import plain_field
@@ -57,37 +57,28 @@ def only_variant(schema: StructType, selection: tuple[Selected, ...]) -> str | N
     return names[0] if several and names and (len(set(names)) == 1 or len(named) == len(selection)) else None
 
 
-def variant_place(schema: StructType, column: str | None) -> tuple[str, ...]:
-    """Return the place of the Variant column of a name, or of the only one.
-
-    Raises `TableError`: reason ``"unknown-column"``.
-    """
-    places = list(reachable_variants(schema))
-    if column is None and len(places) == 1:
-        return places[0]
-    matching = [place for place in places if ".".join(place) == column]
-    if not matching:
-        names = ", ".join(".".join(place) for place in places) or "none"
-        problem = f"the table has {'several Variant columns' if places else 'no Variant column'}"
-        problem = problem if column is None else f"{column} is not a Variant column of the table"
-        raise TableError(f"{problem}: choose one with column=, from {names}", reason="unknown-column")
-    return matching[0]
+def variant_place(schema: StructType, column: str | None) -> Place:
+    """Return the place of the Variant column of a name, or of the only one."""
+    places = {".".join(place): place for place in reachable_variants(schema)}
+    return places[chosen_variant(list(places), column, TableError)]
 
 
 def named_variant(schema: StructType, column: str | None, error: type[TableError]) -> str:
-    """Return the name of the top-level Variant column that a user chose, or of the only one.
+    """Return the name of the top-level Variant column that a user chose, or of the only one."""
+    return chosen_variant([f.name for f in schema.fields if f.type == VARIANT], column, error)
 
-    Raises `error`: reason ``"unknown-column"``.
-    """
-    names = [f.name for f in schema.fields if f.type == VARIANT]
+
+def chosen_variant(
+    names: Sequence[str], column: str | None, error: type[VariantError], reason: str = "unknown-column"
+) -> str:
+    """Return the Variant column that a user chose from those of some data, or the only one."""
     if column is None and len(names) == 1:
         return names[0]
-    if column is None or column not in names:
-        problem = (
-            f"the table has {len(names)} Variant columns" if column is None else f"unknown Variant column {column!r}"
-        )
-        raise error(f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason="unknown-column")
-    return column
+    if column is not None and column in names:
+        return column
+    problem = f"the table has {'several Variant columns' if names else 'no Variant column'}"
+    problem = problem if column is None else f"{column} is not a Variant column of the table"
+    raise error(f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason=reason)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
-from typing import Any, ClassVar, Literal, TypeAlias, TypedDict
+from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar
 
 from pyarrow import fs
 
@@ -21,6 +21,7 @@ from parquet_variant.support.choices import InputFormat, OnError, OnInexact
 from parquet_variant.support.lazy_names import has_method, registered_method
 from parquet_variant.types.path import VariantPath
 
+_Result = TypeVar("_Result")
 # The format of an open table. Rows in memory and Spark DataFrames have no files.
 TableFormat: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex", "json", "memory", "spark"]
 
@@ -120,8 +121,8 @@ class TableBase:
             return absolute(source)
         return [absolute(path) for path in source] if isinstance(source, list | tuple) else source
 
-    def _run(self, operation: str, /, *arguments: Any, **keywords: Any) -> Any:
-        """Call the function that implements an operation for this format.
+    def _run(self, operation: str, /, *arguments: Any, **keywords: Any) -> _Result:  # type: ignore[type-var]
+        """Call the function that implements an operation for this format; the caller knows the type of the result.
 
         Options of `pv.open` are passed on if the function has them. None stands for the default of the function.
         """
@@ -141,7 +142,8 @@ class TableBase:
         if "engine" in parameters and self._options.engine is not None:
             passed["engine"] = self._engine(passed.pop("progress", None))
             passed.pop("threads", None)
-        return function(target, *arguments, **passed)
+        result: _Result = function(target, *arguments, **passed)
+        return result
 
     def _engine(self, progress: Any) -> Any:
         """Return the engine that runs the tasks of an operation."""

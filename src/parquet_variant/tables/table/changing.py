@@ -218,7 +218,7 @@ class ChangingMethods(ReportingMethods):
         1
         [{'n': 1}, 3]
         """
-        result: ChangeResult = self._run(
+        return self._run(
             "delete",
             where,
             dry_run=dry_run or None,
@@ -228,7 +228,6 @@ class ChangingMethods(ReportingMethods):
             progress=progress,
             **files,
         )
-        return result
 
     def update(
         self,
@@ -276,7 +275,7 @@ class ChangingMethods(ReportingMethods):
         ...     pv.open(folder).read().to_pylist()
         [{'n': 1}, {'n': 20, 'seen': True}]
         """
-        result: ChangeResult = self._run(
+        return self._run(
             "update",
             updates,
             where,
@@ -287,7 +286,6 @@ class ChangingMethods(ReportingMethods):
             progress=progress,
             **files,
         )
-        return result
 
     def merge(
         self,
@@ -410,7 +408,7 @@ class ChangingMethods(ReportingMethods):
         ...     report.rows_erased, report.versions_removed, pv.open(folder).read().to_pylist()
         (1, 1, [{'user': 2}])
         """
-        report: EraseReport = self._run(
+        return self._run(
             "erase",
             where,
             dry_run=dry_run or None,
@@ -420,4 +418,3 @@ class ChangingMethods(ReportingMethods):
             progress=progress,
             **files,
         )
-        return report

@@ -10,12 +10,13 @@ import pyarrow as pa
 from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.schema import arrow_schema
+from parquet_variant.tables.storage import open_storage
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
 from parquet_variant.tables.table.table import Table
 
-# Operations on the whole history, which take the path of the table.
-_OF_PATHS = ("history", "vacuum", "restore", "erasable", "added", "changes", "publish")
+# Operations on the whole history, which take the files of the table.
+_OF_STORAGES = ("history", "vacuum", "restore", "erasable", "added", "changes")
 
 
 class DeltaTable(Table):
@@ -61,12 +62,17 @@ class DeltaTable(Table):
             return self._run("changeable")
         if operation == "erase":
             return self._run("erasable")
-        if operation in _OF_PATHS and isinstance(self._source, Snapshot):
-            return self._source.storage.uri
+        options, source = self._options, self._source
+        if operation in _OF_STORAGES:
+            outside = options.allow_outside and operation in ("added", "changes")
+            if isinstance(source, Snapshot):
+                return source.storage
+            return open_storage(self._absolute(source), options.storage_options, allow_outside=outside)
+        if operation == "publish":
+            return source.storage.uri if isinstance(source, Snapshot) else self._absolute(source)
         # Files that no plan of this package made can only be committed to a snapshot that the user names.
-        is_pinned = self._options.is_pinned or self._options.allow_outside
-        if operation in _OF_PATHS or (operation == "commit_files" and not is_pinned):
-            return self._absolute(self._source)
+        if operation == "commit_files" and not (options.is_pinned or options.allow_outside):
+            return self._absolute(source)
         return self.snapshot
 
     def checkpoint(self, *, stats_parsed: bool | None = None) -> str:
@@ -92,8 +98,7 @@ class DeltaTable(Table):
         ...     pv.open(folder).checkpoint()
         '_delta_log/00000000000000000000.checkpoint.parquet'
         """
-        name: str = self._run("checkpoint", stats_parsed=stats_parsed)
-        return name
+        return self._run("checkpoint", stats_parsed=stats_parsed)
 
     def changes(self, since: int, until: int | None = None) -> pa.Table:
         """Return the rows that versions inserted, deleted and updated.
@@ -128,8 +133,7 @@ class DeltaTable(Table):
         ...     pv.open(folder).changes(since=1).select(["n", "_change_type"]).to_pylist()
         [{'n': 2, '_change_type': 'update_preimage'}, {'n': 20, '_change_type': 'update_postimage'}]
         """
-        rows: pa.Table = self._run("changes", since, until)
-        return rows
+        return self._run("changes", since, until)
 
     def added(self, since: int, until: int | None = None, *, ignore_changes: bool = False) -> DeltaTable:
         """Return a table that holds only the files added after a version.

@@ -97,8 +97,7 @@ class ParquetTable(Table):
         ...     pv.open(f"{folder}/a.parquet").annotate()
         ('v',)
         """
-        marked: tuple[str, ...] = self._run("annotate", columns)
-        return marked
+        return self._run("annotate", columns)
 
 
 class VortexTable(Table):
@@ -148,5 +147,4 @@ class VortexTable(Table):
         exact
             Return the text as it was written; only columns that were written with ``exact=True`` have it.
         """
-        texts: pa.Array = self._run("read_json", column=column, exact=exact)
-        return texts
+        return self._run("read_json", column=column, exact=exact)

@@ -294,8 +294,7 @@ class IcebergTable(Table):
         ...     [name.rpartition("/")[2] for name in removed]
         ['left-behind.parquet']
         """
-        removed: list[str] = self._run("remove_orphan_files", older_than=older_than, dry_run=dry_run)
-        return removed
+        return self._run("remove_orphan_files", older_than=older_than, dry_run=dry_run)
 
     # ---- definition
 

@@ -145,8 +145,7 @@ class MaintenanceMethods(TableBase):
         ...     len(pv.open(folder).vacuum(retention=datetime.timedelta(), force=True))
         1
         """
-        removed: list[str] = self._run("vacuum", retention=retention, dry_run=dry_run or None, force=force or None)
-        return removed
+        return self._run("vacuum", retention=retention, dry_run=dry_run or None, force=force or None)
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the commits or snapshots that the table still has, newest first.
@@ -173,8 +172,7 @@ class MaintenanceMethods(TableBase):
         ...     [entry["operation"] for entry in pv.open(folder).history()]
         ['CREATE TABLE AS SELECT']
         """
-        entries: list[dict[str, Any]] = self._run("history", limit=limit)
-        return entries
+        return self._run("history", limit=limit)
 
     def restore(self, version: int | None = None, at: Any = None) -> Any:
         """Make the rows of an older version current again.

@@ -20,6 +20,7 @@ from parquet_variant.ops.columns.extract_path import extract_path, extract_varia
 from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.selection import PlannedQuery, Question, Selected
 from parquet_variant.support.choices import Errors
+from parquet_variant.tables.table_scan import chosen_variant
 from parquet_variant.types.path import VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -69,7 +70,7 @@ class MemoryScan(PlannedQuery):
         typed = tuple(_with_type(table.schema, selected, variants) for selected in question.columns)
         chosen = column or (variants[0] if len(variants) == 1 else "")
         if any(selected.path is not None and selected.column is None for selected in typed):
-            chosen = only_variant(table.schema, column)
+            chosen = chosen_variant(variants, column, VariantFileError, "no-such-column")
         bound = question.bound(typed, zone)
         return cls(table, bound.selection, bound.hidden, bound.predicate, chosen, errors, zone)
 
@@ -114,23 +115,6 @@ class MemoryScan(PlannedQuery):
         )
 
 
-def only_variant(schema: pa.Schema, column: str | None) -> str:
-    """Return the name of a Variant column: the given one, or the only one.
-
-    Raises `VariantFileError`, reason ``"no-such-column"``.
-    """
-    names = named_variants(schema)
-    if column is None and len(names) == 1:
-        return names[0]
-    if column not in names:
-        problem = f"{column} is not a Variant column" if column is not None else "the data has not one Variant column"
-        raise VariantFileError(
-            f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason="no-such-column"
-        )
-    assert column is not None
-    return column
-
-
 def _with_type(schema: pa.Schema, selected: Selected, variants: list[str]) -> Selected:
     """Return an output column with the type of an ordinary column; a Variant column becomes its root path."""
     if selected.path is not None:
@@ -148,7 +132,9 @@ def _with_type(schema: pa.Schema, selected: Selected, variants: list[str]) -> Se
 
 def read_column(table: pa.Table, column: str | None = None) -> VariantArray:
     """Return a Variant column of rows in memory."""
-    return VariantArray.from_arrow(table, only_variant(table.schema, column))
+    return VariantArray.from_arrow(
+        table, chosen_variant(named_variants(table.schema), column, VariantFileError, "no-such-column")
+    )
 
 
 def select_columns(table: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:

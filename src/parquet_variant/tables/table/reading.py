@@ -24,8 +24,7 @@ class ReadingMethods(TableBase):
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of all columns; a Variant is a struct whose field has the extension name."""
-        schema: pa.Schema = self._run("schema")
-        return schema
+        return self._run("schema")
 
     @property
     def column(self) -> str:
@@ -33,12 +32,10 @@ class ReadingMethods(TableBase):
 
         Raises `VariantError` if there is no Variant column, or several and `pv.open` names none.
         """
-        name: str = self._run("column_name")
-        return name
+        return self._run("column_name")
 
     def __len__(self) -> int:
-        rows: int = self._run("count_rows")
-        return rows
+        return self._run("count_rows")
 
     def __bool__(self) -> bool:
         return True
@@ -57,8 +54,7 @@ class ReadingMethods(TableBase):
         >>> pv.open(pv.parse_json(['{"id": 1, "at": {"x": 0.5}}'])).paths()
         {'$.at.x': 'decimal(2,1)', '$.id': 'bigint'}
         """
-        paths: dict[str, str] = self._run("paths", column=column or self._options.column)
-        return paths
+        return self._run("paths", column=column or self._options.column)
 
     # ---- rows
 
@@ -178,8 +174,7 @@ class ReadingMethods(TableBase):
         [{'a': 1}, 2]
         """
         given = None if on_conflict == "error" else on_conflict
-        array: VariantArray = self._run("read", column=column, on_conflict=given, threads=threads)
-        return array
+        return self._run("read", column=column, on_conflict=given, threads=threads)
 
     def to_arrow(self, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
         """Read whole rows; every Variant is a struct whose field carries the extension name.
@@ -205,8 +200,7 @@ class ReadingMethods(TableBase):
         >>> table.column_names, pv.VariantArray(table["v"]).to_pylist()
         (['id', 'v'], [{'a': 1}])
         """
-        table: pa.Table = self._run("to_arrow", columns, threads=threads)
-        return table
+        return self._run("to_arrow", columns, threads=threads)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return all rows as an Arrow stream, so that DuckDB, polars and others read the table."""

@@ -79,8 +79,7 @@ class ReportingMethods(ReadingMethods):
 
     def profile(self, **options: Any) -> Profile:
         """Profile the paths: types, shares, ranges and lengths; see `pv.profile`."""
-        profile: Profile = self._run("profile", **options)
-        return profile
+        return self._run("profile", **options)
 
     def diff(
         self,
@@ -387,7 +386,7 @@ class ReportingMethods(ReadingMethods):
         ...     pv.open(f"{folder}/b.parquet").paths()
         {'$.a': 'bigint'}
         """
-        written: list[Any] = self._run(
+        return self._run(
             "rewrite",
             self._absolute(dest),
             format=format,
@@ -400,4 +399,3 @@ class ReportingMethods(ReadingMethods):
             progress=progress,
             **files,
         )
-        return written

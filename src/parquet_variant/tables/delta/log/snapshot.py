@@ -145,8 +145,8 @@ class Snapshot:
         return f"Snapshot({without_secrets(self.storage.uri)!r}, version={self.version}, files={self.num_files})"
 
 
-# A table as operations take it: a path, a URL, or a snapshot of it.
-TableLike: TypeAlias = str | os.PathLike[str] | Snapshot
+# A table as operations take it: a path, a URL, its files, or a snapshot of it.
+TableLike: TypeAlias = str | os.PathLike[str] | Storage | Snapshot
 
 
 def snapshot(
@@ -164,7 +164,9 @@ def snapshot(
         raise DeltaError("give a version or a timestamp, not both", reason="bad-argument")
     if version is not None:
         check_count("version", version)
-    storage = open_storage(table, storage_options, allow_outside=allow_outside)
+    storage = table
+    if not isinstance(storage, Storage):
+        storage = open_storage(storage, storage_options, allow_outside=allow_outside)
     if timestamp is not None:
         newest = load_snapshot(storage, files=False)
         version = version_at(storage, to_millis(timestamp), in_commit_since(newest.protocol, newest.metadata))

@@ -5,8 +5,6 @@ Owns reading `commitInfo`, and which files are added again or removed. Leaves th
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -24,19 +22,13 @@ from parquet_variant.tables.delta.protocol.features import in_commit_since, with
 from parquet_variant.tables.delta.protocol.schema_merging import with_last_id
 from parquet_variant.tables.delta.writing.data_files import CLUSTERING
 from parquet_variant.tables.delta.writing.identity import with_last_marks
-from parquet_variant.tables.storage import open_storage
+from parquet_variant.tables.storage import Storage
 
 
-def history(
-    table: str | os.PathLike[str],
-    limit: int | None = None,
-    *,
-    storage_options: Mapping[str, str] | None = None,
-) -> list[dict[str, Any]]:
+def history(storage: Storage, limit: int | None = None) -> list[dict[str, Any]]:
     """Return the commits that the log still holds, newest first; see `Table.history`."""
     if limit is not None:
         check_count("limit", limit)
-    storage = open_storage(table, storage_options)
     commits = commit_times(storage)
     if not commits:
         raise DeltaError(f"{storage.uri} is not a Delta table, or its log has no commits", reason="not-a-table")
@@ -68,17 +60,12 @@ def _commit_info(data: bytes) -> dict[str, Any]:
 
 
 def restore(
-    table: str | os.PathLike[str],
-    *,
-    version: int | None = None,
-    timestamp: int | str | datetime | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    storage: Storage, *, version: int | None = None, timestamp: int | str | datetime | None = None
 ) -> CommitResult:
     """Restore the rows, schema and properties of an older version as a new version; see `Table.restore`."""
     if version is None and timestamp is None:
         raise DeltaError("restore needs a version: pass version= or at=", reason="bad-argument")
-    current = writable_snapshot(table, storage_options)
-    past = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
+    current, past = writable_snapshot(storage), snapshot(storage, version=version, timestamp=timestamp)
     current_keys, past_keys = _file_keys(current.files), _file_keys(past.files)
     added = past.files.filter(pc.invert(pc.is_in(past_keys, current_keys)))
     removed = current.files.filter(pc.invert(pc.is_in(current_keys, past_keys)))

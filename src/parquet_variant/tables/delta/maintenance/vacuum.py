@@ -6,8 +6,7 @@ Owns which files are removed, and the steps of an erasure that are specific to D
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
@@ -25,22 +24,17 @@ from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, w
 from parquet_variant.tables.delta.protocol.actions import DeletionVector
 from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY, duration_millis
 from parquet_variant.tables.delta.writing.data_files import CHANGE_DATA
-from parquet_variant.tables.storage import TABLE_FILE_ENDINGS, StorageFile, now_millis
+from parquet_variant.tables.storage import TABLE_FILE_ENDINGS, Storage, StorageFile, now_millis
 
 _RETENTION = "delta.deletedFileRetentionDuration"
 _ICEBERG = "metadata"
 
 
 def vacuum(
-    table: str | os.PathLike[str],
-    *,
-    retention: timedelta | None = None,
-    dry_run: bool = False,
-    force: bool = False,
-    storage_options: Mapping[str, str] | None = None,
+    storage: Storage, *, retention: timedelta | None = None, dry_run: bool = False, force: bool = False
 ) -> list[str]:
     """Delete the files that the table no longer needs; see `Table.vacuum`."""
-    current = writable_snapshot(table, storage_options)
+    current = writable_snapshot(storage)
     check_not_published(current)
     if not isinstance(retention, timedelta | None):
         raise DeltaError(f"retention is {retention!r}: give a timedelta", reason="bad-option")
@@ -158,8 +152,8 @@ def _is_hidden(path: str) -> bool:
 class ErasableDeltaTable(ErasableTable):
     """The history of a Delta table, from which rows are erased."""
 
-    def __init__(self, table: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> None:
-        self.current = writable_snapshot(table, storage_options)
+    def __init__(self, storage: Storage) -> None:
+        self.current = writable_snapshot(storage)
         self.table = DeltaTable(self.current)
 
     def version_count(self) -> int:

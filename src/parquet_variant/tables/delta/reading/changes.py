@@ -6,7 +6,6 @@ readers that follow a table. Leaves the rows of a file to `read`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -27,22 +26,16 @@ from parquet_variant.tables.delta.protocol.features import in_commit_since, part
 from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_COLUMNS
 from parquet_variant.tables.delta.reading.read import PLACES, read_file
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_schema
+from parquet_variant.tables.storage import Storage
 
 _FileAction = TypeVar("_FileAction", Add, Remove)
 _TYPE, _VERSION, _TIME = CHANGE_COLUMNS
 
 
-def changes(
-    table: str | os.PathLike[str],
-    since: int,
-    until: int | None = None,
-    *,
-    storage_options: Mapping[str, str] | None = None,
-    allow_outside: bool = False,
-) -> pa.Table:
+def changes(storage: Storage, since: int, until: int | None = None) -> pa.Table:
     """Return the rows that versions inserted, deleted and updated; see `DeltaTable.changes`."""
     check_count("since", since)
-    newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
+    newest = snapshot(storage, version=until)
     for field in newest.schema.fields:
         if field.name.lower() in CHANGE_COLUMNS:
             raise DeltaError(
@@ -132,18 +125,10 @@ def _changed_marks(newest: Snapshot, old: Add, new: Add) -> Iterator[tuple[str, 
         yield change_type, rows.take(pa.array(positions))
 
 
-def added(
-    table: str | os.PathLike[str],
-    since: int,
-    until: int | None = None,
-    *,
-    ignore_changes: bool = False,
-    storage_options: Mapping[str, str] | None = None,
-    allow_outside: bool = False,
-) -> Snapshot:
+def added(storage: Storage, since: int, until: int | None = None, *, ignore_changes: bool = False) -> Snapshot:
     """Return a snapshot that holds only the files added after a version; see `DeltaTable.added`."""
     check_count("since", since, -1)
-    newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
+    newest = snapshot(storage, version=until)
     names = partition_names(newest.protocol, newest.metadata)
     parts = [no_files()]
     for version in range(since + 1, newest.version + 1):
