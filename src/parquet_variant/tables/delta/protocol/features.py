@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from parquet_variant.errors import DeltaError, TableError, check_mapping, choice_of
@@ -27,29 +27,13 @@ _FEATURE_WRITER = 7
 _MAPPING_READER = 2
 
 _SHARED = {
-    VARIANT_TYPE,
-    SHREDDING,
-    "columnMapping",
-    "deletionVectors",
-    "timestampNtz",
-    "typeWidening",
-    "v2Checkpoint",
+    VARIANT_TYPE, SHREDDING, "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint",
     "vacuumProtocolCheck",
-}
+}  # fmt: skip
 _WRITER_ONLY = {
-    "allowColumnDefaults",
-    "appendOnly",
-    "changeDataFeed",
-    "checkConstraints",
-    "checkpointProtection",
-    "clustering",
-    "domainMetadata",
-    "generatedColumns",
-    "identityColumns",
-    "inCommitTimestamp",
-    "invariants",
-    "rowTracking",
-}
+    "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "clustering",
+    "domainMetadata", "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants", "rowTracking",
+}  # fmt: skip
 FEATURES = _SHARED | _WRITER_ONLY
 # The features that writer versions below 7 imply, and their number by version (PROTOCOL.md, "Writer Version
 # Requirements").
@@ -68,32 +52,17 @@ def has_feature(features: Iterable[str] | None, name: str) -> bool:
 
 
 def check_readable(protocol: Protocol, uri: str) -> None:
-    """Refuse a table that uses reader features that this library does not support.
-
-    Raises `DeltaError`: reason ``"unsupported-feature"``; the message names every such feature.
-    """
+    """Refuse a table that uses reader features that this library does not support, with all of their names."""
     version = protocol.min_reader_version
     if not 1 <= version <= _FEATURE_READER:
-        raise DeltaError(
-            f"{uri} needs Delta reader version {version}, but only versions 1 to 3 are supported",
-            reason="unsupported-feature",
-            file=uri,
-        )
-    if version == _FEATURE_READER:
-        unknown = sorted(f for f in protocol.reader_features or () if f.removesuffix(_PREVIEW) not in _SHARED)
-        if unknown:
-            raise DeltaError(
-                f"{uri} needs reader features that are not supported: {', '.join(unknown)}",
-                reason="unsupported-feature",
-                file=uri,
-            )
+        raise _unsupported(uri, f"needs Delta reader version {version}, but only versions 1 to 3 are supported")
+    features = protocol.reader_features if version == _FEATURE_READER else ()
+    if unknown := sorted(f for f in features or () if f.removesuffix(_PREVIEW) not in _SHARED):
+        raise _unsupported(uri, f"needs reader features that are not supported: {', '.join(unknown)}")
 
 
 def check_writable(protocol: Protocol, uri: str) -> None:
-    """Refuse a table that uses writer features that this library does not support.
-
-    Raises `DeltaError`: reason ``"unsupported-feature"``; the message names the features.
-    """
+    """Refuse a table that uses writer features that this library does not support, with their names."""
     version = protocol.min_writer_version
     problems: list[str] = []
     if version == _FEATURE_WRITER:
@@ -101,33 +70,28 @@ def check_writable(protocol: Protocol, uri: str) -> None:
     elif not 1 <= version < _FEATURE_WRITER:
         problems.append(f"writer version {version}")
     if problems:
-        raise DeltaError(
-            f"{uri} cannot be written, because it needs features that are not supported: {', '.join(sorted(problems))}",
-            reason="unsupported-feature",
-            file=uri,
-        )
+        names = ", ".join(sorted(problems))
+        raise _unsupported(uri, f"cannot be written, because it needs features that are not supported: {names}")
 
 
 def check_column_features(protocol: Protocol, schema: StructType, uri: str) -> None:
-    """Refuse to write rows of a table whose protocol does not list a feature that the type of a column needs.
-
-    Raises `DeltaError`: reason ``"unsupported-feature"``.
-    """
+    """Refuse to write rows of a table whose protocol does not list a feature that the type of a column needs."""
     for feature in schema_features(schema):
         if not supports(protocol, feature) or not has_feature(protocol.reader_features, feature):
-            raise DeltaError(
-                f"{uri} has a column whose type needs the feature {feature}, which the table's protocol does not list: "
+            raise _unsupported(
+                uri,
+                f"has a column whose type needs the feature {feature}, which the table's protocol does not list: "
                 f"add it with set_properties({{'delta.feature.{feature}': 'supported'}})",
-                reason="unsupported-feature",
-                file=uri,
             )
+
+
+def _unsupported(uri: str, problem: str) -> DeltaError:
+    return DeltaError(f"{uri} {problem}", reason="unsupported-feature", file=uri)
 
 
 def supports(protocol: Protocol, name: str) -> bool:
     """Return whether writers must obey a feature: the protocol lists it, or the writer version implies it."""
-    if protocol.min_writer_version >= _FEATURE_WRITER:
-        return has_feature(protocol.writer_features, name)
-    return name in _LEGACY[: _LEGACY_COUNT.get(protocol.min_writer_version, 0)]
+    return has_feature(_writer_features(protocol), name)
 
 
 def enabled(protocol: Protocol, metadata: Metadata, name: str, key: str) -> bool:
@@ -196,11 +160,7 @@ def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:
 
 
 def table_protocol(schema: StructType, features: Iterable[str] = (), *, preview: bool = False) -> Protocol:
-    """Return the protocol that a new table with a schema needs.
-
-    `features`: additional features.
-    `preview`: name the feature ``variantShredding-preview``, for readers that know only this name.
-    """
+    """Return the protocol that a new table with a schema and further features needs; see `with_features`."""
     needed = (*schema_features(schema), *features)
     if not needed:
         return Protocol(1, 2)
@@ -215,7 +175,7 @@ def schema_features(schema: StructType) -> tuple[str, ...]:
 
 
 def with_features(protocol: Protocol, features: Iterable[str], *, preview: bool = False) -> Protocol:
-    """Return the protocol with additional features.
+    """Return the protocol with additional features; `preview`: with ``variantShredding-preview``, for older readers.
 
     A protocol whose versions imply all of them is returned unchanged. Otherwise it is raised to writer version 7, and
     to reader version 3 if readers need a feature, and lists the features that its versions implied.
@@ -257,13 +217,8 @@ PUBLISHED_FROM_PROPERTY = "parquetVariant.publishedFrom"
 SHREDDING_PROPERTY = "delta.enableVariantShredding"
 _FEATURE = "delta.feature."
 _UNITS = {
-    "millisecond": 1,
-    "second": 1000,
-    "minute": 60_000,
-    "hour": 3_600_000,
-    "day": 86_400_000,
-    "week": 604_800_000,
-}
+    "millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000,
+}  # fmt: skip
 _PART = re.compile(r"(\d+)\s*(millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
 
 
@@ -304,7 +259,7 @@ def resolve_properties(properties: Mapping[str, str | bool | int | None]) -> Res
             changes[name] = None
         elif name in _PROPERTIES:
             kind, needed = _PROPERTIES[name]
-            changes[name] = kind(name, value)
+            changes[name] = _normalized(name, value, kind)
             features += needed if changes[name] not in ("false", "none", "classic") else ()
         else:
             changes[name] = str(value).lower() if isinstance(value, bool) else str(value)
@@ -333,75 +288,50 @@ def _feature(name: str, value: object) -> str:
     return f"{feature}-preview" if name.lower().endswith("-preview") else feature
 
 
-def _bad_property(name: str, value: object, expected: str) -> DeltaError:
-    return DeltaError(f"the table property {name} is {value!r}: {expected}", reason="bad-property")
-
-
-def _boolean(name: str, value: object) -> str:
-    text = str(value).lower()
-    if text not in ("true", "false"):
-        raise _bad_property(name, value, "give true or false")
+def _normalized(name: str, value: object, kind: tuple[str, ...] | int | str) -> str:
+    """Return a value as the log holds it: one of some choices, an integer with a minimum, an interval, or any text."""
+    text = str(value)
+    try:
+        if kind == "interval":
+            duration_millis(text)
+        elif isinstance(kind, int):
+            text = text.strip()
+            if not re.fullmatch(r"-?\d{1,9}", text) or int(text) < kind:
+                raise DeltaError(f"give an integer of at least {kind}", reason="bad-property")
+        elif isinstance(kind, tuple):
+            choices = {choice.lower(): choice for choice in kind}
+            if text.lower() not in choices:
+                raise DeltaError(f"give one of {', '.join(kind)}", reason="bad-property")
+            text = choices[text.lower()]
+    except TableError as error:
+        raise DeltaError(f"the table property {name} is {value!r}: {error.message}", reason="bad-property") from None
     return text
 
 
-def _interval(name: str, value: object) -> str:
-    try:
-        duration_millis(str(value))
-    except TableError as error:
-        raise _bad_property(name, value, error.message) from None
-    return str(value)
-
-
-def _text(name: str, value: object) -> str:
-    return str(value)
-
-
-def _integer(minimum: int) -> Callable[[str, object], str]:
-    def check(name: str, value: object) -> str:
-        text = str(value).strip()
-        if not re.fullmatch(r"-?\d{1,9}", text) or int(text) < minimum:
-            raise _bad_property(name, value, f"give an integer of at least {minimum}")
-        return text
-
-    return check
-
-
-def _one_of(*choices: str) -> Callable[[str, object], str]:
-    def check(name: str, value: object) -> str:
-        choice = {choice.lower(): choice for choice in choices}.get(str(value).lower())
-        if choice is None:
-            raise _bad_property(name, value, f"give one of {', '.join(choices)}")
-        return choice
-
-    return check
-
-
-_Kind = Callable[[str, object], str]
-_PROPERTIES: dict[str, tuple[_Kind, tuple[str, ...]]] = {
-    "delta.appendOnly": (_boolean, ("appendOnly",)),
-    "delta.checkpoint.writeStatsAsJson": (_boolean, ()),
-    "delta.checkpoint.writeStatsAsStruct": (_boolean, ()),
-    "delta.checkpointInterval": (_integer(1), ()),
-    "delta.checkpointPolicy": (_one_of("classic", "v2"), ("v2Checkpoint",)),
-    "delta.columnMapping.mode": (_one_of("none", "name", "id"), ("columnMapping",)),
-    "delta.dataSkippingNumIndexedCols": (_integer(-1), ()),
-    "delta.dataSkippingStatsColumns": (_text, ()),
-    "delta.deletedFileRetentionDuration": (_interval, ()),
-    "delta.enableChangeDataFeed": (_boolean, ("changeDataFeed",)),
-    "delta.enableDeletionVectors": (_boolean, ("deletionVectors",)),
-    "delta.enableExpiredLogCleanup": (_boolean, ()),
-    "delta.enableInCommitTimestamps": (_boolean, ("inCommitTimestamp",)),
-    "delta.enableRowTracking": (_boolean, ("rowTracking", "domainMetadata")),
-    "delta.enableTypeWidening": (_boolean, ("typeWidening",)),
-    "delta.enableVariantShredding": (_boolean, (VARIANT_TYPE, SHREDDING)),
-    "delta.isolationLevel": (_one_of("Serializable", "WriteSerializable"), ()),
-    "delta.logRetentionDuration": (_interval, ()),
-    "delta.parquet.compression.codec": (
-        _one_of("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd"),
-        (),
-    ),
-    "delta.parquet.format.version": (_one_of("1.0.0"), ()),
-    "delta.setTransactionRetentionDuration": (_interval, ()),
+_BOOLEAN = ("true", "false")
+# The values of each property (see `_normalized`), and the features that it needs.
+_PROPERTIES: dict[str, tuple[tuple[str, ...] | int | str, tuple[str, ...]]] = {
+    "delta.appendOnly": (_BOOLEAN, ("appendOnly",)),
+    "delta.checkpoint.writeStatsAsJson": (_BOOLEAN, ()),
+    "delta.checkpoint.writeStatsAsStruct": (_BOOLEAN, ()),
+    "delta.checkpointInterval": (1, ()),
+    "delta.checkpointPolicy": (("classic", "v2"), ("v2Checkpoint",)),
+    "delta.columnMapping.mode": (("none", "name", "id"), ("columnMapping",)),
+    "delta.dataSkippingNumIndexedCols": (-1, ()),
+    "delta.dataSkippingStatsColumns": ("text", ()),
+    "delta.deletedFileRetentionDuration": ("interval", ()),
+    "delta.enableChangeDataFeed": (_BOOLEAN, ("changeDataFeed",)),
+    "delta.enableDeletionVectors": (_BOOLEAN, ("deletionVectors",)),
+    "delta.enableExpiredLogCleanup": (_BOOLEAN, ()),
+    "delta.enableInCommitTimestamps": (_BOOLEAN, ("inCommitTimestamp",)),
+    "delta.enableRowTracking": (_BOOLEAN, ("rowTracking", "domainMetadata")),
+    "delta.enableTypeWidening": (_BOOLEAN, ("typeWidening",)),
+    "delta.enableVariantShredding": (_BOOLEAN, (VARIANT_TYPE, SHREDDING)),
+    "delta.isolationLevel": (("Serializable", "WriteSerializable"), ()),
+    "delta.logRetentionDuration": ("interval", ()),
+    "delta.parquet.compression.codec": (("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd"), ()),
+    "delta.parquet.format.version": (("1.0.0",), ()),
+    "delta.setTransactionRetentionDuration": ("interval", ()),
 }
 _NAMES = {name.lower(): name for name in _PROPERTIES}
 
