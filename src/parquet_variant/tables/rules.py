@@ -16,7 +16,7 @@ from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.tables.schema import VARIANT, ArrayType, MapType, StructType, TableType, arrow_type
+from parquet_variant.tables.schema import VARIANT, ArrayType, MapType, StructType, TableType, arrow_type, parts
 from parquet_variant.types.forms import entry_lists, list_elements
 
 
@@ -84,11 +84,8 @@ def check_nulls(table: pa.Table, schema: StructType) -> None:
 
 def _has_required_parts(kind: TableType) -> bool:
     """Return whether a type has parts that must not be null."""
-    if isinstance(kind, StructType):
-        return any(not f.nullable or _has_required_parts(f.type) for f in kind.fields)
-    if isinstance(kind, ArrayType):
-        return not kind.contains_null or _has_required_parts(kind.element)
-    return isinstance(kind, MapType) and (not kind.value_contains_null or _has_required_parts(kind.value))
+    inner = parts(kind)[1:] if isinstance(kind, MapType) else parts(kind)  # Keys are never null.
+    return any(not f.nullable or _has_required_parts(f.type) for f in inner)
 
 
 def _check_parts(array: pa.Array, kind: TableType, name: str) -> None:

@@ -29,7 +29,9 @@ from parquet_variant.tables.schema import (
     TableType,
     all_fields,
     check_schema,
+    parts,
     with_fields,
+    with_parts,
 )
 
 MODE = "delta.columnMapping.mode"
@@ -240,22 +242,18 @@ def _with_history(f: Field, kind: TableType, changes: Sequence[_Change]) -> Fiel
 
 def part_of(kind: TableType, step: str, name: str) -> TableType:
     """Return the type of a list's ``element``, or of a map's ``key`` or ``value``; the column's name is for errors."""
-    if isinstance(kind, ArrayType) and step == "element":
-        return kind.element
-    if isinstance(kind, MapType) and step in ("key", "value"):
-        return kind.key if step == "key" else kind.value
-    raise DeltaError(f"column {name!r} has no part named {step!r}", reason="unknown-column")
+    part = next((f.type for f in parts(kind) if f.name == step and not isinstance(kind, StructType)), None)
+    if part is None:
+        raise DeltaError(f"column {name!r} has no part named {step!r}", reason="unknown-column")
+    return part
 
 
 def with_part(kind: TableType, inside: Place, new: TableType) -> TableType:
     """Return a type with the part at the end of steps through lists and maps replaced."""
     if not inside:
         return new
-    part = with_part(part_of(kind, inside[0], ""), inside[1:], new)
-    if isinstance(kind, ArrayType):
-        return replace(kind, element=part)
-    assert isinstance(kind, MapType)
-    return replace(kind, key=part) if inside[0] == "key" else replace(kind, value=part)
+    changed = [replace(f, type=with_part(f.type, inside[1:], new)) if f.name == inside[0] else f for f in parts(kind)]
+    return with_parts(kind, changed)
 
 
 def _merged_struct(old: StructType, new: StructType, metadata: Metadata, prefix: str) -> StructType:
@@ -274,17 +272,12 @@ def _merged_type(
     old: TableType, new: TableType, metadata: Metadata, place: str, inside: Place, changes: list[_Change]
 ) -> TableType:
     """Return the merge of two types, and append the types that widened to `changes`."""
-
-    def merged_part(step: str) -> TableType:
-        parts = part_of(old, step, place), part_of(new, step, place)
-        return _merged_type(*parts, metadata, f"{place}.{step}", (*inside, step), changes)
-
     if isinstance(old, StructType) and isinstance(new, StructType):
         return _merged_struct(old, new, metadata, f"{place}.")
-    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        return replace(old, element=merged_part("element"))
-    if isinstance(old, MapType) and isinstance(new, MapType):
-        return replace(old, key=merged_part("key"), value=merged_part("value"))
+    if type(old) is type(new) and isinstance(old, ArrayType | MapType):
+        pairs = [(f, part.type, f"{place}.{f.name}") for f, part in zip(parts(old), parts(new), strict=True)]
+        merged = [(f, _merged_type(f.type, kind, metadata, at, (*inside, f.name), changes)) for f, kind, at in pairs]
+        return with_parts(old, [replace(f, type=kind) for f, kind in merged])
     if isinstance(old, PrimitiveType) and (isinstance(new, PrimitiveType) or old == VOID):
         if old == VOID:
             return new
