@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclasses_field
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -205,6 +205,15 @@ class PlannedQuery(ArrowResult):
     def every_column(self) -> tuple[Selected, ...]:
         """The columns that are read: the output columns, and the columns that only the filter uses."""
         return (*self.selection, *self.hidden)
+
+    @property
+    @abstractmethod
+    def bytes_read(self) -> int:
+        """The bytes that the query has read so far in this process."""
+
+    @abstractmethod
+    def explain(self) -> Any:
+        """Return what the query reads and skips."""
 
     @abstractmethod
     def batches(self) -> Iterator[pa.Table]:

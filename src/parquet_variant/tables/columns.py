@@ -142,7 +142,7 @@ def shredding_schemas(
     schemas: dict[str, ShreddingSchema] = {}
 
     def record(place: Place, array: VariantArray) -> VariantArray:
-        schemas[_dotted_name(place)] = array.schema or ShreddingSchema.variant()
+        schemas[".".join(place)] = array.schema or ShreddingSchema.variant()
         return array
 
     align_table(empty_table(fields), schema, match, record)
@@ -150,16 +150,13 @@ def shredding_schemas(
 
 
 def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matcher, place: Place = ()) -> None:
-    """Refuse data with fields that are not in the table's schema, at any depth: `align_table` leaves them out.
-
-    Raises `TableError`: reason ``"unknown-column"``.
-    """
+    """Refuse data with fields that are not in the table's schema, at any depth: `align_table` leaves them out."""
     if isinstance(kind, StructType) and (isinstance(present, pa.Schema) or pa.types.is_struct(present)):
         matches = [match(present, f) for f in kind.fields]
         for index, field in enumerate(present):
             if index not in matches:
-                columns = ", ".join(_dotted_name((*place, f.name)) for f in kind.fields)
-                name = _dotted_name((*place, field.name))
+                columns = ", ".join(".".join((*place, f.name)) for f in kind.fields)
+                name = ".".join((*place, field.name))
                 raise TableError(
                     f"the table has no column {name!r}: its columns are {columns}", reason="unknown-column"
                 )
@@ -219,7 +216,7 @@ class _Alignment:
             array = pa.nulls(len(array), arrow_type(VARIANT))
         if not pa.types.is_struct(array.type):
             raise TableError(
-                f"column {_dotted_name(place)} is {array.type}, not a Variant: convert it with cast_to_variant",
+                f"column {'.'.join(place)} is {array.type}, not a Variant: convert it with cast_to_variant",
                 reason="type-mismatch",
             )
         return self.on_variant(place, VariantArray.from_storage(array)).storage
@@ -273,14 +270,14 @@ def _primitive(array: pa.Array, kind: TableType, place: Place, exact: bool) -> p
         return cast_values(array, target)
     except pa.ArrowException as error:
         raise TableError(
-            f"column {_dotted_name(place)} is {array.type} and cannot be converted to {target}: {error}",
+            f"column {'.'.join(place)} is {array.type} and cannot be converted to {target}: {error}",
             reason="type-mismatch",
         ) from error
 
 
 def _check_timestamps(array: pa.Array, target: pa.DataType, place: Place) -> None:
     """Refuse timestamps that would lose their time zone or nanoseconds."""
-    name = _dotted_name(place)
+    name = ".".join(place)
     if array.type.tz is not None and target.tz is None:
         raise TableError(
             f"column {name} is {array.type}, but the table's column has no time zone (timestamp_ntz): convert the "
@@ -320,21 +317,13 @@ def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
     return [a.cast(kind) for a in arrays]
 
 
-def _dotted_name(place: Place) -> str:
-    return ".".join(place)
-
-
 def stored_schema(schema: StructType) -> StructType:
     """Return the schema under physical names, without void columns (Delta's PROTOCOL.md, "Void Type")."""
     return with_fields(schema, lambda f: None if f.type == VOID else replace(f, name=f.physical_name))
 
 
 def check_storable(schema: StructType) -> None:
-    """Refuse columns that no data file can hold.
-
-    Raises `TableError`: reason ``"void-column"`` for void in lists or maps, and for structs or tables that have only
-    void columns.
-    """
+    """Refuse columns that no data file can hold: void in lists or maps, and structs or tables of void columns only."""
     if schema.fields and all(f.type == VOID for f in schema.fields):
         raise _void("the table has only void columns")
     for f in all_fields(schema):
@@ -347,10 +336,7 @@ def check_storable(schema: StructType) -> None:
 
 
 def to_stored(table: pa.Table, schema: StructType) -> pa.Table:
-    """Return data of a table's schema under the names and field ids of data files.
-
-    `table`: columns under the schema's names; missing columns (partition columns) are left out.
-    """
+    """Return data in some columns of a table's schema under the names and field ids of data files."""
     return align_table(table, schema, by_logical_name, stored=True)
 
 

@@ -67,14 +67,7 @@ class FileMetrics:
 class MetricsCollector:
     """Collects the metrics of one file: first from its rows, then from its footer.
 
-    Parameters
-    ----------
-    schema
-        The columns of the file under physical names.
-    places
-        The leaf columns that get metrics.
-    variant_bounds
-        Whether Variants get bounds by path.
+    `schema`: the columns of the file under physical names; `places`: the leaf columns that get metrics.
     """
 
     def __init__(self, schema: StructType, places: Collection[Place], *, variant_bounds: bool) -> None:

@@ -148,18 +148,10 @@ File = TypeVar("File", bound=SizedFile)
 
 @dataclass(frozen=True, slots=True)
 class TableScanTask(Generic[File]):
-    """Some data files of a table, small enough to send to another process.
+    """Some data files of a table, small enough to send to another process."""
 
-    Parameters
-    ----------
-    files
-        The descriptions of the files.
-    bytes
-        The size of the files.
-    """
-
-    files: tuple[File, ...]
-    bytes: int
+    files: tuple[File, ...]  # The descriptions of the files.
+    bytes: int  # The size of the files.
 
 
 class TableFileColumns(Protocol):
@@ -208,34 +200,16 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class TableScan(PlannedQuery, Generic[File]):
-    """A query over a table; it reads only metadata until rows are requested.
+    """A query over a table; it reads only metadata until rows are requested."""
 
-    Parameters
-    ----------
-    current
-        The table at one version.
-    selection, hidden
-        The output columns, and the columns that only the filter needs.
-    predicate
-        The bound filter, or None.
-    place
-        The place of the Variant column, as names of the table; None if no path is selected.
-    skipping
-        Whether to use statistics of the table and of files.
-    zone
-        Session time zone of casts.
-    threads
-        Number of row groups to read at the same time (default: one per CPU).
-    """
-
-    current: Any
+    current: Any  # The table at one version.
     selection: tuple[Selected, ...]
-    hidden: tuple[Selected, ...] = ()
-    predicate: Predicate | None = None
-    place: Place | None = None
-    skipping: bool = True
-    zone: str = "UTC"
-    threads: int | None = None
+    hidden: tuple[Selected, ...] = ()  # The columns that only the filter needs.
+    predicate: Predicate | None = None  # The bound filter.
+    place: Place | None = None  # The place of the Variant column, as names of the table; None if no path is selected.
+    skipping: bool = True  # Whether to use statistics of the table and of files.
+    zone: str = "UTC"  # Session time zone of casts.
+    threads: int | None = None  # Number of row groups to read at the same time (default: one per CPU).
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     @classmethod

@@ -57,44 +57,23 @@ class Identities:
 
 @dataclass(frozen=True)
 class TableWritePlan(ABC, Generic[File]):
-    """All that a task needs to write files for a table; can be pickled.
+    """All that a task needs to write files for a table; can be pickled."""
 
-    Parameters
-    ----------
-    uri, storage_options
-        Location of the table and configuration of its object store.
-    schema
-        The table's columns.
-    shred
-        Whether Variants may be shredded.
-    variant_bounds
-        Whether the metrics of files have bounds by path.
-    shredding
-        Shredding schemas by dotted column. Other columns are shredded by inference from the first rows, or keep their
-        schema if they arrive shredded.
-    file_bytes
-        Approximate maximum size of a file.
-    options
-        Options of `VariantWriter`, such as ``compression``; ``annotation=True`` also annotates unshredded Variants.
-    job
-        Prefix of the unique part of file names, which identifies the files of one job.
-    hidden_columns
-        Columns that files may have in addition to the table's, such as row ids.
-    rules
-        Constraints, generated columns and defaults that rows must obey.
-    """
-
+    # Location of the table, its columns, and configuration of its object store.
     uri: str
     schema: StructType = field(repr=False)
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
-    shred: bool = False
-    variant_bounds: bool = False
+    shred: bool = False  # Whether Variants may be shredded.
+    variant_bounds: bool = False  # Whether the metrics of files have bounds by path.
+    # Shredding schemas by dotted column. Other columns are shredded by inference from the first rows, or keep their
+    # schema if they arrive shredded.
     shredding: Mapping[str, ShreddingSchema] | None = field(default=None, repr=False)
-    file_bytes: int = DEFAULT_FILE_BYTES
+    file_bytes: int = DEFAULT_FILE_BYTES  # Approximate maximum size of a file.
+    # Options of `VariantWriter`, such as ``compression``; ``annotation=True`` also annotates unshredded Variants.
     options: Mapping[str, Any] = field(default_factory=dict)
-    job: str = ""
-    hidden_columns: tuple[str, ...] = ()
-    rules: Rules = field(default_factory=Rules)
+    job: str = ""  # Prefix of the unique part of file names, which identifies the files of one job.
+    hidden_columns: tuple[str, ...] = ()  # Columns that files may have in addition to the table's, such as row ids.
+    rules: Rules = field(default_factory=Rules)  # Constraints, generated columns and defaults that rows must obey.
 
     # The beginning of the names of data files, before `job`.
     FILE_PREFIX: ClassVar[str] = ""

@@ -28,9 +28,7 @@ _WORTH_OF_TWO = [np.add.outer(_WORTH[k], _WORTH[k + 1]).ravel() for k in (0, 2)]
 
 
 def encode(data: bytes) -> str:
-    """Return bytes as Z85 text, padded with zero bytes to a multiple of four.
-
-    Each group of four bytes, the last one padded, becomes five characters.
+    """Return bytes, padded with zero bytes to a multiple of four, as Z85 text.
 
     >>> encode(bytes.fromhex("864fd26fb559f75b"))
     'HelloWorld'
@@ -82,10 +80,7 @@ def _marked_tail(group: bytes) -> bytes:
 
 
 def decode_array(texts: pa.Array) -> pa.Array:
-    r"""Return a column of Z85 texts as a binary column; nulls are kept.
-
-    `texts`: a ``string`` or ``large_string`` array.
-    Returns ``large_binary``. Raises `DeltaError`: reason ``"bad-z85"``, as `decode`.
+    r"""Return a column of Z85 texts as ``large_binary``; nulls are kept. Raises as `decode`.
 
     >>> decode_array(pa.array(["HelloWorld", None])).to_pylist()
     [b'\x86O\xd2o\xb5Y\xf7[', None]

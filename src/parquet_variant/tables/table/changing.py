@@ -196,10 +196,6 @@ class ChangingMethods(ReportingMethods):
         **files
             Options of `VariantWriter`.
 
-        Returns
-        -------
-        ChangeResult
-
         Raises
         ------
         TableError
@@ -254,10 +250,6 @@ class ChangingMethods(ReportingMethods):
             Python values by column or path, in addition to `updates` or instead.
         batch, zone, threads, progress, **files
             As for `delete`.
-
-        Returns
-        -------
-        ChangeResult
 
         Raises
         ------
@@ -316,10 +308,6 @@ class ChangingMethods(ReportingMethods):
             Names of the tables in SQL.
         batch, zone, threads, progress, **files
             As for `delete`.
-
-        Returns
-        -------
-        Merge
 
         Examples
         --------
@@ -386,10 +374,6 @@ class ChangingMethods(ReportingMethods):
             commit would then fail or lose files. In Iceberg, also drop branches and tags, which keep older snapshots.
         zone, threads, progress, **files
             As for `delete`.
-
-        Returns
-        -------
-        EraseReport
 
         Raises
         ------

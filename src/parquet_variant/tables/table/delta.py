@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 import pyarrow as pa
 
+from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.schema import arrow_schema
@@ -14,6 +15,10 @@ from parquet_variant.tables.storage import open_storage
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
 from parquet_variant.tables.table.table import Table
+
+if TYPE_CHECKING:
+    from parquet_variant.tables.delta.log.commit import CommitResult
+    from parquet_variant.tables.delta.writing.data_files import WritePlan
 
 # Operations on the whole history, which take the files of the table.
 _OF_STORAGES = ("history", "vacuum", "restore", "erasable", "added", "changes")
@@ -166,13 +171,18 @@ class DeltaTable(Table):
         return DeltaTable(self._run("added", since, until, ignore_changes=ignore_changes), self._options)
 
     def plan(
-        self, *, schema: SchemaOption = None, file_bytes: int | None = None, rewriting: bool = False, **options: Any
-    ) -> Any:
+        self,
+        *,
+        schema: SchemaOption = None,
+        file_bytes: int | None = None,
+        rewriting: bool = False,
+        **files: Unpack[FileKeywords],
+    ) -> WritePlan:
         """Return the plan that a task of another process needs to write files: ``plan.write(rows)`` gives add actions.
 
         Parameters
         ----------
-        schema, file_bytes, **options
+        schema, file_bytes, **files
             As for `append`.
         rewriting
             Whether the rows are in the table already.
@@ -187,7 +197,7 @@ class DeltaTable(Table):
         ...     table.commit_files(adds).version, len(table.read())
         (1, 3)
         """
-        return self._run("plan", schema=schema, file_bytes=file_bytes, rewriting=rewriting or None, **options)
+        return self._run("plan", schema=schema, file_bytes=file_bytes, rewriting=rewriting or None, **files)
 
     def commit_files(
         self,
@@ -196,7 +206,7 @@ class DeltaTable(Table):
         mode: Literal["append", "overwrite"] = "append",
         batch: Batch | None = None,
         operation: str | None = None,
-    ) -> Any:
+    ) -> CommitResult:
         """Commit files that tasks wrote, once, on the driver.
 
         The files carry a mark of the table for which their plan was made. The commit is refused if the table's schema,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 import pyarrow as pa
 
+from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.tables.iceberg.catalogs.opening import load_table
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
@@ -14,6 +15,12 @@ from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
 from parquet_variant.tables.table.table import Table
+
+if TYPE_CHECKING:
+    from parquet_variant.tables.iceberg.maintenance.expiration import ExpireResult
+    from parquet_variant.tables.iceberg.maintenance.optimize import RewriteManifestsResult
+    from parquet_variant.tables.iceberg.writing.write import CommitResult
+    from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan
 
 # Operations on the rows of one snapshot.
 _OF_SNAPSHOTS = ("read", "to_arrow", "scan")
@@ -104,7 +111,7 @@ class IcebergTable(Table):
         max_age_ms: int | None = None,
         min_snapshots_to_keep: int | None = None,
         max_snapshot_age_ms: int | None = None,
-    ) -> Any:
+    ) -> CommitResult:
         """Make a branch, or move it to another snapshot.
 
         Parameters
@@ -140,7 +147,7 @@ class IcebergTable(Table):
             max_snapshot_age_ms=max_snapshot_age_ms,
         )
 
-    def tag(self, name: str, *, version: int | None = None, max_age_ms: int | None = None) -> Any:
+    def tag(self, name: str, *, version: int | None = None, max_age_ms: int | None = None) -> CommitResult:
         """Make a tag, or move it to another snapshot.
 
         Parameters
@@ -172,7 +179,7 @@ class IcebergTable(Table):
         """
         self._run("drop_reference", name)
 
-    def fast_forward(self, name: str, to: str) -> Any:
+    def fast_forward(self, name: str, to: str) -> CommitResult:
         """Move a branch forward to the newest snapshot of another one, which has the branch's as an ancestor.
 
         Parameters
@@ -205,7 +212,7 @@ class IcebergTable(Table):
         retain_last: int | None = None,
         delete_files: bool = True,
         dry_run: bool = False,
-    ) -> Any:
+    ) -> ExpireResult:
         """Remove snapshots that the table's retention policy no longer keeps, and the files that only they need.
 
         Branches and tags keep what they refer to. Ages are those of the references, else of the table's properties
@@ -245,7 +252,7 @@ class IcebergTable(Table):
             dry_run=dry_run,
         )
 
-    def rewrite_manifests(self) -> Any:
+    def rewrite_manifests(self) -> RewriteManifestsResult:
         """Merge the manifests of the branch, with entries in the order of their partitions, in one commit.
 
         Examples
@@ -298,7 +305,7 @@ class IcebergTable(Table):
 
     # ---- definition
 
-    def set_partitioning(self, partition_by: str | Iterable[str]) -> Any:
+    def set_partitioning(self, partition_by: str | Iterable[str]) -> CommitResult:
         """Change the partition spec of new files; each file is pruned by the spec that it was written with.
 
         Parameters
@@ -322,7 +329,7 @@ class IcebergTable(Table):
         """
         return self._run("set_partitioning", partition_by)
 
-    def set_sort_order(self, sort_by: str | Iterable[str]) -> Any:
+    def set_sort_order(self, sort_by: str | Iterable[str]) -> CommitResult:
         """Change the sort order of new files.
 
         Parameters
@@ -347,7 +354,7 @@ class IcebergTable(Table):
         """
         return self._run("set_sort_order", sort_by)
 
-    def set_default(self, name: str, value: Any) -> Any:
+    def set_default(self, name: str, value: Any) -> CommitResult:
         """Set the value that new rows without a column get; existing rows keep theirs.
 
         Parameters
@@ -374,7 +381,7 @@ class IcebergTable(Table):
         """
         return self._run("set_default", name, value)
 
-    def move_column(self, name: str, *, after: str | None = None) -> Any:
+    def move_column(self, name: str, *, after: str | None = None) -> CommitResult:
         """Move a column, or a field inside of its struct.
 
         Parameters
@@ -439,13 +446,18 @@ class IcebergTable(Table):
     # ---- tasks
 
     def plan(
-        self, *, schema: SchemaOption = None, file_bytes: int | None = None, job: str | None = None, **options: Any
-    ) -> Any:
+        self,
+        *,
+        schema: SchemaOption = None,
+        file_bytes: int | None = None,
+        job: str | None = None,
+        **files: Unpack[FileKeywords],
+    ) -> IcebergWritePlan:
         """Return the plan by which tasks of other processes write files for the table; see `commit_files`.
 
         Parameters
         ----------
-        schema, file_bytes, **options
+        schema, file_bytes, **files
             As for `append`.
         job
             Beginning of the files' names.
@@ -461,11 +473,11 @@ class IcebergTable(Table):
         ...     len(table.read())
         3
         """
-        return self._run("plan", schema=schema, file_bytes=file_bytes, job=job, **options)
+        return self._run("plan", schema=schema, file_bytes=file_bytes, job=job, **files)
 
     def commit_files(
         self, files: Iterable[Any], *, mode: Literal["append", "overwrite"] = "append", batch: Batch | None = None
-    ) -> Any:
+    ) -> CommitResult:
         """Commit files that tasks wrote with a plan, once, on the driver.
 
         Parameters

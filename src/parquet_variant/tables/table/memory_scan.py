@@ -29,27 +29,13 @@ _BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class MemoryScan(PlannedQuery):
-    """A planned query over an Arrow table.
-
-    Parameters
-    ----------
-    table
-        The rows.
-    selection, hidden
-        Output columns, and columns that only the filter reads.
-    predicate
-        The bound filter; None for all rows.
-    column
-        The Variant column of the paths.
-    errors, zone
-        As for `Table.scan`.
-    """
+    """A planned query over an Arrow table; `errors` and `zone` are as for `Table.scan`."""
 
     table: pa.Table
     selection: tuple[Selected, ...]
-    hidden: tuple[Selected, ...]
-    predicate: Predicate | None
-    column: str
+    hidden: tuple[Selected, ...]  # Columns that only the filter reads.
+    predicate: Predicate | None  # The bound filter; None for all rows.
+    column: str  # The Variant column of the paths.
     errors: Errors = "null"
     zone: str = "UTC"
 

@@ -91,10 +91,6 @@ class ReadingMethods(TableBase):
             Number of row groups that are read at the same time (default: one per CPU that this process may use). Rows
             are returned in order, and at most ``threads + 1`` row groups are in memory.
 
-        Returns
-        -------
-        Scan
-
         Raises
         ------
         VariantFileError, TableError

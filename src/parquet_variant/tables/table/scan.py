@@ -6,34 +6,14 @@ Owns the methods. Leaves planning and reading to the plan of the format.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 from parquet_variant.ops.interop.tables import ArrowResult
+from parquet_variant.query.selection import PlannedQuery
 from parquet_variant.support.fork_safety import cached_property
-
-
-class Plan(Protocol):
-    """The scan of one format."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of the result."""
-
-    @property
-    def bytes_read(self) -> int:
-        """The bytes that the scan has read."""
-
-    def explain(self) -> Any:
-        """Return what the scan reads and skips."""
-
-    def batches(self) -> Iterator[pa.Table]:
-        """Yield the result in parts."""
-
-    def to_arrow(self) -> pa.Table:
-        """Return the whole result."""
 
 
 class Scan(ArrowResult):
@@ -55,12 +35,12 @@ class Scan(ArrowResult):
     (['n'], {'n': [2]})
     """
 
-    def __init__(self, make_plan: Callable[[], Plan], dataframe: Callable[..., Any] | None = None) -> None:
+    def __init__(self, make_plan: Callable[[], PlannedQuery], dataframe: Callable[..., Any] | None = None) -> None:
         self._make_plan = make_plan
         self._dataframe = dataframe
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> PlannedQuery:
         """The scan of the format."""
         return self._make_plan()
 
@@ -146,6 +126,6 @@ class Scan(ArrowResult):
         return self._dataframe(engine=reader, partition_bytes=partition_bytes, merge_schema=merge_schema)
 
 
-def _of_plan(plan: Plan) -> Scan:
+def _of_plan(plan: PlannedQuery) -> Scan:
     """Return a scan that was sent to another process."""
     return Scan(lambda: plan)

@@ -1,14 +1,22 @@
-"""`Table`: a data set of any format, as `pv.open` returns it."""
+"""`Table`: a data set of any format, as `pv.open` returns it, and its methods that maintain it.
+
+Owns the parameters of these methods and their description. Leaves the work to the functions of the formats.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Unpack
 
+from parquet_variant.errors import bad_option
+from parquet_variant.files.parquet.writing.conform import FileKeywords
+from parquet_variant.io.engine import Progress
+from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.table.changing import ChangingMethods
-from parquet_variant.tables.table.maintaining import MaintenanceMethods
 
 
-class Table(ChangingMethods, MaintenanceMethods):
+class Table(ChangingMethods):
     """Files, a table or rows in memory with Variant columns; made by `pv.open`.
 
     The methods are the same for all formats. A method that a format does not have raises `VariantError` with the reason
@@ -41,3 +49,313 @@ class Table(ChangingMethods, MaintenanceMethods):
     def properties(self) -> Any:
         """The properties of a Delta or Iceberg table; unsupported for other formats."""
         raise self._unsupported("properties", ("delta", "iceberg"))
+
+    # ---- files and versions
+
+    def optimize(
+        self,
+        *,
+        reshred: bool = False,
+        schema: SchemaOption = None,
+        policy: Any = None,
+        min_saving: float = 0.02,
+        file_bytes: int | None = None,
+        drop_shredding: bool = False,
+        rewrite_all: bool = False,
+        dry_run: bool = False,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        **files: Unpack[FileKeywords],
+    ) -> Any:
+        """Compact small files and files with deleted rows, re-shredding columns where that saves space.
+
+        No row changes. A table changes by one commit. In a directory of files, new files are moved into the directory
+        before the old ones are removed: a directory has no log, so a reader that lists it between these steps sees
+        rows twice. Files of a subdirectory stay in it.
+
+        Parameters
+        ----------
+        reshred
+            Rewrite every file under the schema that `policy` chooses, even if that saves nothing; implied by `schema`.
+        schema
+            Shredding schema, as for `append`. By default the schema of most rows, with the changes that `find_drift`
+            suggests if these save enough. Iceberg tables keep their schema unless `reshred`, `schema` or `policy` is
+            given.
+        policy
+            Policy that chooses the schema; see `infer_shredding_schema`.
+        min_saving
+            Minimum share of the encoded bytes that re-shredding must remove from the residual.
+        file_bytes
+            Approximate maximum size of a file. Files of at least three quarters of it, without deleted rows, are kept.
+        drop_shredding
+            Rewrite all files unshredded. In Delta tables the feature is removed from the protocol; older versions of
+            the table still need it.
+        rewrite_all
+            Rewrite every file of an Iceberg table, such as after a change of the sort order.
+        dry_run
+            Only report the schema and the drift, for which all rows are read; write nothing.
+        threads
+            Number of files to write at the same time, each of them in memory (default: one per CPU for files, one for
+            tables).
+        progress
+            Called with the step, the number of finished tasks and the number of tasks.
+        **files
+            Options of `VariantWriter`.
+
+        Returns
+        -------
+        OptimizeResult
+
+        Raises
+        ------
+        TableError
+            ``"conflict"`` if another commit removed one of the files meanwhile (appends do not conflict);
+            ``"unsupported-feature"``.
+        VariantFileError
+            If a path is not a directory of files.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
+        ...     _ = pv.open(folder).append({"v": pv.parse_json(["2"])})
+        ...     result = pv.open(folder).optimize()
+        ...     result.files_removed, result.files_added
+        (2, 1)
+        """
+        options: dict[str, Any] = {"file_bytes": file_bytes, "progress": progress, **files}
+        if threads is not None:
+            options["threads"] = threads
+        if drop_shredding:
+            if reshred or schema is not None or policy is not None or dry_run:
+                raise bad_option("drop_shredding= cannot be combined with reshred=, schema=, policy= or dry_run=")
+            return self._run("drop_shredding", **options)
+        return self._run(
+            "optimize",
+            reshred=reshred or None,
+            schema=schema,
+            policy=policy,
+            min_saving=min_saving,
+            rewrite_all=rewrite_all or None,
+            dry_run=dry_run or None,
+            **options,
+        )
+
+    def vacuum(self, *, retention: timedelta | None = None, dry_run: bool = False, force: bool = False) -> list[str]:
+        """Delete the files that the table no longer needs.
+
+        A file is deleted if the newest version does not hold it and it was removed, or (if no version ever held it)
+        written, longer ago than the retention. Temporary files in the log are deleted if their writer died. Other
+        tables in subdirectories are kept. Iceberg tables have `expire_snapshots` and `remove_orphan_files` instead.
+
+        Parameters
+        ----------
+        retention
+            How long to keep files (default: ``delta.deletedFileRetentionDuration``, which is one week unless set).
+        dry_run
+            Only return the files.
+        force
+            Allow a retention shorter than the table's: active writers, and readers of old versions, may then fail.
+
+        Returns
+        -------
+        list of str
+            The deleted files, relative to the table.
+
+        Raises
+        ------
+        TableError
+            ``"retention-too-short"`` without `force`; ``"unsupported-feature"``; ``"published"`` for a table that
+            `Table.publish` made.
+
+        Examples
+        --------
+        >>> import datetime, tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="delta")
+        ...     _ = pv.open(folder).overwrite({"n": [2]})
+        ...     len(pv.open(folder).vacuum(retention=datetime.timedelta(), force=True))
+        1
+        """
+        return self._run("vacuum", retention=retention, dry_run=dry_run or None, force=force or None)
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return the commits or snapshots that the table still has, newest first.
+
+        Parameters
+        ----------
+        limit
+            Maximum number of entries.
+
+        Returns
+        -------
+        list of dict
+            Delta: ``version``, ``timestamp`` (a datetime in UTC, which finds the version), ``operation``, and the other
+            information that its writer recorded (``operationParameters``, ``operationMetrics``, ``engineInfo``, …).
+            Iceberg: ``snapshot_id``, ``parent_id``, ``sequence_number``, ``timestamp`` (milliseconds since 1970),
+            ``operation``, ``summary``, ``schema_id``, ``references`` (branches and tags at the snapshot) and
+            ``is_current``: whether the snapshot is the current one or one of its ancestors.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
+        ...     [entry["operation"] for entry in pv.open(folder).history()]
+        ['CREATE TABLE AS SELECT']
+        """
+        return self._run("history", limit=limit)
+
+    def restore(self, version: int | None = None, at: Any = None) -> Any:
+        """Make the rows of an older version current again.
+
+        Delta commits a new version with the files of the old one. Iceberg moves the branch ``main`` to an ancestor of
+        the current snapshot.
+
+        Parameters
+        ----------
+        version
+            The version, or the id of the snapshot.
+        at
+            The time at which the version was the current one, instead of `version`: milliseconds since 1970, ISO text
+            or a datetime.
+
+        Returns
+        -------
+        CommitResult
+
+        Raises
+        ------
+        TableError
+            ``"no-such-version"``, ``"unknown-snapshot"``; ``"missing-file"`` if `vacuum` has deleted files of the
+            version; ``"bad-argument"`` if the snapshot is not an ancestor of the current one.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="delta")
+        ...     _ = pv.open(folder).append({"n": [2]})
+        ...     _ = pv.open(folder).restore(0)
+        ...     pv.open(folder).to_arrow().to_pydict()
+        {'n': [1]}
+        """
+        return self._run("restore", version=version, at=at)
+
+    # ---- columns and properties
+
+    def add_columns(self, columns: Any, *, defaults: Mapping[str, Any] | None = None) -> Any:
+        """Add columns, or fields of structs; existing rows have null or a default value. No file is rewritten.
+
+        Parameters
+        ----------
+        columns
+            An Arrow schema whose Variant fields carry the extension name ``arrow.parquet.variant``; for Delta also DDL
+            (``"v VARIANT"``), a Delta schema or schema string; for Iceberg also types by name: ``{"v":
+            "variant", "props.b": "int"}``. A
+            dotted name adds a field to a struct (``tags.element.b`` to the structs of a list).
+        defaults
+            Values by name, for Iceberg, that existing rows, and new rows without the column, have instead of null.
+
+        Returns
+        -------
+        CommitResult
+
+        Raises
+        ------
+        TableError
+            ``"bad-schema"`` for a column that exists, or that must not be null; ``"conflict"``.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="iceberg")
+        ...     _ = pv.open(folder).add_columns({"v": "variant", "m": "int"}, defaults={"m": 7})
+        ...     pv.open(folder).to_arrow().to_pylist()
+        [{'n': 1, 'v': None, 'm': 7}]
+        """
+        return self._run("add_columns", columns, defaults=defaults)
+
+    def drop_column(self, name: str) -> Any:
+        """Drop a column, or a field of a struct, by its dotted name; no file is rewritten.
+
+        Raises
+        ------
+        TableError
+            ``"no-column-mapping"`` for a Delta table without column mapping; ``"unknown-column"``; ``"column-in-use"``
+            if a constraint, a generated column or the partitioning uses the column.
+        """
+        return self._run("drop_column", name)
+
+    def rename_column(self, old: str, new: str) -> Any:
+        """Rename a column; no file is rewritten, so a Delta table must have column mapping.
+
+        Parameters
+        ----------
+        old, new
+            The names; a field of a struct is given by its path: ``rename_column("s.a", "b")``.
+
+        Raises
+        ------
+        TableError
+            ``"no-column-mapping"``; ``"unknown-column"``; ``"bad-schema"`` if the new name exists; ``"column-in-use"``
+            if a constraint or a generated column uses the column.
+        """
+        return self._run("rename_column", old, new)
+
+    def widen_column(self, name: str, to: str) -> Any:
+        """Give a column, or a field of a struct, a wider type; no file is rewritten.
+
+        Parameters
+        ----------
+        name
+            The dotted name.
+        to
+            The new type: int to ``long``, float to ``double``, date to ``timestamp``, decimals to a higher precision.
+
+        Raises
+        ------
+        TableError
+            ``"unknown-column"``; ``"type-mismatch"`` if the format does not allow the change.
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": pa.array([1], pa.int32())}, format="iceberg")
+        ...     _ = pv.open(folder).widen_column("n", "long")
+        ...     pv.open(folder).schema.field("n").type
+        DataType(int64)
+        """
+        return self._run("widen_column", name, to)
+
+    def set_properties(self, properties: Mapping[str, str | bool | int | None], *, preview: bool = False) -> Any:
+        """Set or remove table properties.
+
+        Parameters
+        ----------
+        properties
+            Values by name; None removes a property. In Delta, ``delta.enableVariantShredding=true`` also adds the
+            feature that it needs. ``false`` keeps the feature, so that shredded files stay readable (see `optimize`
+            with `drop_shredding`).
+        preview
+            Name an added feature of Delta ``variantShredding-preview``.
+
+        Raises
+        ------
+        TableError
+            ``"unsupported-property"`` for an unknown property; ``"bad-property"`` for an invalid value;
+            ``"constraint-violated"`` for a new constraint that a row breaks; ``"unsupported-feature"``; ``"conflict"``.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"v": pv.parse_json(['{"n": 1}'])}, format="delta")
+        ...     _ = pv.open(folder).set_properties({"delta.enableVariantShredding": False})
+        ...     pv.open(folder).properties["delta.enableVariantShredding"]
+        'false'
+        """
+        return self._run("set_properties", properties, preview=preview or None)

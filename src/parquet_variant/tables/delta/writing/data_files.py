@@ -186,30 +186,20 @@ PartitionValues = Mapping[str, str | None]
 class WritePlan(TableWritePlan[Add]):
     """All that a task needs to write files for a Delta table; can be pickled.
 
-    The parameters of `TableWritePlan` come first. `hidden_columns` keep row ids and commit versions.
-
-    Parameters
-    ----------
-    partition_columns, configuration
-        As in the table's metadata.
-    directory
-        Directory of the files inside the table.
-    least_indexed
-        Minimum number of leaf columns that get statistics, because the table is clustered by some of them.
-    version, key
-        The version of the table for which the plan was made, and a digest of its definition: `commit_files` checks
-        that the table is still the same.
-    derives_partitions
-        Whether partition columns that the data lacks are extracted from its Variant column.
+    The hidden columns are those of row ids and commit versions.
     """
 
+    # As in the table's metadata.
     partition_columns: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
-    directory: str = ""
+    directory: str = ""  # Directory of the files inside the table.
+    # Minimum number of leaf columns that get statistics, because the table is clustered by some of them.
     least_indexed: int = 0
+    # The version of the table for which the plan was made, and a digest of its definition: `commit_files` checks that
+    # the table is still the same.
     version: int = -1
     key: str = ""
-    derives_partitions: bool = False
+    derives_partitions: bool = False  # Whether partition columns that the data lacks come from its Variant column.
     FILE_PREFIX: ClassVar[str] = "part-"
     _derived: set[str] = field(default_factory=set, repr=False, compare=False)
 
