@@ -16,45 +16,30 @@ from parquet_variant.cli.failure import DATA_PROBLEM, INTERRUPTED, USAGE_PROBLEM
 from parquet_variant.cli.standard_output import OutputError
 from parquet_variant.support.lazy_names import optional_libraries
 
-# In the order of the help: writing, reading, maintenance of files, maintenance of Delta tables.
-COMMANDS = (
-    *("ingest", "query", "sql-view", "schema", "cat", "infer", "explore", "inspect", "diff", "contract"),
-    *(
-        "check",
-        "validate",
-        "compat",
-        "rewrite",
-        "delete",
-        "erase",
-        "update",
-        "merge",
-        "optimize",
-        "vacuum",
-        "history",
-        "restore",
-    ),
-    *("publish", "warmup", "doctor"),
-)
+# The module of each command, in the order of the help: writing, reading, maintenance of files and of tables. A module
+# has a function of the command's name.
+_MODULES = {
+    "ingest": "ingest",
+    **dict.fromkeys(("query", "sql-view", "schema", "cat"), "query"),
+    "infer": "ingest",
+    **dict.fromkeys(("explore", "inspect"), "inspect"),
+    **dict.fromkeys(("diff", "contract", "check"), "quality"),
+    "validate": "inspect",
+    "compat": "quality",
+    "rewrite": "files",
+    **dict.fromkeys(("delete", "erase", "update", "merge"), "tables"),
+    "optimize": "files",
+    **dict.fromkeys(("vacuum", "history", "restore"), "tables"),
+    "publish": "files",
+    **dict.fromkeys(("warmup", "doctor"), "installation"),
+}
+COMMANDS = tuple(_MODULES)
 # Commands whose work is done when they print: output that fails is a warning.
 _CHANGES = frozenset(
     ("ingest", "explore", "rewrite", "delete", "erase", "update", "merge", "optimize", "vacuum", "restore", "publish")
 ).union(("table", "warmup"))
 # `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}
-# The module of each command, which has a function of its name.
-_MODULES = {
-    name: module
-    for module, names in {
-        "ingest": ("ingest", "infer"),
-        "query": ("query", "sql-view", "schema", "cat"),
-        "inspect": ("inspect", "validate", "explore"),
-        "quality": ("contract", "check", "diff", "compat"),
-        "files": ("rewrite", "optimize", "publish"),
-        "tables": ("delete", "erase", "update", "merge", "vacuum", "history", "restore", "table-set"),
-        "installation": ("warmup", "doctor"),
-    }.items()
-    for name in names
-}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -186,7 +171,7 @@ def build(commands: tuple[str, ...] = COMMANDS) -> Any:
 def _command(name: str) -> Any:
     from parquet_variant.cli.options.common import flat
 
-    module = import_module(f"parquet_variant.cli.commands.{_MODULES[name]}")
+    module = import_module(f"parquet_variant.cli.commands.{_MODULES.get(name, 'tables')}")
     return flat(getattr(module, name.replace("-", "_")))
 
 

@@ -27,12 +27,18 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, default=str))
 
 
+def print_result(document: Any, lines: Iterable[Any], *, as_json: bool) -> None:
+    """Print a result as lines of text, or as JSON."""
+    if as_json:
+        print_json(document)
+        return
+    for line in lines:
+        print(line)
+
+
 def print_report(report: Any, *, as_json: bool) -> None:
     """Print a report as text, or as JSON."""
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print(report)
+    print_json(report.to_dict()) if as_json else print(report)
 
 
 def print_json_rows(table: pa.Table) -> None:

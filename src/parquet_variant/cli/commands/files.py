@@ -6,11 +6,12 @@ to the methods of `Table`, and rows to tables to `pv.write`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.options.common import (
     AsJson,
@@ -23,46 +24,36 @@ from parquet_variant.cli.options.common import (
 )
 from parquet_variant.cli.options.readers import read_schema
 from parquet_variant.cli.options.sources import open_table, read_catalog, spark_session
-from parquet_variant.cli.output import Progress, human_bytes, print_json
+from parquet_variant.cli.output import Progress, human_bytes, print_result
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.support.choices import DEFAULT_COMPRESSION, AnyLayout, FileMode, OnConflict, OutputFormat
 
 if TYPE_CHECKING:
-    pass
+    import pyarrow as pa
 
 
 def optimize(
     table: Annotated[
-        str,
-        typer.Argument(metavar="TABLE", help="A Delta or Iceberg table, or a directory of Parquet or Vortex files."),
+        str, Argument(metavar="TABLE", help="A Delta or Iceberg table, or a directory of Parquet or Vortex files.")
     ],
     *,
     reshred: Annotated[
-        bool, typer.Option("--reshred", help="Rewrite all files with one new schema, even if that saves no space.")
+        bool, Option(help="Rewrite all files with one new schema, even if that saves no space.")
     ] = False,
-    schema: Annotated[
-        str | None, typer.Option(help="Shredding schema: DDL, or a file of DDL, JSON or Parquet.")
-    ] = None,
+    schema: Annotated[str | None, Option(help="Shredding schema: DDL, or a file of DDL, JSON or Parquet.")] = None,
     policy: PolicyOptions,
     min_saving: Annotated[
-        float, typer.Option(help="Re-shred only if it saves this share of the encoded bytes.", min=0.0, max=1.0)
+        float, Option(help="Re-shred only if it saves this share of the encoded bytes.", min=0.0, max=1.0)
     ] = 0.02,
-    drop_shredding: Annotated[
-        bool,
-        typer.Option("--drop-shredding", help="Rewrite all files unshredded, and remove the table feature."),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only report how the data has drifted from the schema.")
-    ] = False,
-    file_bytes: Annotated[
-        int | None, typer.Option(help="Approximate size of a file (default: 256 MiB).", min=1)
-    ] = None,
-    file_mb: Annotated[int | None, typer.Option(hidden=True, help="As --file-bytes, in MB.", min=1)] = None,
+    drop_shredding: Annotated[bool, Option(help="Rewrite all files unshredded, and remove the table feature.")] = False,
+    dry_run: Annotated[bool, Option(help="Only report how the data has drifted from the schema.")] = False,
+    file_bytes: Annotated[int | None, Option(help="Approximate size of a file (default: 256 MiB).", min=1)] = None,
+    file_mb: Annotated[int | None, Option(hidden=True, help="As --file-bytes, in MB.", min=1)] = None,
     column: Column = None,
     engine: EngineOption = "local",
     catalog: Catalog = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Compact small files, re-shredding columns where that saves space.
 
     Rows do not change. For a Delta table it is one commit.
@@ -71,7 +62,7 @@ def optimize(
     from parquet_variant.files.parquet.operations.optimize import DEFAULT_FILE_BYTES
 
     if drop_shredding and (reshred or schema is not None or dry_run):
-        raise typer.BadParameter("--drop-shredding excludes --reshred, --schema and --dry-run")
+        raise BadParameter("--drop-shredding excludes --reshred, --schema and --dry-run")
     options: dict[str, Any] = {
         "file_bytes": file_bytes or (file_mb * 1_000_000 if file_mb else DEFAULT_FILE_BYTES),
         "reshred": reshred,
@@ -91,64 +82,59 @@ def optimize(
         else:
             result = opened.optimize(schema=read_schema(schema), progress=progress, **options)
     _report_optimized(result, dry_run, as_json)
-    return 0
 
 
 def _check_options(format: str, column: str | None, engine: str, *, drop_shredding: bool) -> None:
     """Raise the error for options that the format does not have."""
     if format in ("delta", "iceberg"):
         if column is not None or (drop_shredding and engine == "spark"):
-            raise typer.BadParameter(
+            raise BadParameter(
                 "--column, and --drop-shredding with --engine spark, are not supported for Delta and Iceberg tables"
             )
     elif drop_shredding:
-        raise typer.BadParameter("--drop-shredding is for tables: use rewrite --layout unshredded")
+        raise BadParameter("--drop-shredding is for tables: use rewrite --layout unshredded")
     elif engine == "spark" and format == "vortex":
-        raise typer.BadParameter("--engine spark is not supported for Vortex files")
+        raise BadParameter("--engine spark is not supported for Vortex files")
 
 
 def _report_optimized(result: Any, dry_run: bool, as_json: bool) -> None:
     version, drift = getattr(result, "version", None), getattr(result, "drift", None)
-    if as_json:
-        counts = ("files_removed", "files_added", "bytes_removed", "bytes_added")
-        report = {} if version is None else {"version": version}
-        report |= {name: getattr(result, name) for name in counts}
-        print_json(report | {"drift": None if drift is None else drift.to_dict()})
-        return
-    if drift is not None and (drift.drifts or dry_run):
-        print(drift)
-    if dry_run:
-        return
-    if not result.files_removed and not result.files_added:
-        print("nothing to do" + ("" if version is None else f" (version {version})"))
-        return
-    before = f"{counted(result.files_removed, 'file')} ({human_bytes(result.bytes_removed)})"
-    after = f"{counted(result.files_added, 'file')} ({human_bytes(result.bytes_added)})"
-    print(f"{before} became {after}" + ("" if version is None else f" in version {version}"))
-    if version is not None and result.bytes_removed:
-        print(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
+    counts = ("files_removed", "files_added", "bytes_removed", "bytes_added")
+    document = {} if version is None else {"version": version}
+    document |= {name: getattr(result, name) for name in counts}
+    document["drift"] = None if drift is None else drift.to_dict()
+    lines = [drift] if drift is not None and (drift.drifts or dry_run) else []
+    if not dry_run and not result.files_removed and not result.files_added:
+        lines.append("nothing to do" + ("" if version is None else f" (version {version})"))
+    elif not dry_run:
+        before = f"{counted(result.files_removed, 'file')} ({human_bytes(result.bytes_removed)})"
+        after = f"{counted(result.files_added, 'file')} ({human_bytes(result.bytes_added)})"
+        lines.append(f"{before} became {after}" + ("" if version is None else f" in version {version}"))
+        if version is not None and result.bytes_removed:
+            lines.append(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
+    print_result(document, lines, as_json=as_json)
 
 
 def publish(
     table: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="TABLE",
             help="A Delta or Iceberg table, NAMESPACE.TABLE, a directory of Parquet files, or Vortex files.",
         ),
     ],
     *,
-    format: Annotated[str, typer.Option("--as", help="The format to publish: iceberg, delta or ducklake.")],
+    format: Annotated[str, Option("--as", help="The format to publish: iceberg, delta or ducklake.")],
     to: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Where to publish: a directory, NAMESPACE.TABLE of --catalog, or the file of a DuckLake catalog "
             "(FILE#SCHEMA.TABLE). By default the table's directory (Vortex files: TABLE.published), or TABLE.ducklake."
         ),
     ] = None,
     catalog: Catalog = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Publish a table in another format, without copying its files.
 
     Run it again after changes: only what changed is added and removed.
@@ -156,20 +142,17 @@ def publish(
     from parquet_variant.tables.publishing.publish import FORMATS, publish
 
     if format not in FORMATS:
-        raise typer.BadParameter(f"--as is {format!r}: use {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+        raise BadParameter(f"--as is {format!r}: use {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     checked: Any = format
     result = publish(table, checked, to=to, catalog=read_catalog(catalog))
-    if as_json:
-        print_json(asdict(result))
-    elif result.committed:
+    line = f"{result.table} is up to date, at version {result.version}"
+    if result.committed:
         vectors = f", deleted rows of {counted(result.vectors_written, 'file')}" if result.vectors_written else ""
-        print(
+        line = (
             f"published as {result.format} in {result.table}, version {result.version}: "
             f"{counted(result.files_added, 'file')} added, {result.files_removed} removed{vectors}"
         )
-    else:
-        print(f"{result.table} is up to date, at version {result.version}")
-    return 0
+    print_result(asdict(result), [line], as_json=as_json)
 
 
 _TABLES = ("delta", "iceberg")
@@ -177,44 +160,34 @@ _TABLES = ("delta", "iceberg")
 
 def rewrite(
     source: Annotated[
-        str,
-        typer.Argument(metavar="SRC", help="Parquet or Vortex file, directory or glob, or a Delta or Iceberg table."),
+        str, Argument(metavar="SRC", help="Parquet or Vortex file, directory or glob, or a Delta or Iceberg table.")
     ],
-    dest: Annotated[
-        str, typer.Argument(metavar="DEST", help="A file if SRC is one file or a table, else a directory.")
-    ],
+    dest: Annotated[str, Argument(metavar="DEST", help="A file if SRC is one file or a table, else a directory.")],
     *,
     format: Annotated[
         OutputFormat | None,
-        typer.Option(
-            "--format",
-            help="Format of DEST (default: by its ending .parquet or .vortex, or that of SRC).",
-            show_default=False,
-        ),
+        Option("--format", help="Format of DEST (default: by its ending .parquet or .vortex, or that of SRC)."),
     ] = None,
     layout: Annotated[
         AnyLayout | None,
-        typer.Option(
+        Option(
             help="Layout of the files (default: unchanged). Of Parquet: unshredded, final, draft-paths, draft-object; "
-            "of Vortex: auto, variant, struct.",
-            show_default=False,
+            "of Vortex: auto, variant, struct."
         ),
     ] = None,
-    schema: Annotated[
-        str | None, typer.Option(help="Shredding schema: DDL, or a file of DDL, JSON or Parquet.")
-    ] = None,
-    reinfer: Annotated[bool, typer.Option("--reinfer", help="Infer the schema from all values.")] = False,
-    annotation: Annotated[bool, typer.Option(help="Annotate the column as VARIANT; otherwise it is a struct.")] = True,
-    on_conflict: Annotated[OnConflict, typer.Option(help="For values whose value and typed_value conflict.")] = "error",
+    schema: Annotated[str | None, Option(help="Shredding schema: DDL, or a file of DDL, JSON or Parquet.")] = None,
+    reinfer: Annotated[bool, Option(help="Infer the schema from all values.")] = False,
+    annotation: Annotated[bool, Option(help="Annotate the column as VARIANT; otherwise it is a struct.")] = True,
+    on_conflict: Annotated[OnConflict, Option(help="For values whose value and typed_value conflict.")] = "error",
     writer: WriterOptions,
     column: Column = None,
     engine: EngineOption = "local",
     threads: Threads = None,
-    mode: Annotated[FileMode, typer.Option(help="If a file or table exists.")] = "error",
-    overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="As --mode overwrite.")] = False,
+    mode: Annotated[FileMode, Option(help="If a file or table exists.")] = "error",
+    overwrite: Annotated[bool, Option("--overwrite", hidden=True, help="As --mode overwrite.")] = False,
     catalog: Catalog = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Rewrite files in another layout, schema or format: Parquet, Vortex, and the rows of tables.
 
     Use it for readers without support for shredding, to convert files of older drafts, and to convert between formats.
@@ -222,7 +195,7 @@ def rewrite(
     from parquet_variant.files.parquet.operations.rewrite import plan_rewrite
 
     if schema is not None and reinfer:
-        raise typer.BadParameter("--schema and --reinfer exclude each other")
+        raise BadParameter("--schema and --reinfer exclude each other")
     source_format = open_table(source, catalog if format not in _TABLES else None).format
     target = _target_format(source_format, dest, format)
     options: dict[str, Any] = {
@@ -236,102 +209,74 @@ def rewrite(
         of_parquet = {name: value for name, value in of_parquet.items() if value != DEFAULT_COMPRESSION}
         _refuse(of_parquet, f"Parquet files, not to {target.capitalize()}")
     if {source_format, target} != {"parquet"} and engine == "spark":
-        raise typer.BadParameter("--engine spark rewrites Parquet files as Parquet files only")
+        raise BadParameter("--engine spark rewrites Parquet files as Parquet files only")
     with Progress() as progress:
         if source_format in _TABLES or target in _TABLES:
             _refuse({name: value for name, value in of_files.items() if value not in (None, "error")}, "files")
-            written = _write_rows(source, source_format, dest, target, catalog, **options, **of_parquet)
+            document, line = _write_rows(source, source_format, dest, target, catalog, **options, **of_parquet)
         else:
             if engine == "spark":
                 plan_rewrite(source, dest, mode=mode)  # checks options before the JVM starts
             with spark_session(progress, engine) as session:
-                written = open_table(source, engine=session).rewrite(
-                    dest, format=target, progress=progress, threads=threads, **options, **of_files, **of_parquet
+                document, line = _files_report(
+                    open_table(source, engine=session).rewrite(
+                        dest, format=target, progress=progress, threads=threads, **options, **of_files, **of_parquet
+                    ),
+                    dest,
                 )
-    _report_files(written, dest, as_json)
-    return 0
+    print_result(document, [line], as_json=as_json)
 
 
 def _target_format(source_format: str, dest: str, format: str | None) -> Any:
     by_name = next((name for name in ("parquet", "vortex") if dest.endswith(f".{name}")), None)
     target = format or by_name or source_format
     if source_format in _TABLES and target in _TABLES and format is None:
-        raise typer.BadParameter("name a DEST that ends in .parquet or .vortex, or set --format")
+        raise BadParameter("name a DEST that ends in .parquet or .vortex, or set --format")
     return target
 
 
 def _refuse(options: dict[str, Any], formats: str) -> None:
     if options:
         name = next(iter(options)).replace("_", "-").replace("bloom-filters", "bloom-filter")
-        raise typer.BadParameter(f"--{'no-' * (name == 'annotation')}{name} applies to {formats}")
-
-
-class _Rows:
-    """The rows of files as tables, counted while they are read."""
-
-    def __init__(self, tables: Iterable[Any]) -> None:
-        self.tables, self.rows = tables, 0
-
-    def __iter__(self) -> Iterator[Any]:
-        for table in self.tables:
-            self.rows += len(table)
-            yield table
+        raise BadParameter(f"--{'no-' * (name == 'annotation')}{name} applies to {formats}")
 
 
 def _write_rows(
-    source: str,
-    source_format: str,
-    dest: str,
-    target: Any,
-    catalog: str | None,
-    *,
-    mode: Any,
-    layout: Any,
-    **write: Any,
-) -> Any:
-    """Write the rows of files or a table to a file or a table; return the file, or the name of the version and rows."""
-    import pyarrow as pa
-
+    source: str, source_format: str, dest: str, target: Any, catalog: str | None, mode: Any, layout: Any, **write: Any
+) -> tuple[dict[str, Any], str]:
+    """Write the rows of a table to a file, or of files or a table to a table; return the report."""
+    from parquet_variant.files.vortex.rewriting import source_files, tables_of
     from parquet_variant.tables.creating import write as write_any
 
-    rows = _Rows(_tables(source, source_format, catalog))
     if target not in _TABLES:
-        default: Any = "auto" if target == "vortex" else "final"
-        data = pa.concat_tables(rows)
-        return [write_any(dest, data, format=target, layout=layout or default, mode=mode, **write)]
+        write["layout"] = layout or ("auto" if target == "vortex" else "final")
+        rows = open_table(source, catalog).to_arrow()
+        return _files_report([write_any(dest, rows, format=target, mode=mode, **write)], dest)
     if layout is not None:
-        raise typer.BadParameter("--layout applies to Parquet and Vortex files")
+        raise BadParameter("--layout applies to Parquet and Vortex files")
     if write["schema"] == "infer":
         write["schema"] = None  # tables infer the schema of new files
     if target == "iceberg":
         mode = "error" if mode == "error" else "replace"
         write["catalog"] = read_catalog(catalog)
-    made = write_any(dest, rows, format=target, mode=mode, **write)
-    return (f"version {made.version}" if target == "delta" else f"snapshot {made.snapshot_id}"), rows.rows
+    count = 0
+
+    def parts() -> Iterator[pa.Table]:
+        nonlocal count
+        is_table = source_format in _TABLES
+        tables = [[open_table(source, catalog).to_arrow()]] if is_table else map(tables_of, source_files(source))
+        for part in chain.from_iterable(tables):
+            count += len(part)
+            yield part
+
+    made = write_any(dest, parts(), format=target, mode=mode, **write)
+    name, number = ("version", made.version) if target == "delta" else ("snapshot", made.snapshot_id)
+    return {"table": dest, name: number, "rows": count}, f"{counted(count, 'row')} in {name} {number} of {dest}"
 
 
-def _tables(source: str, source_format: str, catalog: str | None) -> Iterator[Any]:
-    from parquet_variant.files.vortex.rewriting import source_files, tables_of
-
-    if source_format in _TABLES:
-        yield open_table(source, catalog).to_arrow()
-    else:
-        for file in source_files(source):
-            yield from tables_of(file)
-
-
-def _report_files(written: Any, dest: str, as_json: bool) -> None:
-    if isinstance(written, tuple):
-        version, rows = written
-        name, number = version.split()
-        if as_json:
-            print_json({"table": dest, name: int(number), "rows": rows})
-        else:
-            print(f"{counted(rows, 'row')} in {version} of {dest}")
-        return
+def _files_report(written: list[Any], dest: str) -> tuple[dict[str, Any], str]:
+    """Return the report of written files, as a document and as a line."""
     rows, size = sum(info.rows for info in written), sum(info.bytes for info in written)
-    if as_json:
-        files = [{"path": info.path, "rows": info.rows, "bytes": info.bytes} for info in written]
-        print_json({"files": files, "rows": rows, "bytes": size})
-    else:
-        print(f"{counted(rows, 'row')} in {counted(len(written), 'file')} in {dest} ({human_bytes(size)})")
+    files = [{"path": info.path, "rows": info.rows, "bytes": info.bytes} for info in written]
+    line = f"{counted(rows, 'row')} in {counted(len(written), 'file')} in {dest} ({human_bytes(size)})"
+    return {"files": files, "rows": rows, "bytes": size}, line

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
+from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.failure import report_warning
 from parquet_variant.cli.options.common import (
@@ -30,7 +30,7 @@ from parquet_variant.cli.options.common import (
 )
 from parquet_variant.cli.options.readers import read_schema, read_schema_or_ddl
 from parquet_variant.cli.options.sources import data_files, read_catalog, spark_session, with_stdin
-from parquet_variant.cli.output import Progress, human_bytes, print_json
+from parquet_variant.cli.output import Progress, human_bytes, print_result
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.lazy_names import registered_method
@@ -40,15 +40,12 @@ if TYPE_CHECKING:
     from parquet_variant.ingestion.result import IngestResult
 
 
-Sort: TypeAlias = Annotated[
-    SortBy | None, typer.Option(help="With --explain: list the paths in this order, largest first.", show_default=False)
-]
+Sort: TypeAlias = Annotated[SortBy | None, Option(help="With --explain: list the paths in this order, largest first.")]
 
 
 def infer(
     sources: Annotated[
-        list[str],
-        typer.Argument(metavar="SRC...", help="JSON or Parquet files, directories or globs; - for standard input."),
+        list[str], Argument(metavar="SRC...", help="JSON or Parquet files, directories or globs; - for standard input.")
     ],
     *,
     policy: PolicyOptions,
@@ -56,27 +53,21 @@ def infer(
     column: Column = None,
     json: JsonOptions,
     threads: Threads = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Explain for each path why it is shredded or not.")
-    ] = False,
-    top: Annotated[
-        int | None, typer.Option(help="With --explain: list this number of paths.", min=1, show_default=False)
-    ] = None,
+    explain: Annotated[bool, Option(help="Explain for each path why it is shredded or not.")] = False,
+    top: Annotated[int | None, Option(help="With --explain: list this number of paths.", min=1)] = None,
     sort: Sort = None,
     also: AlsoTypes = None,
-    diff: Annotated[
-        bool, typer.Option("--diff", help="Show the difference from --policy auto without settings.")
-    ] = False,
+    diff: Annotated[bool, Option(help="Show the difference from --policy auto without settings.")] = False,
     against: Annotated[
         str | None,
-        typer.Option(metavar="SCHEMA", help="Show how the data has drifted from this schema, table or Parquet file."),
+        Option(metavar="SCHEMA", help="Show how the data has drifted from this schema, table or Parquet file."),
     ] = None,
-    ddl: Annotated[bool, typer.Option("--ddl", help="Print the schema as DDL, for ingest --schema.")] = False,
+    ddl: Annotated[bool, Option(help="Print the schema as DDL, for ingest --schema.")] = False,
     allow_outside: AllowOutside = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON: the schema, or every decision with --explain.")
+        bool, Option("--json", help="Print JSON: the schema, or every decision with --explain.")
     ] = False,
-) -> int:
+) -> None:
     """Choose which paths to shred, without writing anything.
 
     The output of --ddl and --json can be edited and passed to ingest --schema.
@@ -108,7 +99,6 @@ def infer(
         print(result.schema.to_ddl())
     else:
         print(result.schema)
-    return 0
 
 
 def _explained(result: InferenceResult, sort: SortBy | None, top: int | None, *, as_json: bool) -> str:
@@ -129,62 +119,53 @@ class VortexOptions:
 
     layout: Annotated[
         VortexLayout,
-        typer.Option(
-            help="Vortex files: the Variant type, a struct of typed columns, or one column per path and type."
-        ),
+        Option(help="Vortex files: the Variant type, a struct of typed columns, or one column per path and type."),
     ] = "auto"
-    exact: Annotated[bool, typer.Option("--exact", help="Vortex files: also keep the exact text of --json-column.")] = (
-        False
-    )
+    exact: Annotated[bool, Option(help="Vortex files: also keep the exact text of --json-column.")] = False
 
 
 def ingest(
     sources: Annotated[
-        list[str],
-        typer.Argument(metavar="SRC...", help="JSON files, directories, globs or URIs; - for standard input."),
+        list[str], Argument(metavar="SRC...", help="JSON files, directories, globs or URIs; - for standard input.")
     ],
-    dest: Annotated[str, typer.Argument(metavar="DEST", help="Directory to write, or a .parquet or .vortex file.")],
+    dest: Annotated[str, Argument(metavar="DEST", help="Directory to write, or a .parquet or .vortex file.")],
     *,
     schema: Annotated[
-        str | None, typer.Option(help="Shredding schema: DDL, or a file of DDL or JSON (default: inferred).")
+        str | None, Option(help="Shredding schema: DDL, or a file of DDL or JSON (default: inferred).")
     ] = None,
     policy: PolicyOptions,
     contract: ContractOption = None,
     on_violation: Annotated[
-        OnViolation, typer.Option(help="For rows that break --contract: fail, quarantine them, or warn.")
+        OnViolation, Option(help="For rows that break --contract: fail, quarantine them, or warn.")
     ] = "fail",
     sample: SampleOrDefault = None,
     engine: EngineOption = "local",
     into: Annotated[
-        OutputFormat, typer.Option("--format", help="Write Parquet files, a Delta or Iceberg table, or Vortex files.")
+        OutputFormat, Option("--format", help="Write Parquet files, a Delta or Iceberg table, or Vortex files.")
     ] = "parquet",
-    mode: Annotated[Mode, typer.Option(help="If DEST has data: fail, append, overwrite, or do nothing.")] = "error",
+    mode: Annotated[Mode, Option(help="If DEST has data: fail, append, overwrite, or do nothing.")] = "error",
     schema_of: Annotated[
-        SchemaOf, typer.Option(help="Appends: keep the types of the table, or type paths by the new values.")
+        SchemaOf, Option(help="Appends: keep the types of the table, or type paths by the new values.")
     ] = "table",
-    preview: Annotated[
-        bool, typer.Option("--preview", help="New Delta tables: use the feature name variantShredding-preview.")
-    ] = False,
+    preview: Annotated[bool, Option(help="New Delta tables: use the feature name variantShredding-preview.")] = False,
     catalog: Catalog = None,
     column: Annotated[
-        str | None,
-        typer.Option(help="Name of the Variant column (default: v, or that of --json-column).", show_default=False),
+        str | None, Option(help="Name of the Variant column (default: v, or that of --json-column).")
     ] = None,
     partition_by: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME=PATH:TYPE",
             help="Partition the rows by a column made of a path, such as day=$.ts:date; repeatable.",
-            show_default=False,
         ),
     ] = None,
     files: VortexOptions,
     writer: WriterOptions,
     json: JsonOptions,
     threads: Threads = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print only warnings and errors.")] = False,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Read JSON and write it shredded: all rows, or nothing."""
     from parquet_variant.ingestion.job import IngestJob
     from parquet_variant.ingestion.request import IngestRequest
@@ -192,7 +173,7 @@ def ingest(
     from parquet_variant.io.filesystems import absolute
 
     if preview and into != "delta":
-        raise typer.BadParameter("--preview is for --format delta")
+        raise BadParameter("--preview is for --format delta")
     options: dict[str, Any] = {"schema": read_schema_or_ddl(schema), "policy": policy.read(), **json.read()}
     options |= _of_files(into, writer, files)
     if engine == "spark":  # its workers can run in another directory
@@ -222,7 +203,6 @@ def ingest(
             result = job.run(engine_or_threads(tasks, threads, progress), report_warning)
     if as_json or not quiet:
         _report(result, into, as_json)
-    return 0
 
 
 def _variant_column(json_column: str | None) -> str:
@@ -250,34 +230,31 @@ def _of_files(into: OutputFormat, writer: WriterOptions, vortex: VortexOptions) 
     options = writer.read()
     if into != "vortex":
         if vortex.exact or vortex.layout != "auto":
-            raise typer.BadParameter(f"--{'exact' if vortex.exact else 'layout'} is for --format vortex")
+            raise BadParameter(f"--{'exact' if vortex.exact else 'layout'} is for --format vortex")
         return options
     if unused := sorted(set(options) - {"compression"}):
-        raise typer.BadParameter(f"--{unused[0].replace('_', '-')} is not supported for --format vortex")
+        raise BadParameter(f"--{unused[0].replace('_', '-')} is not supported for --format vortex")
     return asdict(vortex)
 
 
 def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
-    if as_json:
-        print_json(result.to_dict())
-        return
     written = "Vortex" if into == "vortex" else "Parquet"
     sizes = f"{human_bytes(result.bytes_read)} of JSON, {human_bytes(result.bytes_written)} of {written}"
-    print(f"{counted(result.rows, 'row')} in {counted(len(result.files), 'file')} in {result.dest} ({sizes})")
+    lines: list[Any] = [
+        f"{counted(result.rows, 'row')} in {counted(len(result.files), 'file')} in {result.dest} ({sizes})"
+    ]
     if result.bad_records:
-        print(f"{counted(result.bad_records, 'bad line')} in {result.bad_records_path}")
+        lines.append(f"{counted(result.bad_records, 'bad line')} in {result.bad_records_path}")
     if result.contract is not None and not result.contract:
-        print(result.contract)
+        lines.append(result.contract)
     if result.inexact_numbers:
-        print(
-            f"{counted(result.inexact_numbers, 'number')} lost precision, first {result.first_inexact}; to refuse such "
-            "numbers, use --on-inexact fail"
-        )
-    for note in result.string_notes():
-        print(note)
+        lost = f"{counted(result.inexact_numbers, 'number')} lost precision, first {result.first_inexact}"
+        lines.append(f"{lost}; to refuse such numbers, use --on-inexact fail")
+    lines += result.string_notes()
     if result.schema is not None:
-        print(_schema_summary(result))
-    for hint in result.hints:
+        lines.append(_schema_summary(result))
+    print_result(result.to_dict(), lines, as_json=as_json)
+    for hint in () if as_json else result.hints:
         report_warning(hint, "hint")
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-import typer
+from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.failure import DATA_PROBLEM
 from parquet_variant.cli.options.common import (
@@ -40,17 +40,15 @@ def inspect(
     column: Column = None,
     predict_from: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="SRC", help="The original JSON: compare typed shares with the predicted ones; repeatable."
-        ),
+        Option(metavar="SRC", help="The original JSON: compare typed shares with the predicted ones; repeatable."),
     ] = None,
     also: AlsoTypes = None,
-    top: Annotated[int | None, typer.Option(help="Number of paths to list.", min=1, show_default=False)] = None,
-    sort: Annotated[SortBy, typer.Option(help="Order of the paths, largest first.")] = "file",
+    top: Annotated[int | None, Option(help="Number of paths to list.", min=1)] = None,
+    sort: Annotated[SortBy, Option(help="Order of the paths, largest first.")] = "file",
     catalog: Catalog = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Show which paths are shredded, how completely, and their sizes.
 
     Reads only footers, except for --also. For Vortex files: the layout of the column, and its typed paths.
@@ -61,8 +59,9 @@ def inspect(
     if opened.format == "vortex":
         if predict_from or also:
             option = "--predict-from" if predict_from else "--also"
-            raise typer.BadParameter(f"{option} is not supported for Vortex files")
-        return _report_vortex(opened.inspect(column=column), as_json=as_json)
+            raise BadParameter(f"{option} is not supported for Vortex files")
+        _report_vortex(opened.inspect(column=column), as_json=as_json)
+        return
 
     files = data_files(opened)
     report = inspect(files, column=column)
@@ -73,7 +72,7 @@ def inspect(
         savings = [{**asdict(e), "path": str(e.path), "saved": e.saved} for e in estimates]
         document = report.to_dict() | ({"predictions": predictions} if predict_from else {})
         print_json(document | ({"also": savings} if also else {}))
-        return 0
+        return
     print(f"{counted(report.files, 'file')}, {counted(report.rows, 'row')}, {counted(report.row_groups, 'row group')}")
     print(f"{human_bytes(report.bytes)}, written by {', '.join(report.created_by)}")
     if report.other_columns:
@@ -89,13 +88,12 @@ def inspect(
         rows = [(c.path.shorthand, _share(c.predicted), _share(c.actual)) for c in comparisons]
         print()
         print_grid(["typed share of values", "predicted", "actual"], rows, right=["predicted", "actual"])
-    return 0
 
 
-def _report_vortex(report: Any, *, as_json: bool) -> int:
+def _report_vortex(report: Any, *, as_json: bool) -> None:
     if as_json:
         print_json(report.to_dict())
-        return 0
+        return
     print(f"{counted(report.files, 'Vortex file')}, {counted(report.rows, 'row')}, {human_bytes(report.bytes)}")
     print(f"checksums in {counted(report.checked, 'file')}")
     if report.other_columns:
@@ -109,7 +107,6 @@ def _report_vortex(report: Any, *, as_json: bool) -> int:
             print_grid(["path", "typed as"], [(name, ", ".join(types)) for name, types in shown.types.items()])
         if shown.in_bytes:
             print_grid(["not typed", "reason"], list(shown.in_bytes.items()))
-    return 0
 
 
 def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[PathEstimate]:
@@ -176,10 +173,10 @@ def _share(share: float | None) -> str | None:
 
 def validate(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Parquet files, directories, globs or URIs, or tables.")
+        list[str], Argument(metavar="PATH...", help="Parquet files, directories, globs or URIs, or tables.")
     ],
     column: Column = None,
-    limit: Annotated[int, typer.Option(help="Number of violations to list per column and file.", min=1)] = 1000,
+    limit: Annotated[int, Option(help="Number of violations to list per column and file.", min=1)] = 1000,
     threads: Threads = None,
     catalog: Catalog = None,
     allow_outside: AllowOutside = False,
@@ -200,20 +197,20 @@ def validate(
 
 
 def explore(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Parquet or Vortex files, a table, or JSON.")],
+    path: Annotated[str, Argument(metavar="PATH", help="Parquet or Vortex files, a table, or JSON.")],
     html: Annotated[
-        FilePath, typer.Option("--html", "-o", metavar="FILE", help="The self-contained page to write.")
+        FilePath, Option("--html", "-o", metavar="FILE", help="The self-contained page to write.")
     ] = FilePath("explore.html"),
-    serve: Annotated[bool, typer.Option("--serve", help="Serve the page on this machine, with rows and SQL.")] = False,
-    port: Annotated[int, typer.Option(help="With --serve: the port; 0 for any free port.", min=0, max=65535)] = 0,
+    serve: Annotated[bool, Option(help="Serve the page on this machine, with rows and SQL.")] = False,
+    port: Annotated[int, Option(help="With --serve: the port; 0 for any free port.", min=0, max=65535)] = 0,
     compare: Annotated[
-        str | None, typer.Option(metavar="OTHER", help="Compare with this source, such as an earlier state.")
+        str | None, Option(metavar="OTHER", help="Compare with this source, such as an earlier state.")
     ] = None,
     version: Version = None,
     catalog: Catalog = None,
     column: Column = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Write or serve a page that shows what is typed, what residuals cost, and what a query would read.
 
     Reads footers and a sample of at most 20,000 rows.
@@ -222,11 +219,11 @@ def explore(
         report = open_table(source, catalog, column=column, version=version).explore(compare=compare)
     if as_json:
         print_json(report.to_dict())
-        return 0
+        return
     if not serve:
         size = report.save(html).stat().st_size
         print(f"{html}: {human_bytes(size)}; open it in a browser, or use --serve for rows and SQL")
-        return 0
+        return
     from parquet_variant.quality.explorer.serve import ExploreServer
 
     server = ExploreServer(report, port)
@@ -235,4 +232,3 @@ def explore(
         server.serve_forever()
     finally:
         server.close()
-    return 0

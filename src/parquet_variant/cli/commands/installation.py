@@ -10,7 +10,7 @@ from typing import Any
 
 from parquet_variant.cli.failure import DATA_PROBLEM
 from parquet_variant.cli.options.common import AsJson
-from parquet_variant.cli.output import Progress, human_bytes, print_grid, print_json
+from parquet_variant.cli.output import Progress, human_bytes, print_grid, print_json, print_result
 from parquet_variant.errors import VariantError
 
 _PACKAGES = (
@@ -47,7 +47,7 @@ def doctor(as_json: AsJson = False) -> int:
     return 0 if works else DATA_PROBLEM
 
 
-def warmup(as_json: AsJson = False) -> int:
+def warmup(as_json: AsJson = False) -> None:
     """Compile kernels that were not built with the package, as in a checkout or on rare platforms."""
     from parquet_variant.kernels.machine_code.entry_points import machine_code, warmup
     from parquet_variant.kernels.machine_code.library import cache_home
@@ -56,14 +56,11 @@ def warmup(as_json: AsJson = False) -> int:
     with Progress() as progress:
         compiled = warmup(progress)
     seconds, level = round(time.monotonic() - begun, 1), machine_code().level
-    if as_json:
-        cache = cache_home() if compiled else None
-        print_json({"kernels": machine_code().mode, "level": level, "seconds": seconds, "cache": cache})
-    elif compiled:
-        print(f"compiled kernels for {level} in {seconds} s, cached in {cache_home()}")
-    else:
-        print(f"nothing to compile: the kernels for {level} were built with the package")
-    return 0
+    line = f"nothing to compile: the kernels for {level} were built with the package"
+    if compiled:
+        line = f"compiled kernels for {level} in {seconds} s, cached in {cache_home()}"
+    document = {"kernels": machine_code().mode, "level": level, "seconds": seconds}
+    print_result(document | {"cache": cache_home() if compiled else None}, [line], as_json=as_json)
 
 
 def _installed_libraries() -> dict[str, Any]:

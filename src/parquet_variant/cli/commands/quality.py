@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import typer
+from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.failure import DATA_PROBLEM, USAGE_PROBLEM, report_failure
-from parquet_variant.cli.options.common import AsJson, Catalog, Column, JsonOptions, Threads
+from parquet_variant.cli.options.common import AsJson, Catalog, Column, JsonOptions, Threads, read_pairs
 from parquet_variant.cli.options.sources import open_table, with_stdin
 from parquet_variant.cli.output import Progress, print_report
 from parquet_variant.errors import JsonError, VariantError
@@ -27,7 +27,7 @@ _SIDES = 2
 def diff(
     paths: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="A [B]",
             help="Two of: JSON, Parquet or Vortex files, directories or globs, Delta or Iceberg tables; - for standard "
             "input. One table with --version, --at or --partition.",
@@ -36,48 +36,40 @@ def diff(
     *,
     version: Annotated[
         list[int] | None,
-        typer.Option(
+        Option(
             metavar="NUMBER",
             help="Delta version or Iceberg snapshot id, of A and of B; of one table, the newest is B by default.",
         ),
     ] = None,
     at: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TIME", help="The versions at these times (ISO 8601), instead of --version."),
+        list[str] | None, Option(metavar="TIME", help="The versions at these times (ISO 8601), instead of --version.")
     ] = None,
     partition: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE", help="Only this partition, such as day=2026-01-31; twice for two of one table."
-        ),
+        Option(metavar="NAME=VALUE", help="Only this partition, such as day=2026-01-31; twice for two of one table."),
     ] = None,
     factor: Annotated[
-        float,
-        typer.Option(help="Factor by which a range, a number of distinct values or a mean length must differ."),
+        float, Option(help="Factor by which a range, a number of distinct values or a mean length must differ.")
     ] = 3.0,
     min_change: Annotated[
-        float, typer.Option(help="Difference of a share (nulls, missing values, types) to report, from 0 to 1.")
+        float, Option(help="Difference of a share (nulls, missing values, types) to report, from 0 to 1.")
     ] = 0.05,
     min_share: Annotated[
-        float, typer.Option(help="Share below which a path or type of one side only is not reported.")
+        float, Option(help="Share below which a path or type of one side only is not reported.")
     ] = 0.0,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="PATH", help="Do not compare this path; repeatable.")
-    ] = None,
+    ignore: Annotated[list[str] | None, Option(metavar="PATH", help="Do not compare this path; repeatable.")] = None,
     values: Annotated[
-        bool, typer.Option("--values/--no-values", help="Show values of example rows, or only their numbers.")
+        bool, Option("--values/--no-values", help="Show values of example rows, or only their numbers.")
     ] = True,
     sample_bytes: Annotated[
-        int | None,
-        typer.Option(help="Bytes to read of larger data, without footers (default: 4 to 8 MiB).", show_default=False),
+        int | None, Option(help="Bytes to read of larger data, without footers (default: 4 to 8 MiB).")
     ] = None,
     column: Column = None,
     catalog: Catalog = None,
     json: JsonOptions,
     threads: Threads = None,
     html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write the self-contained page of the differences.", show_default=False),
+        Path | None, Option(metavar="FILE", help="Also write the self-contained page of the differences.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -116,17 +108,17 @@ def diff(
 def _sides(paths: list[str], versions: list[int], times: list[str], partitions: list[str]) -> list[dict[str, Any]]:
     """Return path, version, time and partition of both sides."""
     if len(paths) > _SIDES:
-        raise typer.BadParameter(f"{len(paths)} paths: give two, or one table with --version, --at or --partition")
+        raise BadParameter(f"{len(paths)} paths: give two, or one table with --version, --at or --partition")
     places: list[dict[str, Any]] = [{"version": version, "at": None} for version in versions]
     places += [{"version": None, "at": time} for time in times]
     if len(places) > _SIDES:
-        raise typer.BadParameter("--version and --at name more than two versions: give one for each side")
+        raise BadParameter("--version and --at name more than two versions: give one for each side")
     if len(partitions) > _SIDES:
-        raise typer.BadParameter("--partition is given more than twice: give one for each side")
+        raise BadParameter("--partition is given more than twice: give one for each side")
     if len(paths) == 1 and not places and len(partitions) < _SIDES:
-        raise typer.BadParameter("one path: give a second one, or --version, --at or two --partition of a table")
+        raise BadParameter("one path: give a second one, or --version, --at or two --partition of a table")
     if len(paths) == _SIDES and len(places) == 1:
-        raise typer.BadParameter("--version or --at is given once for two paths: give it for each side")
+        raise BadParameter("--version or --at is given once for two paths: give it for each side")
     places += [{"version": None, "at": None}] * (_SIDES - len(places))
     both: list[Any] = [None]
     if partitions:
@@ -138,31 +130,19 @@ def _sides(paths: list[str], versions: list[int], times: list[str], partitions: 
 
 
 def _partition(texts: Iterable[str]) -> dict[str, str]:
-    """Return the values of partition columns.
-
-    >>> _partition("day=2026-01-31/hour=7".split("/"))
-    {'day': '2026-01-31', 'hour': '7'}
-    """
-    values = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign or not name:
-            raise typer.BadParameter(f"invalid --partition {text!r}: write NAME=VALUE, such as day=2026-01-31")
-        values[name] = value
-    return values
+    return read_pairs(texts, "--partition", "NAME=VALUE, such as day=2026-01-31")
 
 
 def compat(
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="A Parquet or Vortex file, a directory, or a Delta or Iceberg table.")
+        str, Argument(metavar="PATH", help="A Parquet or Vortex file, a directory, or a Delta or Iceberg table.")
     ],
     engine: Annotated[
-        list[str] | None, typer.Option(help="An engine to try, such as duckdb; repeatable (default: all).")
+        list[str] | None, Option(help="An engine to try, such as duckdb; repeatable (default: all).")
     ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds after which an engine is stopped.", min=1)] = 120,
+    timeout: Annotated[float, Option(help="Seconds after which an engine is stopped.", min=1)] = 120,
     python: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PYTHON", help="The Python of another environment with engines; repeatable."),
+        list[str] | None, Option(metavar="PYTHON", help="The Python of another environment with engines; repeatable.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -179,16 +159,14 @@ def compat(
 
 Data: TypeAlias = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         metavar="DATA...",
         help="JSON, Parquet or Vortex files, directories or globs, a Delta or Iceberg table; - for standard input.",
     ),
 ]
 Output: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write to a file instead of standard output.", show_default=False
-    ),
+    Option("--output", "-o", metavar="FILE", help="Write to a file instead of standard output.", show_default=False),
 ]
 
 
@@ -196,16 +174,10 @@ Output: TypeAlias = Annotated[
 class SourceOptions:
     """Options that choose the rows of a source."""
 
-    version: Annotated[
-        int | None,
-        typer.Option(help="Version of a Delta table, or snapshot id of an Iceberg table.", show_default=False),
-    ] = None
-    at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="The version at a time (ISO 8601).", show_default=False)
-    ] = None
+    version: Annotated[int | None, Option(help="Version of a Delta table, or snapshot id of an Iceberg table.")] = None
+    at: Annotated[str | None, Option(metavar="TIME", help="The version at a time (ISO 8601).")] = None
     partition: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Only this partition, such as day=2026-01-31; repeatable."),
+        list[str] | None, Option(metavar="NAME=VALUE", help="Only this partition, such as day=2026-01-31; repeatable.")
     ] = None
     column: Column = None
     catalog: Catalog = None
@@ -224,13 +196,12 @@ def contract(
     *,
     level: Annotated[
         ContractLevel,
-        typer.Option(help="Types only; also required fields and enumerations; or all ranges, lengths and patterns."),
+        Option(help="Types only; also required fields and enumerations; or all ranges, lengths and patterns."),
     ] = "normal",
     into: Annotated[
-        ContractFormat,
-        typer.Option("--format", help="YAML, JSON Schema, or the Open Data Contract Standard."),
+        ContractFormat, Option("--format", help="YAML, JSON Schema, or the Open Data Contract Standard.")
     ] = "yaml",
-    name: Annotated[str | None, typer.Option(help="Name of the contract.", show_default=False)] = None,
+    name: Annotated[str | None, Option(help="Name of the contract.")] = None,
     source: SourceOptions,
     json: JsonOptions,
     threads: Threads = None,
@@ -256,14 +227,13 @@ def contract(
 def check(
     data: Data,
     *,
-    contract: Annotated[str, typer.Option(metavar="FILE", help="The contract: YAML, JSON Schema or ODCS.")],
+    contract: Annotated[str, Option(metavar="FILE", help="The contract: YAML, JSON Schema or ODCS.")],
     into: Annotated[
-        ReportFormat,
-        typer.Option("--format", help="Text, JSON, JUnit XML, or annotations of GitHub Actions."),
+        ReportFormat, Option("--format", help="Text, JSON, JUnit XML, or annotations of GitHub Actions.")
     ] = "text",
-    examples: Annotated[int, typer.Option(help="Example rows per rule.", min=0)] = 5,
+    examples: Annotated[int, Option(help="Example rows per rule.", min=0)] = 5,
     values: Annotated[
-        bool, typer.Option("--values/--no-values", help="Show values of example rows, or only their numbers.")
+        bool, Option("--values/--no-values", help="Show values of example rows, or only their numbers.")
     ] = True,
     source: SourceOptions,
     json: JsonOptions,
@@ -276,7 +246,7 @@ def check(
     The exit code is 0 if the data satisfies the contract, 1 if it does not, and 2 if it cannot be checked.
     """
     if as_json and into not in ("text", "json"):
-        raise typer.BadParameter(f"--json and --format {into}: choose one of the two")
+        raise BadParameter(f"--json and --format {into}: choose one of the two")
     try:
         with with_stdin(data) as sources:
             opened = source.open(sources, json)

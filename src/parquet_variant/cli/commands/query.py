@@ -9,12 +9,12 @@ from __future__ import annotations
 import pathlib
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.failure import report_warning
 from parquet_variant.cli.options.common import (
@@ -30,7 +30,14 @@ from parquet_variant.cli.options.common import (
 )
 from parquet_variant.cli.options.readers import read_selects
 from parquet_variant.cli.options.sources import data_files, open_table, queryable, spark_session
-from parquet_variant.cli.output import Progress, print_grid, print_json, print_json_rows, print_json_values
+from parquet_variant.cli.output import (
+    Progress,
+    print_grid,
+    print_json,
+    print_json_rows,
+    print_json_values,
+    print_result,
+)
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.support.choices import SqlEngine
@@ -48,13 +55,12 @@ def schema(
     path: Path,
     column: Column = None,
     names: Annotated[
-        Literal["short", "path"],
-        typer.Option(help="Name columns by the shortest unique end of a path, or all keys."),
+        Literal["short", "path"], Option(help="Name columns by the shortest unique end of a path, or all keys.")
     ] = "short",
     version: Version = None,
     at: At = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Print the columns of typed(t): ordinary columns, and the shredded paths with their types.
 
     PATH can also be JSON, or - for standard input.
@@ -72,7 +78,6 @@ def schema(
         print_json([{"name": name, "type": kind, "path": shown} for name, kind, shown in rows])
     else:
         print_grid(["column", "type", "path"], rows)
-    return 0
 
 
 def cat(
@@ -82,30 +87,24 @@ def cat(
     at: At = None,
     catalog: Catalog = None,
     threads: Threads = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Stop after this number of rows.", min=0, show_default=False)
-    ] = None,
+    limit: Annotated[int | None, Option(help="Stop after this number of rows.", min=0)] = None,
     allow_outside: AllowOutside = False,
-) -> int:
+) -> None:
     """Print rows as JSON, one per line. PATH can also be JSON, or - for standard input.
 
     Rows are objects, with each Variant as JSON. If the Variant is the only column, or --column names it, only
     its values are printed.
     """
-    remaining = limit
     options: dict[str, Any] = {"column": column, "version": version, "at": at}
     with queryable(path, threads, catalog=catalog, allow_outside=allow_outside, **options) as table:
         name = column or _only_variant(table)
         selected = None if name is None else {"v": ("$", "variant")}
-        for rows in table.scan(selected, column=name, threads=threads if limit is None else 1).batches():
-            shown = rows if remaining is None else rows.slice(0, remaining)
+        scan = table.scan(selected, column=name, threads=threads if limit is None else 1)
+        for rows in _limited(scan.batches(), limit):
             if name is None:
-                print_json_rows(shown)
+                print_json_rows(rows)
             else:
-                print_json_values(shown["v"], shown.schema.field("v"))
-            if remaining is not None and (remaining := remaining - len(shown)) <= 0:
-                break
-    return 0
+                print_json_values(rows["v"], rows.schema.field("v"))
 
 
 def _only_variant(table: Table) -> str | None:
@@ -131,37 +130,32 @@ def query(
     path: Path,
     sql: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[SQL]", help='Query over the table t, such as "SELECT v:id::int FROM t WHERE v:mag::double > 5".'
         ),
     ] = None,
     select: Annotated[
-        list[str] | None,
-        typer.Option("--select", "-s", help="'name=$.path:type', or an ordinary column; repeatable."),
+        list[str] | None, Option("--select", "-s", help="'name=$.path:type', or an ordinary column; repeatable.")
     ] = None,
     where: Annotated[
-        str | None,
-        typer.Option("--where", "-w", help="Filter, such as \"mag > 5 and $.properties.place:string like 'x%'\"."),
+        str | None, Option("--where", "-w", help="Filter, such as \"mag > 5 and $.properties.place:string like 'x%'\".")
     ] = None,
     column: Column = None,
     version: Version = None,
     at: At = None,
     catalog: Catalog = None,
-    limit: Annotated[int | None, typer.Option(help="Stop after this number of rows.", min=0)] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Only report what the query would read.")] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if a value cannot be cast, instead of returning null.")
-    ] = False,
+    limit: Annotated[int | None, Option(help="Stop after this number of rows.", min=0)] = None,
+    explain: Annotated[bool, Option(help="Only report what the query would read.")] = False,
+    strict: Annotated[bool, Option(help="Fail if a value cannot be cast, instead of returning null.")] = False,
     threads: Threads = None,
     allow_outside: AllowOutside = False,
     engine: EngineOption = "local",
     output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write a .csv, .parquet, .ndjson or .arrow file."),
+        str | None, Option("--output", "-o", metavar="FILE", help="Write a .csv, .parquet, .ndjson or .arrow file.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file of --output.")] = False,
+    force: Annotated[bool, Option(help="Replace an existing file of --output.")] = False,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Query by path, in SQL or with --select and --where.
 
     In SQL the table t is PATH. Without PATH, the SQL names paths: SELECT v:id::int FROM 'events/'. Only the columns,
@@ -172,14 +166,14 @@ def query(
     if sql is None and is_sql(path):
         path, sql = "", path
     if sql is None and not select:
-        raise typer.BadParameter("no columns are selected: give --select 'name=$.path:type', or SQL")
+        raise BadParameter("no columns are selected: give --select 'name=$.path:type', or SQL")
     if sql is not None and where is not None:
-        raise typer.BadParameter("--where is not allowed with SQL: write the condition in the SQL")
+        raise BadParameter("--where is not allowed with SQL: write the condition in the SQL")
     if engine == "spark" and (strict or allow_outside):
-        raise typer.BadParameter(f"--{'strict' if strict else 'allow-outside'} needs --engine local")
+        raise BadParameter(f"--{'strict' if strict else 'allow-outside'} needs --engine local")
     if sql is not None and (copy := copy_statement(sql)) is not None:
         if output is not None:
-            raise typer.BadParameter("--output is not allowed with COPY: both name a file")
+            raise BadParameter("--output is not allowed with COPY: both name a file")
         sql, output, force = copy.query, copy.file, True
     if output is not None:
         format_of(output)
@@ -187,33 +181,74 @@ def query(
             raise VariantError(f"{output} exists: give --force to replace it", reason="exists", file=output)
     selects = read_selects(select or [])
     reading: dict[str, Any] = {"errors": "raise" if strict else "null", "threads": threads}
-    shown: dict[str, Any] = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json, "output": output}
-    shown["sources"] = [path] if path else []
+    result = _Output(engine == "spark", explain, limit, as_json, output, [path] if path else [])
     if not path and sql is not None:
         if version is not None or at is not None:
-            raise typer.BadParameter("--version and --at need a PATH before the SQL: FROM reads the newest version")
-        return _answer_sql(None, sql, selects, reading, shown)
+            raise BadParameter("--version and --at need a PATH before the SQL: FROM reads the newest version")
+        _answer_sql(None, sql, selects, reading, result)
+        return
     of_table = {"version": version, "at": at, "catalog": catalog, "column": column, "allow_outside": allow_outside}
     with queryable(path, threads, accepts_json=engine == "local", **of_table) as table:
         if sql is not None:
-            return _answer_sql(table, sql, selects, reading, shown)
-        return _answer_paths(table, selects, where, reading, shown)
+            _answer_sql(table, sql, selects, reading, result)
+        else:
+            _answer_paths(table, selects, where, reading, result)
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """Where a query runs, and how its result or plan is shown."""
+
+    on_spark: bool
+    explain: bool
+    limit: int | None
+    as_json: bool
+    file: str | None
+    sources: Sequence[str]
+
+    def show(self, schema: pa.Schema, parts: Iterable[pa.Table]) -> None:
+        """Print a result, or write it to the file of ``--output``."""
+        import pyarrow as pa
+
+        from parquet_variant.ops.interop.display import display_texts, nested_texts
+
+        parts = _limited(parts, self.limit)
+        if self.file is not None:
+            from parquet_variant.sql_query.output_files import write_result
+
+            count = write_result(self.file, chain([schema.empty_table()], parts), sources=self.sources)
+            line = f"{counted(count, 'row')} in {self.file}"
+            print_result({"file": self.file, "rows": count}, [line], as_json=self.as_json)
+            return
+        if self.as_json:
+            for part in parts:
+                print_json_rows(part)
+            return
+
+        def texts(values: pa.Array, field: pa.Field) -> list[str | None]:
+            return nested_texts(values, field) if pa.types.is_nested(field.type) else display_texts(values)
+
+        batches = (batch for part in parts for batch in part.to_batches(max_chunksize=4096))
+        columns = (map(texts, batch.columns, schema) for batch in batches)
+        is_number = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating)
+        numbers = [field.name for field in schema if any(test(field.type) for test in is_number)]
+        print_grid(schema.names, (row for of_batch in columns for row in zip(*of_batch, strict=True)), right=numbers)
 
 
 def sql_view(
     path: Path,
-    engine: Annotated[SqlEngine, typer.Option(help="The engine that will run the statement.")] = "duckdb",
-    name: Annotated[str, typer.Option(help="Name of the view.")] = "events",
+    engine: Annotated[SqlEngine, Option(help="The engine that will run the statement.")] = "duckdb",
+    name: Annotated[str, Option(help="Name of the view.")] = "events",
     select: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--select",
             "-s",
             help="'name=$.path:type', or an ordinary column (default: the shredded paths); repeatable.",
         ),
     ] = None,
     column: Column = None,
-) -> int:
+) -> None:
     """Print a CREATE VIEW statement with the paths of a Variant as typed columns."""
     columns = read_selects(select) if select else None
     statement = open_table(path).sql_view(columns, name=name, engine=engine, column=column)
@@ -221,37 +256,31 @@ def sql_view(
         if line.startswith("-- "):
             print(f"variant: warning: {line.removeprefix('-- ')}", file=sys.stderr)
     print(statement + ";")
-    return 0
 
 
 def _answer_paths(
-    table: Table, selects: dict[str, str], where: str | None, reading: dict[str, Any], shown: Mapping[str, Any]
-) -> int:
-    """Run or explain a query by paths; `reading` has options of `Table.scan`, and `shown` those of the output."""
+    table: Table, selects: dict[str, str], where: str | None, reading: dict[str, Any], output: _Output
+) -> None:
+    """Run or explain a query by paths; `reading` has options of `Table.scan`."""
     from parquet_variant.sql_query.binding import bind_table
 
-    on_spark, column = shown["engine"] == "spark", table.options.column
-    bound = bind_table(table, table.uri)
+    column, bound = table.options.column, bind_table(table, table.uri)
     if reading["errors"] == "raise" and table.format in _NOT_STRICT:
         raise VariantFileError(f"--strict is not supported for {_NOT_STRICT[table.format]}", reason="bad-option")
     query = table.scan(_with_common_types(bound, selects, column), where, **reading)
-    if shown["explain"]:
+    if output.explain:
         report = query.explain()
-        readers = _readers(table, selects, where) if on_spark else None
-        if shown["as_json"]:
-            by_reader = {"readers": {"jvm": readers.jvm_files, "python": readers.python}} if readers else {}
-            print_json(report.to_dict() | by_reader)
-        else:
-            print(report if readers is None else f"{report}\n{readers}")
-        return 0
-    answer = _in_spark(table, selects, where) if on_spark else None
+        readers = _readers(table, selects, where) if output.on_spark else None
+        document = report.to_dict() | (_readers_of(readers) if readers else {})
+        print_result(document, [report, *([readers] if readers else [])], as_json=output.as_json)
+        return
+    answer = _in_spark(table, selects, where) if output.on_spark else None
     schema, parts = (query.schema, query.batches()) if answer is None else (answer.schema, [answer])
     has_values = dict.fromkeys(schema.names, False)
-    _show(schema, _limited(_watched(parts, has_values), shown["limit"]), shown)
-    if shown["limit"] != 0 and not all(has_values.values()):
+    output.show(schema, _watched(parts, has_values))
+    if output.limit != 0 and not all(has_values.values()):
         for warning in _path_hints(bound, selects, where, column):
             report_warning(warning)
-    return 0
 
 
 def _with_common_types(table: BoundTable, selects: dict[str, str], column: str | None) -> dict[str, Any]:
@@ -287,32 +316,33 @@ def _path_hints(table: BoundTable, selects: dict[str, str], where: str | None, c
 
 
 def _answer_sql(
-    table: Table | None, sql: str, selects: dict[str, str], reading: dict[str, Any], shown: Mapping[str, Any]
-) -> int:
-    """Run or explain SQL over the table t; `reading` has options of `pv.sql`, and `shown` those of the output."""
+    table: Table | None, sql: str, selects: dict[str, str], reading: dict[str, Any], output: _Output
+) -> None:
+    """Run or explain SQL over the table t; `reading` has options of `pv.sql`."""
     from parquet_variant.query.duckdb_engine import begin
     from parquet_variant.sql_query.binding import bind_table
     from parquet_variant.sql_query.sql import plan_sql
 
-    on_spark = shown["engine"] == "spark"
-    if not on_spark and not shown["explain"]:
+    if not output.on_spark and not output.explain:
         begin(threads=reading["threads"])  # while the query is planned
     tables = {} if table is None else {"t": bind_table(table, table.uri)}
     if table is not None and selects:
         tables["t"] = tables["t"].with_columns(selects, table.options.column)
-    query = plan_sql(sql, tables, engine="spark" if on_spark else "duckdb", **reading)
-    if shown["explain"]:
-        text, details = explained(query, on_spark=on_spark)
-        print_json(details) if shown["as_json"] else print(text)
-        return 0
-    is_text = not (shown["as_json"] or shown["output"])
-    parts = spark_batches(query) if on_spark else query.batches(as_text=is_text)
+    query = plan_sql(sql, tables, engine="spark" if output.on_spark else "duckdb", **reading)
+    if output.explain:
+        text, details = explained(query, on_spark=output.on_spark)
+        print_result(details, [text], as_json=output.as_json)
+        return
+    is_text = not (output.as_json or output.file)
+    parts = spark_batches(query) if output.on_spark else query.batches(as_text=is_text)
     first = next(parts)
-    shown = {**shown, "sources": [*shown["sources"], *query.sources({})]}
-    _show(first.schema, _limited(chain([first], parts), shown["limit"]), shown)
+    replace(output, sources=[*output.sources, *query.sources({})]).show(first.schema, chain([first], parts))
     for warning in query.warnings:
         report_warning(warning)
-    return 0
+
+
+def _readers_of(plan: ReadPlan) -> dict[str, Any]:
+    return {"readers": {"jvm": plan.jvm_files, "python": plan.python}}
 
 
 def _readers(table: Table, columns: dict[str, str], where: str | None) -> ReadPlan:
@@ -350,60 +380,10 @@ def _for_spark(columns: dict[str, str]) -> dict[str, tuple[str, str] | str]:
 
 def _limited(parts: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
     """Yield the parts of a result up to a number of rows."""
-    remaining = limit
-    if remaining == 0:
-        return
-    for part in parts:
-        yield part if remaining is None else part.slice(0, remaining)
-        if remaining is not None:
-            remaining -= part.num_rows
-            if remaining <= 0:
-                return
-
-
-def _show(schema: pa.Schema, parts: Iterable[pa.Table], shown: Mapping[str, Any]) -> None:
-    """Print a result, or write it to the file of ``--output``."""
-    if shown["output"] is None:
-        _print(schema, parts, shown["as_json"])
-        return
-    from parquet_variant.sql_query.output_files import write_result
-
-    rows = write_result(shown["output"], chain([schema.empty_table()], parts), sources=shown["sources"])
-    if shown["as_json"]:
-        print_json({"file": shown["output"], "rows": rows})
-    else:
-        print(f"{counted(rows, 'row')} in {shown['output']}")
-
-
-def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
-    import pyarrow as pa
-
-    from parquet_variant.ops.interop.display import display_texts, nested_texts
-
-    if as_json:
-        for part in parts:
-            print_json_rows(part)
-        return
-
-    def rows() -> Iterator[tuple[Any, ...]]:
-        for part in parts:
-            for batch in part.to_batches(max_chunksize=4096):
-                columns = [_texts(values, field) for values, field in zip(batch.columns, schema, strict=True)]
-                yield from zip(*columns, strict=True)
-
-    def _texts(values: pa.Array, field: pa.Field) -> list[str | None]:
-        if not pa.types.is_nested(field.type):
-            return display_texts(values)
-        return nested_texts(values, field)
-
-    numbers = [field.name for field in schema if _is_number(field.type)]
-    print_grid(schema.names, rows(), right=numbers)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
+    for part in parts if limit != 0 else ():
+        yield part if limit is None else part.slice(0, limit)
+        if limit is not None and (limit := limit - part.num_rows) <= 0:
+            return
 
 
 _SQL = re.compile(r"\s*(?:select|copy|with|from|values|describe|summarize|\(|--|/\*)(?:\b|\s|$|\()", re.IGNORECASE)
@@ -441,7 +421,7 @@ def _explain_use(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dic
 
         readers = readers_of(use)
         lines.append(str(readers))
-        details |= {"readers": {"jvm": readers.jvm_files, "python": readers.python}}
+        details |= _readers_of(readers)
     return "\n".join(lines), details | {"table": use.table.name, "needed_columns": columns, "filters": filters}
 
 

@@ -9,35 +9,37 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 import typer
+from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.failure import report_warning
-from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Version
+from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Version, read_pairs
 from parquet_variant.cli.options.sources import open_table
-from parquet_variant.cli.output import human_bytes, print_grid, print_json, print_report
+from parquet_variant.cli.output import human_bytes, print_grid, print_json, print_report, print_result
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.report_text import counted
 
 if TYPE_CHECKING:
     from parquet_variant.sql_query.tables import BoundTable
     from parquet_variant.tables.changes.operations import ChangeResult
+    from parquet_variant.tables.table.iceberg import IcebergTable
 
 
 def vacuum(
     table: Table,
     hours: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="Keep files that were removed in this number of hours (default: the retention of the table).", min=0
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the files that would be deleted.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Allow fewer hours than the retention of the table.")] = False,
+    dry_run: Annotated[bool, Option(help="Only list the files that would be deleted.")] = False,
+    force: Annotated[bool, Option(help="Allow fewer hours than the retention of the table.")] = False,
     catalog: Catalog = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Delete files that no recent version of a table needs; snapshots of an Iceberg table expire.
 
     Files that no snapshot of an Iceberg table names are deleted after three days, or after --hours with --force.
@@ -45,148 +47,103 @@ def vacuum(
     try:
         retention = None if hours is None else timedelta(hours=hours)
     except (ValueError, OverflowError) as error:
-        raise typer.BadParameter(f"invalid --hours {hours}: {error}") from None
+        raise BadParameter(f"invalid --hours {hours}: {error}") from None
     opened = open_table(table, catalog)
-    if opened.format == "iceberg":
-        return _expire(opened, retention, dry_run=dry_run, force=force, as_json=as_json)
-    files = opened.vacuum(retention=retention, dry_run=dry_run, force=force)
-    if as_json:
-        print_json({"files": files, "deleted": not dry_run})
-        return 0
-    for name in files:
-        print(name)
-    print(f"{counted(len(files), 'file')} {'would be deleted' if dry_run else 'deleted'}")
-    return 0
-
-
-def _expire(
-    table: Any,
-    retention: timedelta | None,
-    *,
-    dry_run: bool,
-    force: bool,
-    as_json: bool,
-) -> int:
-    """Expire snapshots of an Iceberg table, remove orphan files, and print what was removed."""
+    verb = "would be deleted" if dry_run else "deleted"
+    if opened.format != "iceberg":
+        files = opened.vacuum(retention=retention, dry_run=dry_run, force=force)
+        lines = [*files, f"{counted(len(files), 'file')} {verb}"]
+        print_result({"files": files, "deleted": not dry_run}, lines, as_json=as_json)
+        return
     older_than = None if retention is None else datetime.now(UTC) - retention
-    result = table.expire_snapshots(older_than=older_than, dry_run=dry_run)
-    orphans = table.remove_orphan_files(older_than=older_than if force else None, dry_run=dry_run)
-    if as_json:
-        files = [*result.files, *orphans]
-        print_json({"snapshots": list(result.snapshots), "files": files, "deleted": not dry_run})
-        return 0
-    for name in (*result.files, *orphans) if dry_run else ():
-        print(name)
-    verbs = ("would expire", "would be deleted") if dry_run else ("expired", "deleted")
-    count = len(result.files) + len(orphans)
-    print(f"{counted(len(result.snapshots), 'snapshot')} {verbs[0]}, {counted(count, 'file')} {verbs[1]}")
-    return 0
+    result = cast("IcebergTable", opened).expire_snapshots(older_than=older_than, dry_run=dry_run)
+    orphans = cast("IcebergTable", opened).remove_orphan_files(
+        older_than=older_than if force else None, dry_run=dry_run
+    )
+    files = [*result.files, *orphans]
+    expired = f"{counted(len(result.snapshots), 'snapshot')} {'would expire' if dry_run else 'expired'}"
+    lines = [*(files if dry_run else ()), f"{expired}, {counted(len(files), 'file')} {verb}"]
+    print_result({"snapshots": list(result.snapshots), "files": files, "deleted": not dry_run}, lines, as_json=as_json)
 
 
 def history(
     table: Table,
-    limit: Annotated[int | None, typer.Option(help="Number of commits, newest first.", min=1)] = None,
+    limit: Annotated[int | None, Option(help="Number of commits, newest first.", min=1)] = None,
     catalog: Catalog = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """List the commits of a Delta table, or the snapshots of an Iceberg table, newest first."""
     opened = open_table(table, catalog)
     commits = opened.history(limit)
     if as_json:
         for commit in commits:
             print_json(commit)
-        return 0
+        return
     names = ["version", "timestamp", "operation", "engineInfo"]
     if opened.format == "iceberg":
         names = ["snapshot_id", "timestamp", "operation", "references"]
         commits = [{**commit, "references": ", ".join(commit["references"])} for commit in commits]
     print_grid(names, [[commit.get(name) for name in names] for commit in commits], right=names[:1])
-    return 0
 
 
-def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> int:
+def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> None:
     """Restore an old version of a Delta table, as a new version."""
     if (version is None) == (at is None):
-        raise typer.BadParameter("give --version or --at")
+        raise BadParameter("give --version or --at")
     opened = open_table(table)
     opened.restore(version, at)
-    return _report_version(opened.version, "restored, as version", as_json=as_json)
+    print_result({"version": opened.version}, [f"restored, as version {opened.version}"], as_json=as_json)
 
 
 def table_set(
     table: Table,
     properties: Annotated[
         list[str],
-        typer.Argument(
-            metavar="NAME=VALUE...", help="Such as delta.enableVariantShredding=true; NAME= removes a property."
-        ),
+        Argument(metavar="NAME=VALUE...", help="Such as delta.enableVariantShredding=true; NAME= removes a property."),
     ],
-    preview: Annotated[bool, typer.Option("--preview", help="Use the feature name variantShredding-preview.")] = False,
+    preview: Annotated[bool, Option(help="Use the feature name variantShredding-preview.")] = False,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Set properties of a Delta table, or remove them."""
-    to_set: dict[str, str | bool | int | None] = {}
-    for text in properties:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"invalid property {text!r}: write NAME=VALUE, or NAME= to remove it")
-        to_set[name] = value or None
+    pairs = read_pairs(properties, "property", "NAME=VALUE, or NAME= to remove it")
     opened = open_table(table)
-    opened.set_properties(to_set, preview=preview)
-    return _report_version(opened.version, "set, in version", as_json=as_json)
+    opened.set_properties({name: value or None for name, value in pairs.items()}, preview=preview)
+    print_result({"version": opened.version}, [f"set, in version {opened.version}"], as_json=as_json)
 
 
-def _report_version(version: int, what: str, *, as_json: bool) -> int:
-    if as_json:
-        print_json({"version": version})
-    else:
-        print(f"{what} {version}")
-    return 0
-
-
-Where: TypeAlias = Annotated[
-    str | None, typer.Option(help="SQL condition, such as 'v:kind::string = \\'x\\' AND k < 5'.")
-]
+Where: TypeAlias = Annotated[str | None, Option(help="SQL condition, such as 'v:kind::string = \\'x\\' AND k < 5'.")]
 
 
 def delete(
     table: Table,
     where: Where = None,
-    every_row: Annotated[bool, typer.Option("--all", help="Delete every row.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only count the rows to delete, and the files that hold them.")
-    ] = False,
+    every_row: Annotated[bool, Option("--all", help="Delete every row.")] = False,
+    dry_run: Annotated[bool, Option(help="Only count the rows to delete, and the files that hold them.")] = False,
     catalog: Catalog = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Delete rows of a Delta or Iceberg table."""
     _check_rows(where, every_row)
     result = open_table(table, catalog).delete(where, dry_run=dry_run)
     _refuse_missing_paths(result)
     if not dry_run or as_json:
-        return _report(result, as_json=as_json)
+        _report(result, as_json=as_json)
+        return
     rows, files = counted(result.rows_deleted, "row"), counted(result.files_removed, "file")
     print(f"{rows} in {files} would be deleted; nothing was changed")
-    return 0
 
 
 def erase(
     table: Table,
-    where: Annotated[str, typer.Option(help="SQL: 'v:user::string = \\'x\\''.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only count the rows, files and versions to erase.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    where: Annotated[str, Option(help="SQL: 'v:user::string = \\'x\\''.")],
+    dry_run: Annotated[bool, Option(help="Only count the rows, files and versions to erase.")] = False,
+    yes: Annotated[bool, Option(help="Do not ask for confirmation.")] = False,
     force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Erase even if a writer seems to be active; drop branches and tags of an Iceberg table.",
-        ),
+        bool, Option(help="Erase even if a writer seems to be active; drop branches and tags of an Iceberg table.")
     ] = False,
     catalog: Catalog = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Erase rows of a Delta or Iceberg table for good, with all older versions, and print a report."""
     opened = open_table(table, catalog)
     if not (dry_run or yes):
@@ -194,56 +151,53 @@ def erase(
         typer.confirm("Erase these rows and all older versions? This cannot be undone.", abort=True)
     report = opened.erase(where, dry_run=dry_run, force=force)
     print_report(report, as_json=as_json)
-    return 0
 
 
 def update(
     table: Table,
-    set_: Annotated[
-        list[str], typer.Option("--set", metavar="COLUMN=SQL", help="Column or path, and its value: v:a.b='x'.")
-    ],
+    set_: Annotated[list[str], Option("--set", metavar="COLUMN=SQL", help="Column or path, and its value: v:a.b='x'.")],
     where: Where = None,
-    every_row: Annotated[bool, typer.Option("--all", help="Update every row.")] = False,
+    every_row: Annotated[bool, Option("--all", help="Update every row.")] = False,
     catalog: Catalog = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Update rows of a Delta or Iceberg table."""
     _check_rows(where, every_row)
     result = open_table(table, catalog).update(_assignments(set_), where)
     _refuse_missing_paths(result)
-    return _report(result, as_json=as_json)
+    _report(result, as_json=as_json)
 
 
 def merge(
     table: Table,
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A Delta or Iceberg table, Parquet files, JSON or CSV: path or URI.")
+        str, Argument(metavar="SOURCE", help="A Delta or Iceberg table, Parquet files, JSON or CSV: path or URI.")
     ],
-    on: Annotated[str, typer.Option(help="SQL condition over both tables: 'target.id = source.v:id::bigint'.")],
-    matched: Annotated[str | None, typer.Option(metavar="update|delete", help="Action for matched rows.")] = None,
+    on: Annotated[str, Option(help="SQL condition over both tables: 'target.id = source.v:id::bigint'.")],
+    matched: Annotated[str | None, Option(metavar="update|delete", help="Action for matched rows.")] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set", metavar="COLUMN=SQL", help="Assignment for --matched update (default: every column); repeatable."
         ),
     ] = None,
-    insert: Annotated[bool, typer.Option("--insert", help="Insert source rows that match no row.")] = False,
+    insert: Annotated[bool, Option(help="Insert source rows that match no row.")] = False,
     not_matched_by_source: Annotated[
-        str | None, typer.Option(metavar="delete", help="Action for rows that no source row matches.")
+        str | None, Option(metavar="delete", help="Action for rows that no source row matches.")
     ] = None,
     catalog: Catalog = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
     from parquet_variant.ops.interop.tables import table_of
     from parquet_variant.sql_query.binding import bind_table
 
     if matched not in (None, "update", "delete"):
-        raise typer.BadParameter(f"invalid --matched {matched!r}: use update or delete")
+        raise BadParameter(f"invalid --matched {matched!r}: use update or delete")
     if not_matched_by_source not in (None, "delete"):
-        raise typer.BadParameter(f"invalid --not-matched-by-source {not_matched_by_source!r}: use delete")
+        raise BadParameter(f"invalid --not-matched-by-source {not_matched_by_source!r}: use delete")
     if set_ and matched != "update":
-        raise typer.BadParameter("--set needs --matched update")
+        raise BadParameter("--set needs --matched update")
     opened = open_table(table, catalog)
     bound = bind_table(opened, table)
     variants = bound.columns.variants
@@ -262,9 +216,9 @@ def merge(
     if not_matched_by_source:
         plan = plan.when_not_matched_by_source_delete()
     if not plan.clauses:
-        raise typer.BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
+        raise BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
     _check_condition({"target": bound, "source": bind_table(data, "the source")}, on)
-    return _report(plan.execute(), as_json=as_json)
+    _report(plan.execute(), as_json=as_json)
 
 
 def _check_condition(tables: dict[str, BoundTable], on: str) -> None:
@@ -290,17 +244,14 @@ def _known_keys(table: BoundTable, column: str) -> frozenset[str] | None:
 
 def _check_rows(where: str | None, every_row: bool) -> None:
     if (where is None) != every_row:
-        raise typer.BadParameter("no rows are selected: give --where CONDITION, or --all for every row")
+        raise BadParameter("no rows are selected: give --where CONDITION, or --all for every row")
 
 
 def _assignments(texts: Iterable[str]) -> dict[str, str]:
     """Read assignments written as ``COLUMN=SQL``."""
-    assignments = {}
-    for text in texts:
-        name, mark, value = text.partition("=")
-        if not mark or not name.strip() or not value.strip():
-            raise typer.BadParameter(f"invalid --set {text!r}: write COLUMN=SQL")
-        assignments[name.strip()] = value.strip()
+    assignments = {name: value.strip() for name, value in read_pairs(texts, "--set", "COLUMN=SQL").items()}
+    if empty := [name for name, value in assignments.items() if not value]:
+        raise BadParameter(f"invalid --set '{empty[0]}=': write COLUMN=SQL")
     return assignments
 
 
@@ -310,15 +261,12 @@ def _refuse_missing_paths(result: ChangeResult) -> None:
         raise TableError(f"the condition matches no row: {hint}", reason="no-such-path")
 
 
-def _report(result: ChangeResult, *, as_json: bool) -> int:
+def _report(result: ChangeResult, *, as_json: bool) -> None:
     """Print the result of a change."""
-    if as_json:
-        print_json(asdict(result))
-        return 0
     counts = (("deleted", result.rows_deleted), ("updated", result.rows_updated), ("inserted", result.rows_inserted))
     changes = ", ".join(f"{counted(rows, 'row')} {verb}" for verb, rows in counts if rows)
-    print(f"{changes or 'no row changed'}; {result.files_opened} of {counted(result.files_total, 'file')} opened")
-    print(f"version {result.version}")
+    opened = f"{result.files_opened} of {counted(result.files_total, 'file')} opened"
+    lines = [f"{changes or 'no row changed'}; {opened}", f"version {result.version}"]
     if result.bytes_removed:
-        print(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
-    return 0
+        lines.append(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
+    print_result(asdict(result), lines, as_json=as_json)

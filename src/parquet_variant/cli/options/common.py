@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
-import typer
+from typer import Argument, BadParameter, Option
 
 from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort, InputFormat, OnError, OnInexact
 
@@ -22,65 +22,67 @@ if TYPE_CHECKING:
 
 Engine: TypeAlias = Literal["local", "spark"]
 AllowOutside: TypeAlias = Annotated[
-    bool, typer.Option("--allow-outside", help="Tables: also read files outside the table (shallow clones).")
+    bool, Option("--allow-outside", help="Tables: also read files outside the table (shallow clones).")
 ]
 AlsoTypes: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(metavar="PATH:TYPE", help="Show what typing this path would cost and save; repeatable."),
+    list[str] | None, Option(metavar="PATH:TYPE", help="Show what typing this path would cost and save; repeatable.")
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Column: TypeAlias = Annotated[
-    str | None, typer.Option(help="The Variant column, if there are several.", show_default=False)
-]
+AsJson: TypeAlias = Annotated[bool, Option("--json", help="Print JSON.")]
+Column: TypeAlias = Annotated[str | None, Option(help="The Variant column, if there are several.")]
 Path: TypeAlias = Annotated[
-    str,
-    typer.Argument(metavar="PATH", help="Parquet or Vortex file, directory or glob, Delta or Iceberg table, or URI."),
+    str, Argument(metavar="PATH", help="Parquet or Vortex file, directory or glob, Delta or Iceberg table, or URI.")
 ]
 Table: TypeAlias = Annotated[
-    str,
-    typer.Argument(metavar="TABLE", help="Path or URI of a Delta or Iceberg table, or namespace.table with --catalog."),
+    str, Argument(metavar="TABLE", help="Path or URI of a Delta or Iceberg table, or namespace.table with --catalog.")
 ]
 Catalog: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="NAME",
         help="Iceberg catalog: a name in PyIceberg's configuration, a REST catalog's URI, or properties as JSON.",
-        show_default=False,
     ),
 ]
 Version: TypeAlias = Annotated[
-    int | None,
-    typer.Option(help="Delta tables: read this version; Iceberg: the snapshot of this id.", show_default=False),
+    int | None, Option(help="Delta tables: read this version; Iceberg: the snapshot of this id.")
 ]
-At: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Tables: read the version at this time (ISO 8601).", show_default=False),
-]
+At: TypeAlias = Annotated[str | None, Option(metavar="TIME", help="Tables: read the version at this time (ISO 8601).")]
 Policy: TypeAlias = Annotated[
-    str, typer.Option(help="Policy that chooses what to shred: auto, spark, tiles, hints, workload, explicit.")
+    str, Option(help="Policy that chooses what to shred: auto, spark, tiles, hints, workload, explicit.")
 ]
-_SAMPLE = typer.Option(help="Share of the lines from which the schema is inferred.", min=0.0, max=1.0)
+_SAMPLE = Option(help="Share of the lines from which the schema is inferred.", min=0.0, max=1.0)
 Sample: TypeAlias = Annotated[float, _SAMPLE]
 SampleOrDefault: TypeAlias = Annotated[float | None, _SAMPLE]
 ContractOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Contract of the values: YAML, JSON Schema or ODCS.", show_default=False),
+    str | None, Option(metavar="FILE", help="Contract of the values: YAML, JSON Schema or ODCS.")
 ]
-EngineOption: TypeAlias = Annotated[Engine, typer.Option(help="Run in this process, or in a local Spark session.")]
-Threads: TypeAlias = Annotated[
-    int | None, typer.Option(help="Number of worker threads (default: one per CPU).", min=1, show_default=False)
-]
+EngineOption: TypeAlias = Annotated[Engine, Option(help="Run in this process, or in a local Spark session.")]
+Threads: TypeAlias = Annotated[int | None, Option(help="Number of worker threads (default: one per CPU).", min=1)]
 
 
 Types: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--type",
         metavar="PATH:TYPE",
         help="Type strings at PATH: date, timestamp, timestamp_ntz, uuid or binary if the text can be written back; "
         "timestamp!, timestamp_ntz!, uuid! or number! in any form; auto! types what all values allow. Repeatable.",
     ),
 ]
+
+
+def read_pairs(texts: Iterable[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
+    """Read pairs of a name and a value; `option`, `form`: what the message of an invalid pair says.
+
+    >>> read_pairs(["day=2026-01-31", "hour=7"], "--partition")
+    {'day': '2026-01-31', 'hour': '7'}
+    """
+    pairs = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise BadParameter(f"invalid {option} {text!r}: write {form}")
+        pairs[name.strip()] = value
+    return pairs
 
 
 def read_types(texts: list[str] | None, option: str = "--type") -> list[tuple[str, str]]:
@@ -96,7 +98,7 @@ def read_types(texts: list[str] | None, option: str = "--type") -> list[tuple[st
             continue
         path, sign, kind = text.rpartition(":")
         if not sign:
-            raise typer.BadParameter(f"invalid {option} {text!r}: write PATH:TYPE, such as '$.tags.brand:string'")
+            raise BadParameter(f"invalid {option} {text!r}: write PATH:TYPE, such as '$.tags.brand:string'")
         types.append((path, kind.strip()))
     return types
 
@@ -108,10 +110,7 @@ def read_parse(texts: list[str] | None) -> dict[str, Any]:
     {'delimiter': ';', 'header': False}
     """
     options: dict[str, Any] = {}
-    for text in texts or ():
-        name, sign, value = text.partition("=")
-        if not sign:
-            raise typer.BadParameter(f"invalid --parse {text!r}: write NAME=VALUE")
+    for name, value in read_pairs(texts or (), "--parse").items():
         try:
             options[name] = json.loads(value)
         except ValueError:
@@ -126,13 +125,13 @@ class PolicyOptions:
     policy: Policy = "auto"
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set", metavar="NAME=VALUE", help="Set a constant of the policy, such as min_row_share=0.05; repeatable."
         ),
     ] = None
     queries: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="FILE", help="File of SQL queries whose paths --policy workload shreds first.", show_default=False
         ),
     ] = None
@@ -149,44 +148,39 @@ class JsonOptions:
     """Options for reading JSON."""
 
     on_error: Annotated[
-        OnError, typer.Option(help="For an invalid line: fail, quarantine it in a separate file, or write SQL NULL.")
+        OnError, Option(help="For an invalid line: fail, quarantine it in a separate file, or write SQL NULL.")
     ] = "fail"
     on_inexact: Annotated[
-        OnInexact, typer.Option(help="For numbers that no type keeps exactly: report their count, or fail.")
+        OnInexact, Option(help="For numbers that no type keeps exactly: report their count, or fail.")
     ] = "report"
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PATTERN", help="Leave out files and directories such as '*.md'; repeat.", show_default=False
-        ),
+        Option(metavar="PATTERN", help="Leave out files and directories such as '*.md'; repeat.", show_default=False),
     ] = None
     input_format: Annotated[
         InputFormat,
-        typer.Option(
+        Option(
             help="Layout of the input: one value per line, one array per file, documents over many lines, or CSV rows."
         ),
     ] = "auto"
     root: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH", help="Path of the rows inside documents, such as '$.items[*]'.", show_default=False
-        ),
+        Option(metavar="PATH", help="Path of the rows inside documents, such as '$.items[*]'.", show_default=False),
     ] = None
     json_column: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME|PATH",
             help="Read SRC as tables (Parquet, Vortex, Arrow, CSV, Delta) with JSON in this column (s.x: in a field of "
             "a struct), and keep other columns; or $.path: parse the strings with JSON at this path of the JSON.",
-            show_default=False,
         ),
     ] = None
-    infer_types: Annotated[
-        bool, typer.Option("--infer-types", help="With --json-column of CSV: type the other columns by their values.")
-    ] = False
+    infer_types: Annotated[bool, Option(help="With --json-column of CSV: type the other columns by their values.")] = (
+        False
+    )
     parse: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME=VALUE",
             help="Parser option, such as floats=double; CSV: delimiter, quote_char, header, null_values; repeatable.",
         ),
@@ -194,10 +188,9 @@ class JsonOptions:
     types: Types = None
     detect_timestamps: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--detect-timestamps/--no-detect-timestamps",
             help="Type strings that are dates or timestamps and are reproduced exactly (default: only CSV).",
-            show_default=False,
         ),
     ] = None
 
@@ -212,31 +205,21 @@ class JsonOptions:
 class WriterOptions:
     """Options for writing Parquet files."""
 
-    compression: Annotated[str, typer.Option(help="Compression codec of Parquet files.")] = DEFAULT_COMPRESSION
+    compression: Annotated[str, Option(help="Compression codec of Parquet files.")] = DEFAULT_COMPRESSION
     effort: Annotated[
         Effort | None,
-        typer.Option(
-            help="Compression of Parquet files: fast, balanced (default) or small, which takes longer.",
-            show_default=False,
-        ),
+        Option(help="Compression of Parquet files: fast, balanced (default) or small, which takes longer."),
     ] = None
     sort_by: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PATH", help="Sort each file by this path, such as '$.ts' or '$.ts:timestamp'; repeatable."
-        ),
+        Option(metavar="PATH", help="Sort each file by this path, such as '$.ts' or '$.ts:timestamp'; repeatable."),
     ] = None
     bloom_filters: Annotated[
         list[str] | None,
-        typer.Option("--bloom-filter", metavar="PATH", help="Write a bloom filter for this shredded path; repeatable."),
+        Option("--bloom-filter", metavar="PATH", help="Write a bloom filter for this shredded path; repeatable."),
     ] = None
-    row_group_bytes: Annotated[
-        int | None, typer.Option(help="Arrow bytes per row group (default: 128 MiB).", min=1, show_default=False)
-    ] = None
-    writer: Annotated[
-        str | None,
-        typer.Option("--writer", help="Writer of the pages: native (default) or pyarrow.", show_default=False),
-    ] = None
+    row_group_bytes: Annotated[int | None, Option(help="Arrow bytes per row group (default: 128 MiB).", min=1)] = None
+    writer: Annotated[str | None, Option("--writer", help="Writer of the pages: native (default) or pyarrow.")] = None
 
     def read(self) -> dict[str, Any]:
         """Return the keywords of the writer that were given."""
@@ -253,10 +236,10 @@ def flat(command: Callable[..., int]) -> Callable[..., int]:
         if group := groups.get(parameter.name):
             inner = get_type_hints(group, include_extras=True)
             options = [(field.name, field.default, inner[field.name]) for field in fields(group)]
-        parameters += [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-            for name, default, hint in options
-        ]
+        for name, default, hint in options:
+            if default is False and hint.__metadata__[0].default is ...:  # without --no-NAME
+                hint.__metadata__[0].param_decls = (f"--{name.replace('_', '-')}",)
+            parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
 
     @wraps(command)
     def run(**options: Any) -> int:
