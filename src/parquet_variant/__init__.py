@@ -65,14 +65,6 @@ __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names
 # Methods that modules above those of their classes implement.
 register_methods(
     {
-        "Contract.load": "inference.contracts.yaml_format:load_contract",
-        "Contract.save": "inference.contracts.yaml_format:save_contract",
-        "Contract.from_yaml": "inference.contracts.yaml_format:from_yaml",
-        "Contract.to_yaml": "inference.contracts.yaml_format:to_yaml",
-        "Contract.from_json_schema": "inference.contracts.standards:from_json_schema",
-        "Contract.to_json_schema": "inference.contracts.standards:to_json_schema",
-        "Contract.from_odcs": "inference.contracts.standards:from_odcs",
-        "Contract.to_odcs": "inference.contracts.standards:to_odcs",
         "VariantArray.field": "ops.variant_get:field_by_name",
         "VariantArray.parse_json": "ops.parse_json:parse_json",
         "VariantArray.from_pandas": "ops.interop.pandas:from_pandas",

@@ -34,20 +34,7 @@ _EVIDENCE: tuple[Evidence, ...] = ("values", "footers", "sample")
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What counts as a difference.
-
-    Parameters
-    ----------
-    factor
-        Factor by which a range, a number of distinct values or a mean length must differ.
-    min_change
-        Difference of shares (of nulls, of missing values, of types) that is reported, from 0 to 1.
-    min_share
-        Share of the places of a path, or of the values of a type, below which a path or type that exists on one side
-        only is not reported.
-    ignore
-        Paths that are not compared, with the paths below them.
-    """
+    """What counts as a difference; see `Table.diff`."""
 
     factor: float = 3.0
     min_change: float = 0.05
@@ -153,7 +140,6 @@ class _Comparison:
     # ---- types
 
     def _types(self, old: PathSummary, new: PathSummary) -> Finding | None:
-        evidence = _weaker(old.evidence, new.evidence)
         mine, theirs = _comparable_types(old.types, new.types)
         if not mine or not theirs:
             return None  # All values of a side are null, which `nulls` reports.
@@ -170,7 +156,7 @@ class _Comparison:
             change = "array-to-object" if objects > 0 else "object-to-array"
         shown = [_without_null(side.types) for side in (old, new)]
         text = f"{type_shares(shown[0])} -> {type_shares(shown[1])} ({_values(count)})"
-        return Finding(old.path, change, count, old, new, evidence, text)
+        return _finding(change, count, old, new, text)
 
     def _type_change(self, mine: Mapping[str, int], theirs: Mapping[str, int], name: str) -> int:
         """Return the number of values by which a type differs, counted on the side where it is more frequent."""
@@ -219,7 +205,7 @@ class _Comparison:
         verb = "became sparse" if change < 0 else "became frequent"
         count = abs(round(change * new.places))
         text = f"{verb}: in {percent(old.share)} -> {percent(new.share)} of its parents ({_values(count)})"
-        yield Finding(old.path, "presence", count, old, new, _weaker(old.evidence, new.evidence), text)
+        yield _finding("presence", count, old, new, text)
 
     def _nulls(self, old: PathSummary, new: PathSummary) -> Iterator[Finding]:
         is_only_null = [side.nulls == side.count for side in (old, new)]
@@ -231,7 +217,7 @@ class _Comparison:
         text = (
             f"{verb}: null in {percent(old.null_share)} -> {percent(new.null_share)} of its values ({_values(count)})"
         )
-        yield Finding(old.path, "nulls", count, old, new, _weaker(old.evidence, new.evidence), text)
+        yield _finding("nulls", count, old, new, text)
 
     def _null_rows(self, old: PathSummary, new: PathSummary) -> Iterator[Finding]:
         sides = self.before, self.after
@@ -242,7 +228,7 @@ class _Comparison:
         count = abs(round((shares[1] - shares[0]) * rows[1]))
         text = f"rows are NULL in {percent(shares[0])} -> {percent(shares[1])} of all rows ({count:,} rows)"
         evidence = _weaker(self.before.rows_evidence, self.after.rows_evidence)
-        yield Finding(old.path, "presence", count, old, new, evidence, text)
+        yield _finding("presence", count, old, new, text, evidence)
 
 
 def _values(count: int) -> str:
@@ -251,6 +237,13 @@ def _values(count: int) -> str:
 
 def _weaker(first: Evidence, second: Evidence) -> Evidence:
     return max(first, second, key=_EVIDENCE.index)
+
+
+def _finding(
+    change: Change, count: int, old: PathSummary, new: PathSummary, text: str, evidence: Evidence | None = None
+) -> Finding:
+    evidence = evidence or _weaker(old.evidence, new.evidence)
+    return Finding(old.path, change, count, old, new, evidence, text)
 
 
 def _sampled_places(side: Summary, path: VariantPath) -> int:
@@ -312,7 +305,7 @@ def _range(old: PathSummary, new: PathSummary, factor: float) -> Finding | None:
         is_sampled = "sample" in (old.evidence, new.evidence)
         if differs(mine, theirs, _scaled(factor, *counts) * (_SAMPLED if is_sampled else 1)):
             text = f"{_range_text(mine)} -> {_range_text(theirs)}"
-            return Finding(old.path, "range", new.count, old, new, _weaker(old.evidence, new.evidence), text)
+            return _finding("range", new.count, old, new, text)
     return None
 
 
@@ -353,9 +346,9 @@ def _cardinality(old: PathSummary, new: PathSummary, factor: float) -> Finding |
     # More values have more distinct ones, so the share of distinct values must differ, too.
     if _ratio(old.distinct, new.distinct) < required or _ratio(*shares) < required or grows != (shares[1] > shares[0]):
         return None
-    evidence = _weaker(old.detail_evidence, new.detail_evidence)
     text = f"about {old.distinct:,} -> {new.distinct:,} distinct values, of {counts[0]:,} -> {counts[1]:,}"
-    return Finding(old.path, "cardinality", new.count, old, new, evidence, text)
+    evidence = _weaker(old.detail_evidence, new.detail_evidence)
+    return _finding("cardinality", new.count, old, new, text, evidence)
 
 
 _LENGTHS: tuple[tuple[str, str, Callable[[PathSummary], float | None]], ...] = (
@@ -372,5 +365,5 @@ def _length(old: PathSummary, new: PathSummary, factor: float) -> Finding | None
         counts = [side.types.get(kind, 0) for side in (old, new)]
         if max(before, after) >= 1 and _ratio(before, after) >= _scaled(factor, *counts):
             text = f"{kind}s of {before:,.1f} -> {after:,.1f} {unit} on average"
-            return Finding(old.path, "length", new.count, old, new, _weaker(old.evidence, new.evidence), text)
+            return _finding("length", new.count, old, new, text)
     return None

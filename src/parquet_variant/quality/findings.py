@@ -7,7 +7,7 @@ data, and the values of residual columns, whose rows are known. Leaves finding d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from itertools import islice
@@ -214,17 +214,17 @@ class _Search:
     """The examples that a finding still needs on a side.
 
     `path`: the path of the values to show.
-    `missing`: the field that the values lack; None if the values themselves are shown.
-    `matches`: returns whether a value is an example; None for every value.
+    `types`, `matches`: the types of the examples (None for any), and a test of values.
+    `needs_rows`: whether whole rows are needed, because values lack a field.
     """
 
     number: int
     side: Side
     path: VariantPath
-    missing: Segment | None
     types: frozenset[str] | None
-    matches: Callable[[Variant], bool] | None
-    rows: list[Example]
+    matches: Callable[[Variant], bool]
+    needs_rows: bool = False
+    rows: list[Example] = field(default_factory=list)
 
     @property
     def is_done(self) -> bool:
@@ -253,7 +253,7 @@ def _searches(number: int, finding: Finding) -> Iterator[_Search]:
     def search(
         side: Side, types: Iterable[str] | None = None, matches: Callable[[Variant], bool] = lambda value: True
     ) -> _Search:
-        return _Search(number, side, finding.path, None, None if types is None else frozenset(types), matches, [])
+        return _Search(number, side, finding.path, None if types is None else frozenset(types), matches)
 
     if old is None or new is None:
         yield search("before" if new is None else "after")
@@ -267,7 +267,12 @@ def _searches(number: int, finding: Finding) -> Iterator[_Search]:
         yield search("after" if new.null_share > old.null_share else "before", ["null"])
     elif finding.change == "presence" and finding.path.segments:
         side: Side = "after" if new.share < old.share else "before"
-        yield replace(search(side), path=finding.path.parent, missing=finding.path.segments[-1])
+        name = finding.path.segments[-1]
+
+        def lacks_field(value: Variant) -> bool:
+            return value.type == VariantType.OBJECT and name not in dict(value.items())
+
+        yield replace(search(side, matches=lacks_field), path=finding.path.parent, needs_rows=True)
     elif finding.change == "range":
         yield search("after", None, _outside(old))
         yield search("before", None, _outside(new))
@@ -300,7 +305,7 @@ def _find(searches: Sequence[_Search], summary: Summary) -> None:
         if all(search.is_done for search in searches):
             return
         for search in open_searches:
-            if search.missing is None or not rows.path.segments:
+            if not (search.needs_rows and rows.path.segments):
                 search.rows += islice(_matching(rows, search), _EXAMPLES - len(search.rows))
 
 
@@ -346,11 +351,5 @@ def _matching_values(value: Variant | None, inner: Sequence[Segment], search: _S
         elif inner[0] is WILDCARD and value.type == VariantType.ARRAY:
             for element in value:
                 yield from _matching_values(element, inner[1:], search)
-        return
-    if search.missing is not None:
-        if value.type == VariantType.OBJECT and search.missing not in dict(value.items()):
-            yield value
-    elif (search.types is None or type_name(value.type) in search.types) and (
-        search.matches is None or search.matches(value)
-    ):
+    elif (search.types is None or type_name(value.type) in search.types) and search.matches(value):
         yield value

@@ -26,8 +26,7 @@ from parquet_variant.quality.footers import (
 )
 from parquet_variant.quality.samples import evenly
 from parquet_variant.quality.sources import DataSet
-from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures, add_all, type_name
-from parquet_variant.types import TYPE_OF_ARROW, VariantType
+from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures, add_all, arrow_type_name
 from parquet_variant.types.path import VariantPath, outer_paths
 
 # Footers of more files are not read: their number is then estimated from these.
@@ -52,25 +51,18 @@ class _Coverage:
 
 @dataclass(slots=True)
 class FooterFigures:
-    """The figures that footers and residual columns prove, for all files together.
+    """The figures that footers and residual columns prove, for all files together."""
 
-    `figures`: figures by path; those for which `is_proved` is false are incomplete.
-    `rows`, `null_rows`: number of rows and of SQL NULL rows; None if unknown.
-    `files`: the facts of each file.
-    `footer_bytes`, `residual_bytes`: bytes that were read.
-    `read_paths`: the paths whose ``value`` columns were read.
-    `residuals`: the values that were read from them, with the name of the file.
-    `is_complete`: whether the footers of all files were read, and all have a known layout.
-    """
-
-    figures: dict[VariantPath, PathFigures] = field(default_factory=dict)
+    figures: dict[VariantPath, PathFigures] = field(default_factory=dict)  # Incomplete unless `is_proved`.
     rows: int = 0
-    null_rows: int | None = 0
+    null_rows: int | None = 0  # None if unknown.
     files: list[VariantFacts] = field(default_factory=list)
+    # Bytes that were read.
     footer_bytes: int = 0
     residual_bytes: int = 0
-    is_complete: bool = True
+    is_complete: bool = True  # Whether the footers of all files were read, and all have a known layout.
     coverages: set[_Coverage] = field(default_factory=set)
+    # The paths whose ``value`` columns were read, and their values with the name of the file.
     read_paths: frozenset[VariantPath] = frozenset()
     residuals: list[tuple[str, ResidualValues]] = field(default_factory=list)
 
@@ -188,12 +180,7 @@ def _type_name(of_path: PathFacts) -> str | None:
     if typed is None or typed.leaf is None:
         return of_path.group.type_name
     arrow = leaf_type(typed)
-    if arrow is None:
-        return None
-    if pa.types.is_decimal(arrow):
-        return "decimal" if arrow.scale else "integer"
-    info = TYPE_OF_ARROW.get(arrow)
-    return None if info is None else type_name(VariantType(info.type))
+    return None if arrow is None else arrow_type_name(arrow)
 
 
 def _ranges(bounds: LeafStatistics) -> dict[str, Range]:

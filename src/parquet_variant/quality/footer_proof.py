@@ -19,9 +19,9 @@ from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, leaf_type
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.inference.contracts.contract import Contract
-from parquet_variant.inference.contracts.path_rules import TYPES, PathRules, order_of, scalar_key
+from parquet_variant.inference.contracts.path_rules import PathRules, order_of, scalar_key
 from parquet_variant.quality.footers import PathFacts, Residual, VariantFacts
-from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ARROW, VariantType, of_arrow
+from parquet_variant.quality.value_figures import arrow_type_name
 from parquet_variant.types.path import VariantPath, is_within
 
 # The largest number of integers between bounds that are compared with the allowed values.
@@ -32,11 +32,7 @@ _OF_STRINGS = ("pattern", "format", "min_length", "max_length")
 
 
 class FooterProof:
-    """What the footer of a file proves about a contract.
-
-    `contract`: the contract.
-    `facts`: the facts of the footer.
-    """
+    """What the footer of a file proves about a contract."""
 
     def __init__(self, contract: Contract, facts: VariantFacts) -> None:
         self._contract, self._facts = contract, facts
@@ -207,15 +203,8 @@ class FooterProof:
 
 
 def _is_of_type(arrow: pa.DataType, rules: PathRules) -> bool:
-    if pa.types.is_decimal(arrow):
-        kind = DECIMAL_TYPES[0]
-    else:
-        info = of_arrow(TYPE_OF_ARROW, arrow) or next((i for a, i in TYPE_OF_ARROW.items() if a == arrow), None)
-        if info is None:
-            return False
-        kind = VariantType(info.type)
-    is_whole = pa.types.is_integer(arrow) or (pa.types.is_decimal(arrow) and arrow.scale == 0)
-    return any(kind in TYPES[name] and (name != "integer" or is_whole) for name in rules.types)
+    name = arrow_type_name(arrow)
+    return name in rules.types or ("number" in rules.types and name in ("integer", "decimal", "double"))
 
 
 def _is_number(arrow: pa.DataType) -> bool:

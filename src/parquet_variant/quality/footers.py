@@ -43,24 +43,15 @@ class Residual(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PathFacts:
-    """Facts about the values of a path in one file.
+    """Facts about the values of a path in one file; a count is None if it is unknown."""
 
-    `group`: the columns of the path.
-    `typed`, `elements`, `text_bytes`: number of values in the typed column or group, elements of the typed arrays,
-      bytes of the strings in the typed column; None if unknown.
-    `stored`: number of values in the ``value`` column; None if unknown. For an object it includes objects with fields
-      that are not shredded.
-    `residual`: the kind of values in the ``value`` column.
-    `open_groups`: the row groups whose ``value`` column is `Residual.OPEN`.
-    """
-
-    group: ShreddedGroup
-    typed: int | None
-    elements: int | None
-    text_bytes: int | None
-    stored: int | None
+    group: ShreddedGroup  # The columns of the path.
+    typed: int | None  # Values in the typed column or group.
+    elements: int | None  # Elements of the typed arrays.
+    text_bytes: int | None  # Bytes of the strings in the typed column.
+    stored: int | None  # Values in the ``value`` column, with objects that are partly shredded.
     residual: Residual
-    open_groups: tuple[int, ...]
+    open_groups: tuple[int, ...]  # The row groups whose ``value`` column is `Residual.OPEN`.
 
     @property
     def is_leaf(self) -> bool:
@@ -75,20 +66,14 @@ class PathFacts:
 
 @dataclass(frozen=True, slots=True)
 class VariantFacts:
-    """Facts about a Variant column in one file.
-
-    `file`, `column`: the file, and the column in it.
-    `metadata`, `columns`: the footer, and its facts by leaf column and row group.
-    `null_rows`: number of SQL NULL rows; None if unknown.
-    `paths`: the facts by path, parents first.
-    """
+    """Facts about a Variant column in one file."""
 
     file: DataFile
     column: VariantColumn
     metadata: pq.FileMetaData
-    columns: FileFacts
-    null_rows: int | None
-    paths: dict[VariantPath, PathFacts]
+    columns: FileFacts  # By leaf column and row group.
+    null_rows: int | None  # SQL NULL rows; None if unknown.
+    paths: dict[VariantPath, PathFacts]  # Parents first.
 
     @property
     def rows(self) -> int:

@@ -40,18 +40,13 @@ _BUFFER = 8 << 10
 
 @dataclass(slots=True)
 class RowSample:
-    """Some rows of a data set.
-
-    `batches`: the rows.
-    `bytes_read`: bytes that were read for the sample.
-    `omitted`: paths whose columns were not read, because they are large and the footers describe them.
-    `is_complete`: whether the sample has all rows.
-    """
+    """Some rows of a data set."""
 
     batches: list[RowBatch] = field(default_factory=list)
     bytes_read: int = 0
+    # Paths whose columns were not read, because they are large and the footers describe them.
     omitted: frozenset[VariantPath] = frozenset()
-    is_complete: bool = False
+    is_complete: bool = False  # Whether the sample has all rows.
 
     @property
     def rows(self) -> int:

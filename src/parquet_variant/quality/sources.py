@@ -37,31 +37,22 @@ _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
-    """Consecutive rows of a data set.
-
-    `values`: the Variants.
-    `file`: the file that holds them; None for data in memory.
-    `first_row`: the number of the first row in the file, or in the data set if there is no file. For JSON, values are
-      counted, so that empty lines have no number.
-    """
+    """Consecutive rows of a data set."""
 
     values: VariantArray
-    file: str | None
+    file: str | None  # None for data in memory.
+    # The number of the first row in the file or the data in memory. Empty lines of JSON have no number.
     first_row: int
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A Parquet file of a data set.
-
-    `source`: the file.
-    `column_in`: returns the name of the Variant column in the open file; None if the file does not have the column.
-    `has_deletes`: whether rows are deleted by a vector or delete files, so that the footer counts too many rows.
-    """
+    """A Parquet file of a data set."""
 
     source: ParquetSource
+    # Returns the name of the Variant column in the open file; None if the file does not have the column.
     column_in: Callable[[OpenFile], str | None]
-    has_deletes: bool = False
+    has_deletes: bool = False  # Whether a vector or delete files delete rows, so that the footer counts too many.
 
     @contextmanager
     def open(self) -> Iterator[tuple[OpenFile, VariantColumn | None]]:
@@ -80,27 +71,18 @@ class DataFile:
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """The Variants of a table, with their places.
+    """The Variants of a table, with their places."""
 
-    `name`: the source as messages show it, such as ``events (version 3)``.
-    `kind`: the format.
-    `column`: the Variant column; ``"v"`` for JSON.
-    `size`: number of bytes: of the files, or in memory.
-    `read`: yields all rows, in order.
-    `files`: the Parquet files whose rows belong to the data set; empty for other formats.
-    `text_files`, `text`: the JSON files, and how they are read.
-    `rows`: the number of rows, if it is known without reading them.
-    """
-
-    name: str
+    name: str  # The source as messages show it, such as ``events (version 3)``.
     kind: TableFormat
-    column: str
-    size: int
-    read: Callable[[], Iterator[RowBatch]]
-    files: tuple[DataFile, ...] = ()
+    column: str  # The Variant column; ``"v"`` for JSON.
+    size: int  # Bytes of the files, or in memory.
+    read: Callable[[], Iterator[RowBatch]]  # Yields all rows, in order.
+    files: tuple[DataFile, ...] = ()  # The Parquet files that have the rows; none for other formats.
+    # The JSON files, and how they are read.
     text_files: tuple[InputFile, ...] = ()
     text: TextOptions = field(default_factory=TextOptions)
-    rows: int | None = None
+    rows: int | None = None  # The number of rows, if it is known without reading them.
 
     def __repr__(self) -> str:
         return f"<DataSet {self.name}: {self.kind}, column {self.column}, {self.size:,} bytes>"

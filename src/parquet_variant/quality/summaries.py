@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import call
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from parquet_variant.errors import VariantFileError, check_count
 from parquet_variant.ingestion.batches import Pass, steps
@@ -19,7 +19,7 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.quality.footer_figures import FooterFigures, footer_figures
 from parquet_variant.quality.samples import RowSample, first_batches, sampled_rows
 from parquet_variant.quality.sources import DataSet, RowBatch
-from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures
+from parquet_variant.quality.value_figures import PathFigures, ValueFigures
 from parquet_variant.types.path import WILDCARD, VariantPath, depth_first
 
 # How a figure is known. ``values``: every value was read. ``footers``: footers (and residual columns) prove it.
@@ -36,66 +36,52 @@ _SMALLEST, _LARGEST = 4 << 20, 8 << 20
 _RESIDUALS = 0.7
 # The share of a sample that may have all rows.
 _NOT_ALL = 1 - 1e-9
-_NO_FIGURES = PathFigures()
 
 
-@dataclass(frozen=True, slots=True)
-class PathSummary:
+@dataclass(slots=True, kw_only=True)
+class PathSummary(PathFigures):
     """The figures of one path of a data set.
 
     Parameters
     ----------
-    path
-        The path; ``[*]`` stands for every element of an array.
     types
         Number of values by type: ``null``, ``boolean``, ``integer``, ``decimal``, ``double``, ``string``, ``binary``,
         ``date``, ``time``, ``timestamp``, ``timestamp_ntz``, ``uuid``, ``array``, ``object``. If the evidence is
         ``"sample"``, the values of the sample.
-    places
-        Places for a value: rows that are not NULL, objects above a field, or elements of the arrays above.
     rows
         Rows with at least one value; None if unknown.
-    evidence
-        How types, places and ranges are known: ``"values"``, ``"footers"`` or ``"sample"``.
     ranges
         Smallest and largest value by kind: ``number``, ``date``, ``timestamp``, ``timestamp_ntz``.
     string_bytes
         Bytes of all strings and binaries; None if unknown.
-    elements
-        Number of elements of all arrays.
     string_range, array_range
         Bytes of the shortest and longest string or binary, elements of the shortest and longest array; None if there
         are none, or they are unknown.
+    elements
+        Number of elements of all arrays.
     distinct
         Estimate of the number of distinct scalars among `detail_count` values (13 % standard error); None if unknown.
+    path
+        The path; ``[*]`` stands for every element of an array.
+    places
+        Places for a value: rows that are not NULL, objects above a field, or elements of the arrays above.
+    evidence
+        How types, places and ranges are known: ``"values"``, ``"footers"`` or ``"sample"``.
     detail_evidence, detail_count
         How `distinct`, `string_range` and `array_range` are known, and the number of values (Variant nulls included)
         that they are of.
     """
 
     path: VariantPath
-    types: Mapping[str, int]
     places: int
-    rows: int | None
     evidence: Evidence
-    ranges: Mapping[str, Range] = field(default_factory=dict)
-    string_bytes: int | None = None
-    elements: int = 0
-    string_range: tuple[int, int] | None = None
-    array_range: tuple[int, int] | None = None
-    distinct: int | None = None
-    detail_evidence: Evidence = "values"
-    detail_count: int = 0
-
-    @property
-    def count(self) -> int:
-        """Number of values, Variant nulls included."""
-        return sum(self.types.values())
+    detail_evidence: Evidence
+    detail_count: int
 
     @property
     def nulls(self) -> int:
         """Number of Variant nulls."""
-        return self.types.get("null", 0)
+        return self.types["null"]
 
     @property
     def share(self) -> float:
@@ -110,50 +96,31 @@ class PathSummary:
     @property
     def mean_string_bytes(self) -> float | None:
         """Mean number of bytes of strings and binaries; None if unknown or without any."""
-        strings = self.types.get("string", 0) + self.types.get("binary", 0)
+        strings = self.types["string"] + self.types["binary"]
         return self.string_bytes / strings if strings and self.string_bytes is not None else None
 
     @property
     def mean_elements(self) -> float | None:
         """Mean number of elements of arrays; None without arrays."""
-        arrays = self.types.get("array", 0)
+        arrays = self.types["array"]
         return self.elements / arrays if arrays else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Summary:
-    """The figures of a data set.
-
-    Parameters
-    ----------
-    data
-        The data set.
-    rows, null_rows
-        Number of rows and of SQL NULL rows; estimates if `rows_evidence` is ``"sample"``.
-    rows_evidence
-        How they are known.
-    paths
-        The figures by path, parents before children.
-    closed
-        Whether every path that exists is known, so that a missing path is proved to be missing.
-    sampled_rows
-        Rows of the sample; 0 without one.
-    bytes_read
-        Bytes that were read.
-    sample, proof
-        The rows of the sample, and the figures that footers prove.
-    """
+    """The figures of a data set."""
 
     data: DataSet
+    # Number of rows and of SQL NULL rows; estimates if the evidence is ``"sample"``.
     rows: int
     null_rows: int
     rows_evidence: Evidence
-    paths: Mapping[VariantPath, PathSummary]
-    closed: bool
-    sampled_rows: int
+    paths: Mapping[VariantPath, PathSummary]  # Parents before children.
+    closed: bool  # Whether every path that exists is known, so that a missing path is proved to be missing.
+    sampled_rows: int  # 0 without a sample.
     bytes_read: int
     sample: RowSample | None = field(default=None, repr=False)
-    proof: FooterFigures | None = field(default=None, repr=False)
+    proof: FooterFigures | None = field(default=None, repr=False)  # What footers prove.
 
     def __repr__(self) -> str:
         return f"<Summary of {self.data.name}: {self.rows:,} rows, {len(self.paths):,} paths, {self.rows_evidence}>"
@@ -175,15 +142,8 @@ class Summary:
 
 
 def summarize(data: DataSet, *, sample_bytes: int | None = None, threads: int | None = None) -> Summary:
-    """Return the figures of every path of a data set.
+    """Return the figures of every path of a data set; `sample_bytes` and `threads` as for `Table.diff`.
 
-    All values are read if the data set is small. Of larger Parquet files and tables, footers and the ``value`` columns
-    prove most figures, and a sample of rows has the others. Of larger files of other formats, a sample is read.
-
-    `sample_bytes`: the number of bytes to read of a larger data set, without its footers, and the size up to which all
-      values are read. By default all values up to 8 MiB (64 MiB of JSON), else 4 MiB or 0.8 % of the bytes, but not
-      more than 8 MiB.
-    `threads`: number of threads that parse JSON; by default one per CPU.
     Raises `VariantFileError` for a data set without rows, and as its reader does.
 
     >>> import parquet_variant as pv
@@ -255,34 +215,20 @@ def _of_figures(
 def _places(path: VariantPath, figures: Mapping[VariantPath, PathFigures], rows: int) -> int:
     if not path.segments:
         return rows
-    parent = figures.get(path.parent, _NO_FIGURES)
+    parent = figures.get(path.parent, PathFigures())
     return parent.elements if path.segments[-1] is WILDCARD else parent.types["object"]
 
 
 def _summary(
-    path: VariantPath,
-    figures: PathFigures,
-    places: int,
-    evidence: Evidence,
-    details: PathFigures | None,
-    detail_evidence: Evidence,
+    path: VariantPath, figures: PathFigures, places: int, evidence: Evidence, details: PathFigures, of_details: Evidence
 ) -> PathSummary:
-    detail_figures: Any = details or _NO_FIGURES
+    """Return figures with the details (distinct values, and lengths) of other values, perhaps of a sample."""
     return PathSummary(
-        path,
-        dict(figures.types),
-        places,
-        figures.rows,
-        evidence,
-        figures.ranges,
-        figures.string_bytes,
-        figures.elements,
-        detail_figures.string_range,
-        detail_figures.array_range,
-        detail_figures.distinct,
-        detail_evidence,
-        detail_figures.count,
-    )
+        types=figures.types, rows=figures.rows, ranges=figures.ranges, string_bytes=figures.string_bytes,
+        string_range=details.string_range, array_range=details.array_range, elements=figures.elements,
+        distinct=details.distinct, path=path, places=places, evidence=evidence, detail_evidence=of_details,
+        detail_count=details.count,
+    )  # fmt: skip
 
 
 # ---- footers, completed by a sample
@@ -302,7 +248,8 @@ def _of_footers(data: DataSet, limit: int) -> Summary:
             part = proof.figures[path]
             if part.count:
                 places = _places(path, proof.figures, proof.rows - (proof.null_rows or 0))
-                paths[path] = _summary(path, part, places, "footers" if is_exact else "sample", details, "sample")
+                evidence: Evidence = "footers" if is_exact else "sample"
+                paths[path] = _summary(path, part, places, evidence, details or PathFigures(), "sample")
         elif details is not None:
             places = _places(path, sampled, sampled_values)
             paths[path] = _summary(path, details, places, "sample", details, "sample")

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
@@ -21,7 +22,15 @@ from parquet_variant.errors import CastError
 from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
-from parquet_variant.types import DECIMAL_IDS, DECIMAL_TYPES, INTEGERS, TYPE_OF_ID, PrimitiveId, VariantType
+from parquet_variant.types import (
+    DECIMAL_IDS,
+    DECIMAL_TYPES,
+    INTEGERS,
+    TYPE_OF_ARROW,
+    TYPE_OF_ID,
+    PrimitiveId,
+    VariantType,
+)  # fmt: skip
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 # The smallest and the largest value.
@@ -57,19 +66,17 @@ def type_name(kind: VariantType) -> str:
     return _TYPE_NAMES.get(kind, str(kind))
 
 
+def arrow_type_name(arrow: pa.DataType) -> str | None:
+    """Return the name of an Arrow type in summaries; None for a type that a Variant does not have."""
+    if pa.types.is_decimal(arrow):
+        return "decimal" if arrow.scale else "integer"
+    info = TYPE_OF_ARROW.get(arrow)
+    return None if info is None else type_name(VariantType(info.type))
+
+
 @dataclass(slots=True)
 class PathFigures:
-    """The figures of the values at one path, which can be added up for parts of the data.
-
-    `types`: number of values by type.
-    `rows`: rows with at least one value; None if unknown.
-    `ranges`: smallest and largest value by kind: ``number``, ``date``, ``timestamp``, ``timestamp_ntz``.
-    `string_bytes`: bytes of all strings and binaries; None if unknown.
-    `string_range`, `array_range`: bytes of the shortest and longest string or binary, elements of the shortest and
-      longest array.
-    `elements`: number of elements of all arrays.
-    `distinct`: estimate of the number of distinct scalars; None if unknown.
-    """
+    """The figures of the values at one path, as in `PathSummary`, which can be added up for parts of the data."""
 
     types: Counter[str] = field(default_factory=Counter)
     rows: int | None = 0

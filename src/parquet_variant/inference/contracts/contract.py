@@ -1,7 +1,7 @@
 """`Contract`: the rules for the paths of a Variant column.
 
-Owns the collection of rules and how contracts are named in arguments. `path_rules` has the rules of one path, and
-`yaml_format` and `standards` the file formats.
+Owns the collection of rules, their files, and how contracts are named in arguments. `path_rules` has the rules of one
+path, and `yaml_format` and `standards` the formats.
 """
 
 from __future__ import annotations
@@ -11,9 +11,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from parquet_variant.errors import VariantError, check_names
-from parquet_variant.inference.contracts.path_rules import ANY, PathRules, bad_contract
-from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.inference.contracts import standards, yaml_format
+from parquet_variant.inference.contracts.path_rules import (
+    ANY,
+    PathRules,
+    bad_contract,
+    check_place,
+    checked_path,
+    rules_of,
+)  # fmt: skip
+from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
 
@@ -112,8 +120,20 @@ class Contract:
         VariantFileError
             For a file that cannot be read.
         """
-        contract: Contract = registered_method("Contract.load")(os.fspath(path))
-        return contract
+        name = os.fspath(path)
+        try:
+            filesystem, place = filesystem_of(name)
+            with filesystem.open_input_stream(place) as stream:
+                text = stream.read().decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = "it does not exist" if isinstance(error, FileNotFoundError) else str(error)
+            raise VariantFileError(f"cannot read the contract {name}: {why}", file=name) from None
+        try:
+            if standards.is_odcs(text):
+                return cls.from_odcs(text)
+            return cls.from_json_schema(text) if text.lstrip().startswith("{") else cls.from_yaml(text)
+        except VariantError as error:
+            raise error.at(file=name) from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the contract as YAML.
@@ -123,7 +143,9 @@ class Contract:
         path
             The file or its URI.
         """
-        registered_method("Contract.save")(self, os.fspath(path))
+        filesystem, place = filesystem_of(path)
+        with write_errors(os.fspath(path)), filesystem.open_output_stream(place) as stream:
+            stream.write(f"{self.to_yaml()}\n".encode())
 
     @classmethod
     def from_yaml(cls, text: str) -> Contract:
@@ -144,8 +166,7 @@ class Contract:
         VariantError
             For text that is not a contract, with the line.
         """
-        contract: Contract = registered_method("Contract.from_yaml")(text)
-        return contract
+        return cls(**yaml_format.from_yaml(text))
 
     def to_yaml(self) -> str:
         """Return the contract as YAML, which `from_yaml` reads.
@@ -155,8 +176,7 @@ class Contract:
         str
             One entry per path, with the rules that are set.
         """
-        text: str = registered_method("Contract.to_yaml")(self)
-        return text
+        return yaml_format.to_yaml(self.paths, self._texts)
 
     @classmethod
     def from_json_schema(cls, schema: Mapping[str, Any] | str) -> Contract:
@@ -183,8 +203,7 @@ class Contract:
         >>> {str(path): rules.rules() for path, rules in Contract.from_json_schema(schema).paths.items()}
         {'$': {'types': ('object',)}, "$['id']": {'types': ('integer',), 'required': True}}
         """
-        contract: Contract = registered_method("Contract.from_json_schema")(schema)
-        return contract
+        return cls(**standards.from_json_schema(schema))
 
     def to_json_schema(self) -> dict[str, Any]:
         """Return the contract as a JSON Schema (draft 2020-12).
@@ -194,8 +213,7 @@ class Contract:
         dict
             The schema. Rules without a keyword (`presence`, bounds of dates) are under ``x-variant``.
         """
-        schema: dict[str, Any] = registered_method("Contract.to_json_schema")(self)
-        return schema
+        return standards.to_json_schema(self.paths, self._texts)
 
     @classmethod
     def from_odcs(cls, document: str, *, schema: str | None = None, column: str | None = None) -> Contract:
@@ -221,8 +239,7 @@ class Contract:
         VariantError
             For a rule that a contract cannot express, with its place.
         """
-        contract: Contract = registered_method("Contract.from_odcs")(document, schema, column)
-        return contract
+        return cls(**standards.from_odcs(document, schema, column))
 
     def to_odcs(self) -> str:
         """Return the contract as YAML of the Open Data Contract Standard, version 3.
@@ -237,8 +254,11 @@ class Contract:
         VariantError
             For rules on the elements of a top-level array, which the standard does not have.
         """
-        text: str = registered_method("Contract.to_odcs")(self)
-        return text
+        return standards.to_odcs(self.paths, self._texts)
+
+    @property
+    def _texts(self) -> dict[str, str]:
+        return {name: text for name in ("name", "description") if (text := getattr(self, name)) is not None}
 
     def rules(self, path: str | VariantPath) -> PathRules:
         """Return the rules of a path; a path that the contract does not name has none.
@@ -284,36 +304,3 @@ class Contract:
 
     def __len__(self) -> int:
         return len(self.paths)
-
-
-def checked_path(name: Any) -> VariantPath:
-    """Return a path of a contract. Raises `VariantError` for an index, which stands for one element."""
-    path = VariantPath.parse(name)
-    if any(isinstance(segment, int) for segment in path.segments):
-        raise bad_contract("a contract has one rule for all elements: write [*] instead of an index", path=str(name))
-    return path
-
-
-def rules_of(rules: Any) -> PathRules:
-    """Return the rules of a mapping, where ``type`` is one type or a list."""
-    if not isinstance(rules, Mapping):
-        raise bad_contract(f"the rules are {rules!r}: write a mapping such as {{type: string}}")
-    names = [name if name != "types" else "type" for name in PathRules.__dataclass_fields__]
-    try:
-        check_names("rule", map(str, rules), names)
-    except VariantError as error:
-        raise bad_contract(error.message) from None
-    parameters = {name if name != "type" else "types": value for name, value in rules.items()}
-    if "types" in parameters:
-        types = parameters["types"]
-        types = [types] if isinstance(types, str) or types is None else types
-        if not isinstance(types, list | tuple):
-            raise bad_contract(f"type is {types!r}: write one type or a list of types")
-        parameters["types"] = tuple("null" if name is None else name for name in types)
-    return PathRules(**parameters)
-
-
-def check_place(path: VariantPath, rules: PathRules) -> None:
-    """Raise an error for a rule that cannot apply to a path."""
-    if path.segments and path.segments[-1] is WILDCARD and (rules.required or rules.presence):
-        raise bad_contract("elements cannot be required: use min_items at the path of the array")

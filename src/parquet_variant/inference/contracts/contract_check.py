@@ -134,24 +134,15 @@ _NUMBERS = (KIND.FLOAT, KIND.DOUBLE, *range(KIND.INT8, KIND.INT64 + 1), *range(K
 
 @dataclass(frozen=True, eq=False)
 class TapeViolations:
-    """The violations in a tape: one entry per value and rule that it breaks.
+    """The violations in a tape: one entry per value and rule that it breaks."""
 
-    `tape`: the values, which must still be valid when examples are read.
-    `tables`: the contract.
-    `rows`: the row of each entry.
-    `nodes`: the node of each entry; -1 for a missing value.
-    `numbers`: the number of the path of each entry, in `tables`.
-    `rules`: the number of the rule of each entry, in `RULES`.
-    `kinds`: number of values by path and kind.
-    """
-
-    tape: Tape
+    tape: Tape  # It must still be valid when examples are read.
     tables: RuleTables
     rows: Int64s
-    nodes: Int64s
-    numbers: Int64s
-    rules: Int64s
-    kinds: Int64s
+    nodes: Int64s  # -1 for a missing value.
+    numbers: Int64s  # The number of the path, in `tables`.
+    rules: Int64s  # The number of the rule, in `RULES`.
+    kinds: Int64s  # Number of values by path and kind.
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -166,10 +157,7 @@ class TapeViolations:
         return np.unique(self.rows[self._of_single_rows])
 
     def reasons(self, *, values: bool = True) -> dict[int, str]:
-        """Return for each bad row the first rule that it breaks, as text.
-
-        `values`: whether the text contains the value.
-        """
+        """Return for each bad row the first rule that it breaks, as text, with the value if `values` is true."""
         entries = np.flatnonzero(self._of_single_rows)
         rows, first = np.unique(self.rows[entries], return_index=True)
         entries = entries[first]
@@ -194,13 +182,7 @@ class TapeViolations:
         examples: int = 5,
         values: bool = True,
     ) -> ContractCounts:
-        """Return the counts by path and rule.
-
-        `row_number`: returns the number of a row of the tape for reports.
-        `file`, `unit`: the file and the unit of the rows, for examples.
-        `examples`: number of examples per rule.
-        `values`: whether examples contain the value.
-        """
+        """Return the counts by path and rule; the parameters are those of `ContractCheck`."""
         broken: dict[tuple[VariantPath, str], RuleCount] = {}
         keys = self.numbers * len(RULES) + self.rules
         for key in np.unique(keys).tolist():

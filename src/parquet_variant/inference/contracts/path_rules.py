@@ -16,11 +16,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.errors import VariantError, check_choice, choice_of
+from parquet_variant.errors import VariantError, check_choice, check_names, choice_of
 from parquet_variant.kernels.arrow_buffers import from_bytes
 from parquet_variant.kernels.tapes.string_forms import FORM
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
+from parquet_variant.types.path import WILDCARD, VariantPath
 
 Bound: TypeAlias = int | Decimal | dt.date | dt.datetime
 Scalar: TypeAlias = str | bool | int | Decimal | dt.date | dt.datetime
@@ -322,3 +323,36 @@ def _check_pattern(pattern: str) -> None:
         pc.match_substring_regex(from_bytes([b""], pa.string()), pattern)
     except pa.ArrowInvalid as error:
         raise bad_contract(f"pattern {pattern!r} is not a regular expression of RE2: {error}") from None
+
+
+def checked_path(name: Any) -> VariantPath:
+    """Return a path of a contract. Raises `VariantError` for an index, which stands for one element."""
+    path = VariantPath.parse(name)
+    if any(isinstance(segment, int) for segment in path.segments):
+        raise bad_contract("a contract has one rule for all elements: write [*] instead of an index", path=str(name))
+    return path
+
+
+def rules_of(rules: Any) -> PathRules:
+    """Return the rules of a mapping, where ``type`` is one type or a list."""
+    if not isinstance(rules, Mapping):
+        raise bad_contract(f"the rules are {rules!r}: write a mapping such as {{type: string}}")
+    names = [name if name != "types" else "type" for name in PathRules.__dataclass_fields__]
+    try:
+        check_names("rule", map(str, rules), names)
+    except VariantError as error:
+        raise bad_contract(error.message) from None
+    parameters = {name if name != "type" else "types": value for name, value in rules.items()}
+    if "types" in parameters:
+        types = parameters["types"]
+        types = [types] if isinstance(types, str) or types is None else types
+        if not isinstance(types, list | tuple):
+            raise bad_contract(f"type is {types!r}: write one type or a list of types")
+        parameters["types"] = tuple("null" if name is None else name for name in types)
+    return PathRules(**parameters)
+
+
+def check_place(path: VariantPath, rules: PathRules) -> None:
+    """Raise an error for a rule that cannot apply to a path."""
+    if path.segments and path.segments[-1] is WILDCARD and (rules.required or rules.presence):
+        raise bad_contract("elements cannot be required: use min_items at the path of the array")

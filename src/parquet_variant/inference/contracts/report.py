@@ -192,16 +192,6 @@ class ContractReport:
     def __repr__(self) -> str:
         return f"<ContractReport {next(self._lines())}>"
 
-    def without_values(self) -> ContractReport:
-        """Return the report without the values of examples, for data that is confidential."""
-        return replace(
-            self,
-            violations=tuple(
-                replace(violation, examples=tuple(replace(example, value=None) for example in violation.examples))
-                for violation in self.violations
-            ),
-        )
-
     def renamed(self, file: str, name: str) -> ContractReport:
         """Return the report with another name for a file, such as a copy of standard input."""
         violations = tuple(

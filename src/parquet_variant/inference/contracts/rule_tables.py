@@ -21,6 +21,7 @@ from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import FORMATS, PathRules, order_of
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.check import FORBIDDEN, NO_RULES, RULE, SCALES
 from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.types import TYPES
@@ -28,25 +29,18 @@ from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _ALL_KINDS = _LARGEST
-_ARRAY, _OBJECT = 21, 22
 # Strings that the kernel compares one by one.
 _MAX_CHOICES = 64
 
 
 @dataclass(frozen=True, eq=False)
 class RuleTables:
-    """The rules of a contract by number, parents first; the number 0 is ``$``.
-
-    `contract`: the contract.
-    `paths`: the paths with rules and the paths that lead to them.
-    `parents`: the number of the parent of each path; -1 for ``$``.
-    `rules`, `bounds`, `choices`: the tables of the kernel.
-    `texts`: the bytes to which `choices` points.
-    """
+    """The rules of a contract by number, parents first; the number 0 is ``$``."""
 
     contract: Contract
-    paths: tuple[VariantPath, ...]
-    parents: tuple[int, ...]
+    paths: tuple[VariantPath, ...]  # The paths with rules, and the paths that lead to them.
+    parents: tuple[int, ...]  # -1 for ``$``.
+    # The tables of the kernel, and the bytes to which `choices` points.
     rules: Int64s
     bounds: Int64s
     choices: Int64s
@@ -154,9 +148,9 @@ def _kinds(rules: PathRules) -> Iterator[int]:
     for variant_type in rules.kinds or ():
         yield from map(int, TYPES[variant_type].ids)
     if "array" in rules.types:
-        yield _ARRAY
+        yield KIND.ARRAY
     if "object" in rules.types:
-        yield _OBJECT
+        yield KIND.OBJECT
 
 
 def _bounds(rules: PathRules) -> list[int]:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.contracts.contract import Contract, rules_of
-from parquet_variant.inference.contracts.path_rules import ANY, PathRules, as_bound, bad_contract
+from parquet_variant.inference.contracts.path_rules import ANY, PathRules, as_bound, bad_contract, rules_of
 from parquet_variant.inference.contracts.yaml_format import dump_yaml, plain_rules, read_yaml
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.types.path import WILDCARD, VariantPath, is_within
 
+Rules: TypeAlias = "Mapping[VariantPath, PathRules]"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Rules that JSON Schema does not have.
 EXTENSION = "x-variant"
@@ -41,16 +42,15 @@ _STRUCTURE = ("type", "properties", "required", "items", "additionalProperties",
 _NOTES = ("$schema", "$id", "$comment", "title", "default", "examples", "deprecated", "readOnly", "writeOnly")
 
 
-def to_json_schema(contract: Contract) -> dict[str, Any]:
+def to_json_schema(paths: Rules, texts: Mapping[str, str]) -> dict[str, Any]:
     """Return a contract as a JSON Schema."""
-    root = _schema_of(contract.rules(VariantPath()), is_root=True)
-    for path, rules in contract.paths.items():
+    root = _schema_of(paths.get(VariantPath(), ANY), is_root=True)
+    for path, rules in paths.items():
         if path.segments:
             _place(root, path, rules)
-    texts = {"title": contract.name} if contract.name is not None else {}
-    if contract.description is not None:
-        root.setdefault(EXTENSION, {})["contract_description"] = contract.description
-    return {"$schema": DIALECT, **texts, **root}
+    if "description" in texts:
+        root.setdefault(EXTENSION, {})["contract_description"] = texts["description"]
+    return {"$schema": DIALECT, **({"title": texts["name"]} if "name" in texts else {}), **root}
 
 
 def _place(root: dict[str, Any], path: VariantPath, rules: PathRules) -> None:
@@ -110,8 +110,8 @@ def json_number(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else value
 
 
-def from_json_schema(schema: Mapping[str, Any] | str) -> Contract:
-    """Read a contract from a JSON Schema. Raises `VariantError` for a keyword that it cannot express."""
+def from_json_schema(schema: Mapping[str, Any] | str) -> dict[str, Any]:
+    """Read the parameters of a contract from a JSON Schema. Raises `VariantError` for an unknown keyword."""
     if isinstance(schema, str):
         try:
             schema = json.loads(schema, parse_float=Decimal)
@@ -123,8 +123,9 @@ def from_json_schema(schema: Mapping[str, Any] | str) -> Contract:
         raise bad_contract(f"the JSON Schema is a {type(schema).__name__}: give an object")
     paths: dict[VariantPath, PathRules] = {}
     _read_schema(schema, VariantPath(), "#", False, paths)
-    description = _extension(schema).get("contract_description")
-    return Contract(paths, name=schema.get("title"), description=description)
+    return {
+        "paths": paths, "name": schema.get("title"), "description": _extension(schema).get("contract_description")
+    }  # fmt: skip
 
 
 def _read_schema(
@@ -220,33 +221,27 @@ def _with_dates(value: Any) -> Any:
 API_VERSION = "v3.1.0"
 _PREFIX = "variant."
 # Types of contracts that are logical types of the standard; the others are custom properties.
-_LOGICAL = {
-    "object": "object", "array": "array", "string": "string", "boolean": "boolean", "integer": "integer",
-    "number": "number", "date": "date", "timestamp": "timestamp", "time": "time",
-}  # fmt: skip
-_OPTIONS = {
-    "minLength": "min_length",
-    "maxLength": "max_length",
-    "minItems": "min_items",
-    "maxItems": "max_items",
-    "minimum": "min",
-    "maximum": "max",
-    "pattern": "pattern",
-}
+_LOGICAL = ("object", "array", "string", "boolean", "integer", "number", "date", "timestamp", "time")
+_OPTIONS = {keyword: name for keyword, name in _NAMES.items() if keyword != "description"}
 
 
-def to_odcs(contract: Contract) -> str:
+def is_odcs(text: str) -> bool:
+    """Return whether a text is a document of the standard."""
+    return re.search(r"""(?m)^[\s{]*["']?(apiVersion|kind)["']?\s*:""", text) is not None
+
+
+def to_odcs(paths: Rules, texts: Mapping[str, str]) -> str:
     """Return a contract as the YAML of a document."""
     with optional_libraries("contracts in the Open Data Contract Standard"):
         from open_data_contract_standard.model import OpenDataContractStandard, SchemaObject
 
-    if elements := [path for path in contract.paths if path.segments[:1] == (WILDCARD,)]:
+    if elements := [path for path in paths if path.segments[:1] == (WILDCARD,)]:
         raise bad_contract(
             "the Open Data Contract Standard has no arrays at the top level: remove the path, or use YAML",
             path=elements[0].shorthand,
         )
-    name = contract.name or "variant"
-    root = _properties_of(contract, VariantPath())
+    name = texts.get("name") or "variant"
+    root = _properties_of(paths, VariantPath())
     document = OpenDataContractStandard(
         version="1.0.0",
         kind="DataContract",
@@ -259,9 +254,9 @@ def to_odcs(contract: Contract) -> str:
                 name=name,
                 logicalType="object",
                 physicalType="variant",
-                description=contract.description,
+                description=texts.get("description"),
                 properties=root.get("properties"),
-                customProperties=_root_rules(contract.rules(VariantPath())) or None,
+                customProperties=_root_rules(paths.get(VariantPath(), ANY)) or None,
             )
         ],
     )
@@ -278,16 +273,16 @@ def _root_rules(rules: PathRules) -> list[Any]:
     return [CustomProperty(property=_PREFIX + name, value=_custom(value)) for name, value in plain.items()]
 
 
-def _properties_of(contract: Contract, path: VariantPath) -> dict[str, Any]:
+def _properties_of(paths: Rules, path: VariantPath) -> dict[str, Any]:
     """Return the parameters of the property of a path, with those of the paths below it."""
     from open_data_contract_standard.model import CustomProperty, SchemaProperty
 
-    rules = contract.rules(path)
+    rules = paths.get(path, ANY)
     plain = plain_rules(rules)
     fields: dict[str, Any] = {}
     types = plain.pop("type", None)
-    if types is not None and (logical := _LOGICAL.get(types) if isinstance(types, str) else None):
-        fields["logicalType"] = logical
+    if types in _LOGICAL:
+        fields["logicalType"] = types
     elif types is not None:
         plain["type"] = list(types) if isinstance(types, tuple) else types
     options: dict[str, Any] = {}
@@ -317,16 +312,16 @@ def _properties_of(contract: Contract, path: VariantPath) -> dict[str, Any]:
     names = list(
         dict.fromkeys(
             str(inner.segments[len(path)])
-            for inner in contract.paths
+            for inner in paths
             if inner != path and is_within(inner, path)
             and inner.segments[len(path)] is not WILDCARD
         )
     )  # fmt: skip
     if names:
-        fields["properties"] = [SchemaProperty(name=name, **_properties_of(contract, path / name)) for name in names]
+        fields["properties"] = [SchemaProperty(name=name, **_properties_of(paths, path / name)) for name in names]
     element = path / WILDCARD
-    if any(is_within(inner, element) for inner in contract.paths):
-        fields["items"] = SchemaProperty(**_properties_of(contract, element))
+    if any(is_within(inner, element) for inner in paths):
+        fields["items"] = SchemaProperty(**_properties_of(paths, element))
         fields.setdefault("logicalType", "array")
         if types is None:
             fields["customProperties"] = [*fields.get("customProperties", []), CustomProperty(
@@ -340,8 +335,8 @@ def _custom(value: Any) -> Any:
     return value.isoformat() if isinstance(value, dt.date) else json_number(value)
 
 
-def from_odcs(document: str, schema: str | None, column: str | None) -> Contract:
-    """Read a contract from a document. Raises `VariantError` for an option that it cannot express."""
+def from_odcs(document: str, schema: str | None, column: str | None) -> dict[str, Any]:
+    """Read the parameters of a contract from a document. Raises `VariantError` for an option that it cannot express."""
     with optional_libraries("contracts in the Open Data Contract Standard"):
         from open_data_contract_standard.model import OpenDataContractStandard
         from pydantic import ValidationError
@@ -366,14 +361,14 @@ def from_odcs(document: str, schema: str | None, column: str | None) -> Contract
         if column not in columns:
             raise bad_contract(f"{place} has no property {column!r}: name one of {', '.join(map(str, columns))}")
         _read(columns[column], VariantPath(), place, paths)
-        return Contract(paths, name=model.name, description=schema_object.description)
+        return {"paths": paths, "name": model.name, "description": schema_object.description}
     _refuse_quality(schema_object, place)
     root = rules_of({"type": "object", **_custom_rules(schema_object)})
     if root.rules():
         paths[VariantPath()] = root
     for item in schema_object.properties or []:
         _read(item, VariantPath() / str(item.name), f"{place}/{item.name}", paths)
-    return Contract(paths, name=model.name, description=schema_object.description)
+    return {"paths": paths, "name": model.name, "description": schema_object.description}
 
 
 def _refuse_quality(item: Any, place: str) -> None:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from parquet_variant.errors import VariantError, VariantFileError, choice_of
-from parquet_variant.inference.contracts.contract import Contract, check_place, checked_path, rules_of
-from parquet_variant.inference.contracts.path_rules import PathRules, bad_contract
-from parquet_variant.io.filesystems import filesystem_of, write_errors
+from parquet_variant.errors import VariantError, choice_of
+from parquet_variant.inference.contracts.path_rules import PathRules, bad_contract, check_place, checked_path, rules_of
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.types.path import VariantPath
 
@@ -27,10 +25,9 @@ _KEYS = ("version", "name", "description", "paths")
 _FLOAT = "tag:yaml.org,2002:float"
 
 
-def to_yaml(contract: Contract) -> str:
+def to_yaml(rules: Mapping[VariantPath, PathRules], texts: Mapping[str, str]) -> str:
     """Return a contract as YAML, one rule per line."""
-    texts = {name: text for name in ("name", "description") if (text := getattr(contract, name)) is not None}
-    paths = {path.shorthand: plain_rules(rules) for path, rules in contract.paths.items()}
+    paths = {path.shorthand: plain_rules(of_path) for path, of_path in rules.items()}
     return dump_yaml({"version": VERSION, **texts, "paths": paths}).rstrip("\n")
 
 
@@ -72,8 +69,8 @@ def _float_text(value: Decimal) -> str:
     return f"{digits if '.' in digits else digits + '.0'}{exponent}{power}"
 
 
-def from_yaml(text: str) -> Contract:
-    """Read a contract. Raises `VariantError` for invalid text, with the line."""
+def from_yaml(text: str) -> dict[str, Any]:
+    """Read the parameters of a contract. Raises `VariantError` for invalid text, with the line."""
     root = read_yaml(text, "YAML")
     if root is None or root.value is None:
         raise bad_contract("the contract is empty: write version: 1 and paths:")
@@ -101,7 +98,7 @@ def from_yaml(text: str) -> Contract:
         if path in paths:
             raise bad_contract(f"line {line}: the path occurs twice: keep one of the two", path=path.shorthand)
         paths[path] = rules
-    return Contract(paths, **texts)
+    return {"paths": paths, **texts}
 
 
 def _path(key: str, line: int, node: YamlNode) -> tuple[VariantPath, PathRules]:
@@ -127,33 +124,6 @@ def _entries(node: YamlNode, what: str) -> dict[str, tuple[int, YamlNode]]:
     if not isinstance(node.value, dict):
         raise bad_contract(f"line {node.line}: {what} must be a mapping of keys to values")
     return node.value
-
-
-_ODCS = re.compile(r"""(?m)^[\s{]*["']?(apiVersion|kind)["']?\s*:""")
-
-
-def load_contract(path: str) -> Contract:
-    """Read the contract of a file. Raises `VariantError` with the file for a contract that is not valid."""
-    try:
-        filesystem, place = filesystem_of(path)
-        with filesystem.open_input_stream(place) as stream:
-            text = stream.read().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = "it does not exist" if isinstance(error, FileNotFoundError) else str(error)
-        raise VariantFileError(f"cannot read the contract {path}: {why}", file=path) from None
-    try:
-        if _ODCS.search(text):
-            return Contract.from_odcs(text)
-        return Contract.from_json_schema(text) if text.lstrip().startswith("{") else Contract.from_yaml(text)
-    except VariantError as error:
-        raise error.at(file=path) from None
-
-
-def save_contract(contract: Contract, path: str) -> None:
-    """Write a contract as YAML."""
-    filesystem, place = filesystem_of(path)
-    with write_errors(path), filesystem.open_output_stream(place) as stream:
-        stream.write(f"{contract.to_yaml()}\n".encode())
 
 
 _MAX_DEPTH = 100

@@ -15,29 +15,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-# Name of an engine: the module that it needs, and its package.
-ENGINES = {
-    "pyarrow": ("pyarrow", "pyarrow"),
-    "duckdb": ("duckdb", "duckdb"),
-    "polars": ("polars", "polars"),
-    "spark": ("pyspark.core", "pyspark"),
-    "datafusion": ("datafusion", "datafusion"),
-    "chdb": ("chdb", "chdb"),
-    "sail": ("pysail", "pysail"),
-    "delta-rs": ("deltalake", "deltalake"),
-    "pyiceberg": ("pyiceberg", "pyiceberg"),
-    "daft": ("daft", "daft"),
-    "vortex": ("vortex", "vortex-data"),
-}
-# The engines that read each kind of file or table.
-READERS = {
-    "parquet": ("pyarrow", "duckdb", "polars", "spark", "datafusion", "chdb", "sail", "daft"),
-    "delta": ("delta-rs", "duckdb", "polars", "sail", "daft"),
-    "iceberg": ("pyiceberg", "duckdb", "polars", "sail", "daft"),
-    "vortex": ("vortex",),
-}
+
+class Engine(NamedTuple):
+    """An engine: the module that it needs, its package, the kinds of data that it reads, and its program."""
+
+    module: str
+    package: str
+    kinds: tuple[str, ...]
+    read: Callable[[dict[str, Any]], Any]
 
 
 class MissingExtensionError(Exception):
@@ -65,7 +52,7 @@ def _with_duckdb(request: dict[str, Any]) -> Any:
                 f"the extension {request['kind']}: INSTALL {request['kind']} in DuckDB"
             ) from None
         source = f"{request['kind']}_scan({paths})"
-    names = ", ".join('"' + name.replace('"', '""') + '"' for name in request["columns"])
+    names = ", ".join(_quoted(request["columns"], '"'))
     relation = connection.sql(f"SELECT {names} FROM {source}")
     request["types"] = dict(zip(relation.columns, map(str, relation.types), strict=True))
     return relation.to_arrow_table()
@@ -118,7 +105,7 @@ def _from_spark(spark: Any, request: dict[str, Any]) -> Any:
             # Sail opens the directory of an Iceberg table, not its metadata file.
             location = str(Path(path).parent.parent) if request["kind"] == "iceberg" else path
             frame = spark.read.format(request["kind"]).load(location)
-        frame = frame.select(*("`" + name.replace("`", "``") + "`" for name in request["columns"]))
+        frame = frame.select(*_quoted(request["columns"], "`"))
         request["types"] = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
         tables.append(frame.toArrow())
     request["seconds"] = time.perf_counter() - start
@@ -143,9 +130,7 @@ def _with_datafusion(request: dict[str, Any]) -> Any:
     tables = []
     for path in request["paths"]:
         frame = context.read_parquet(path)
-        tables.append(
-            frame.select(*('"' + name.replace('"', '""') + '"' for name in request["columns"])).to_arrow_table()
-        )
+        tables.append(frame.select(*_quoted(request["columns"], '"')).to_arrow_table())
     return pa.concat_tables(tables)
 
 
@@ -211,19 +196,29 @@ def _with_vortex(request: dict[str, Any]) -> Any:
 
 
 _SHOWN_CHARACTERS = 240
-_PROGRAMS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "pyarrow": _with_pyarrow,
-    "duckdb": _with_duckdb,
-    "polars": _with_polars,
-    "spark": _with_spark,
-    "datafusion": _with_datafusion,
-    "chdb": _with_chdb,
-    "sail": _with_sail,
-    "delta-rs": _with_delta_rs,
-    "pyiceberg": _with_pyiceberg,
-    "daft": _with_daft,
-    "vortex": _with_vortex,
+_ALL = ("parquet", "delta", "iceberg")
+ENGINES = {
+    "pyarrow": Engine("pyarrow", "pyarrow", ("parquet",), _with_pyarrow),
+    "delta-rs": Engine("deltalake", "deltalake", ("delta",), _with_delta_rs),
+    "pyiceberg": Engine("pyiceberg", "pyiceberg", ("iceberg",), _with_pyiceberg),
+    "duckdb": Engine("duckdb", "duckdb", _ALL, _with_duckdb),
+    "polars": Engine("polars", "polars", _ALL, _with_polars),
+    "spark": Engine("pyspark.core", "pyspark", ("parquet",), _with_spark),
+    "datafusion": Engine("datafusion", "datafusion", ("parquet",), _with_datafusion),
+    "chdb": Engine("chdb", "chdb", ("parquet",), _with_chdb),
+    "sail": Engine("pysail", "pysail", _ALL, _with_sail),
+    "daft": Engine("daft", "daft", _ALL, _with_daft),
+    "vortex": Engine("vortex", "vortex-data", ("vortex",), _with_vortex),
 }
+
+
+def engines_of(kind: str) -> list[str]:
+    """Return the engines that read a kind of data."""
+    return [name for name, engine in ENGINES.items() if kind in engine.kinds]
+
+
+def _quoted(names: list[str], quote: str) -> list[str]:
+    return [quote + name.replace(quote, 2 * quote) + quote for name in names]
 
 
 def _literal(path: str) -> str:
@@ -238,7 +233,7 @@ def _short(error: BaseException) -> str:
 
 def _version(engine: str) -> str | None:
     """Return the version of an engine; None if it is not installed."""
-    module, package = ENGINES[engine]
+    module, package, *_ = ENGINES[engine]
     try:
         return None if importlib.util.find_spec(module) is None else importlib.metadata.version(package)
     except ImportError:
@@ -254,7 +249,7 @@ def main() -> None:
     if answer["version"] is not None and request["paths"]:
         try:
             start = time.perf_counter()
-            table = _PROGRAMS[request["engine"]](request)
+            table = ENGINES[request["engine"]].read(request)
             types = request.get("types") or {field.name: str(field.type) for field in table.schema}
             answer |= {"seconds": request.get("seconds", time.perf_counter() - start), "types": types}
             import pyarrow as pa

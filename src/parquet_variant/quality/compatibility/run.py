@@ -31,6 +31,7 @@ from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.equals import equals
 from parquet_variant.quality.compatibility import engine_programs
+from parquet_variant.quality.compatibility.engine_programs import engines_of
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.base import TableFormat
@@ -42,18 +43,12 @@ MAX_COPY_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Subject:
-    """A copy of some files or of a table.
-
-    `kind`: the format.
-    `paths`: what an engine opens: the files, the table's directory, or the metadata file of an Iceberg table.
-    `rows`: the rows of the copy as this library reads them.
-    `variants`: the Variant columns of `rows`.
-    """
+    """A copy of some files or of a table."""
 
     kind: TableFormat
-    paths: tuple[str, ...]
-    rows: pa.Table
-    variants: tuple[str, ...]
+    paths: tuple[str, ...]  # The files, the directory of a table, or the metadata file of an Iceberg table.
+    rows: pa.Table  # The rows of the copy as this library reads them.
+    variants: tuple[str, ...]  # The Variant columns of the rows.
 
     @property
     def is_ordered(self) -> bool:
@@ -69,7 +64,7 @@ def copy_of(table: Table) -> Iterator[Subject]:
     path that does not exist on this machine, and for data without a Variant column.
     """
     source = Path(table.uri)
-    if table.format not in engine_programs.READERS or not (source.exists() or table.options.catalog is not None):
+    if not engines_of(table.format) or not (source.exists() or table.options.catalog is not None):
         raise VariantFileError(
             f"{source} does not exist on this machine as files or a table: name a local file, directory or table",
             reason="no-such-file",
@@ -224,8 +219,8 @@ def compat(
 ) -> CompatReport:
     """Try the engines that are installed here, and compare values; see `Table.compat`."""
     with copy_of(table) as subject, TemporaryDirectory(prefix="variant-compat-") as folder:
-        readers = engine_programs.READERS[subject.kind]
-        names = list(readers if engines is None else strings_of("engines", engines))
+        readers = engines_of(subject.kind)
+        names = readers if engines is None else list(strings_of("engines", engines))
         check_names(f"engine for {subject.kind} data", names, readers, VariantError)
         trial = _Trial(subject, Path(folder), timeout, [sys.executable, *(str(python) for python in pythons)])
         results = []
@@ -249,7 +244,7 @@ class _Trial:
 
     def result(self, engine: str, source: str) -> EngineResult:
         """Run an engine and return its result. If an extension is missing, try the next Python that has the engine."""
-        result = EngineResult(engine, "not installed", f"pip install {engine_programs.ENGINES[engine][1]}")
+        result = EngineResult(engine, "not installed", f"pip install {engine_programs.ENGINES[engine].package}")
         for python, version in self._installed(engine):
             verdict, detail = self._run(engine, python, self.subject)
             if verdict in ("refused", "differs") and self.subject.kind == "parquet":
@@ -323,7 +318,7 @@ class _Trial:
 
 
 def _is_here(engine: str) -> bool:
-    module = engine_programs.ENGINES[engine][0]
+    module = engine_programs.ENGINES[engine].module
     try:
         return find_spec(module) is not None
     except ImportError:  # the parent of a submodule

@@ -7,24 +7,26 @@ to `footers` and `sample`, the document to `report`, and the page to `page`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import VariantFileError, without_secrets
-from parquet_variant.ingestion.sources.chunks import open_chunks, split_lines
+from parquet_variant.ingestion.batches import Pass, steps
+from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.io.temporaries import atomic_file
+from parquet_variant.kernels.shredding.json_batch import shredded_rows
+from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.quality.diff import DataDiff
 from parquet_variant.quality.explorer.footers import Footers, read_footers
 from parquet_variant.quality.explorer.page import diff_page, page, page_frame
 from parquet_variant.quality.explorer.report import ExploreReport
-from parquet_variant.quality.explorer.sample import json_rows, parquet_rows, sample_of
+from parquet_variant.quality.explorer.sample import SAMPLE_BYTES, parquet_rows, sample_of
 from parquet_variant.quality.samples import SAMPLE_ROWS
 from parquet_variant.quality.sources import DataSet, data_of
 from parquet_variant.support.lazy_names import optional_libraries
@@ -76,7 +78,7 @@ def _of_rows(path: str, data: DataSet) -> ExploreReport:
         if data.kind in ("delta", "iceberg"):
             raise VariantFileError(f"the table {path} has no rows: append rows first", reason="no-rows", file=path)
         rows = next(data.batches(), None)
-        sample = sample_of(json_rows([]) if rows is None else rows.values[:SAMPLE_ROWS])
+        sample = sample_of(VariantArray.from_pylist([]) if rows is None else rows.values[:SAMPLE_ROWS])
         types = {VariantPath(): "variant"}
         return ExploreReport(path, data.kind, data.column, data.rows or 0, data.size, None, sample, types=types)
     root = os.path.commonpath([file.source.path for file in data.files])
@@ -92,33 +94,29 @@ def _all_rows(footers: Footers) -> int:
 
 
 def _of_text(path: str, data: DataSet) -> ExploreReport:
-    files, size = data.text_files, data.size
-    rows_read, bytes_read, is_complete = 0, 0.0, False
-
-    def lines() -> Iterator[pa.Array]:
-        nonlocal rows_read, bytes_read, is_complete
-        for file in files:
-            for chunk in open_chunks(file):
-                text = split_lines(chunk).text
-                count = min(len(text), SAMPLE_ROWS)
-                rows_read += count
-                bytes_read += len(chunk.data) * count / max(len(text), 1)
-                is_complete = count == len(text)
-                # The memory of the chunk is reused, so it is copied.
-                yield text.take(np.arange(count))
-                is_complete = False
-                chunk.release()
-        is_complete = True
-
-    sample = sample_of(json_rows(lines()))
-    if not sample.rows:
+    """Return the report of JSON files, from the first lines; invalid lines are left out."""
+    lenient = replace(data.text, on_error="quarantine", chunk_bytes=1 << 20)
+    work = Pass(_unshredded, lambda first, second: VariantArray.concat([first, second]))
+    parts: list[VariantArray] = []
+    rows, text_bytes, is_complete = 0, 0, True
+    for step in steps([Split(file) for file in data.text_files], lenient, work):
+        if rows >= SAMPLE_ROWS or text_bytes >= SAMPLE_BYTES:
+            is_complete = False
+            break
+        chunk = step()
+        parts.append(chunk.result)
+        rows, text_bytes = rows + len(chunk.result), text_bytes + chunk.text_bytes
+    if not rows:
         raise VariantFileError(f"no JSON values in {path}: name files with JSON", reason="no-rows", file=path)
-    is_compressed = any(file.codec for file in files)
-    if rows_read == sample.rows and (is_complete or (bytes_read >= size and not is_compressed)):
-        return ExploreReport(path, "json", "v", sample.rows, size, None, sample)
-    text_bytes = size * (10 if is_compressed else 1)
-    rows = max(round(text_bytes * rows_read / max(bytes_read, 1)), sample.rows)
-    return ExploreReport(path, "json", "v", rows, size, None, sample)
+    sample = sample_of(VariantArray.concat(parts)[:SAMPLE_ROWS])
+    if not is_complete:  # compressed text is about ten times as large as its files
+        size = sum(file.size * (10 if file.codec else 1) for file in data.text_files)
+        rows = max(round(size * rows / text_bytes), rows)
+    return ExploreReport(path, "json", "v", rows, data.size, None, sample)
+
+
+def _unshredded(tape: Tape) -> VariantArray:
+    return trusted_array(shredded_rows(tape, per_batch=True).storage())
 
 
 def save_diff(differences: DataDiff, file: str | os.PathLike[str]) -> Path:

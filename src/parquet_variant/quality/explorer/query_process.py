@@ -31,13 +31,7 @@ _GRACE_SECONDS = 2.0  # The time in which the engine can stop a query by itself.
 
 
 class QueryProcess:
-    """Runs queries over one table, one at a time, in a process that is replaced when it exceeds a limit.
-
-    Parameters
-    ----------
-    exploration
-        The page whose table is called ``t``.
-    """
+    """Runs queries over the table ``t`` of a page, one at a time, in a process that is replaced after a limit."""
 
     def __init__(self, exploration: Exploration) -> None:
         self._table = pickle.dumps(exploration)

@@ -96,8 +96,8 @@ class ExploreReport:
             "count": [round(sample.count * scale) for sample in samples],
             "kinds": [{kind: round(count * scale) for kind, count in sample.kinds.items()} for sample in samples],
             "distinct": [sample.distinct for sample in samples],
-            "lower": [sample.lower for sample in samples],
-            "upper": [sample.upper for sample in samples],
+            "lower": [sample.int_range[0] for sample in samples],
+            "upper": [sample.int_range[1] for sample in samples],
             "encoded": [round(sample.bytes * scale) for sample in samples],
             "typed": [None if sample.typed_bytes is None else round(sample.typed_bytes * scale) for sample in samples],
             "reason": [sample.reason for sample in samples],
@@ -112,7 +112,7 @@ def _key(path: VariantPath) -> str | None:
     return path.segments[-1] if isinstance(path.segments[-1], str) else None
 
 
-_NOT_SAMPLED = PathSample(0, 0.0, {}, None, 0, None, None, 0)
+_NOT_SAMPLED = PathSample(0, 0.0, {}, None, 0, (None, None), 0)
 
 
 def _footer_table(footers: Footers, paths: list[VariantPath]) -> dict[str, Any]:

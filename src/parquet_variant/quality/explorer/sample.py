@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.operations.inspect import inspect
 from parquet_variant.files.parquet.writing.write import write
@@ -25,7 +23,6 @@ from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ops.conversions import to_json
-from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.quality.samples import SAMPLE_ROW_GROUPS, SAMPLE_ROWS, evenly, first_rows
 from parquet_variant.quality.sources import DataFile
@@ -72,7 +69,7 @@ def examples_of(rows: VariantArray, values: int) -> Examples:
     return examples
 
 
-_BYTES = 8 << 20
+SAMPLE_BYTES = 8 << 20
 # The largest number of paths whose columns are written and measured, not estimated.
 _MEASURED = 2_000
 
@@ -81,16 +78,13 @@ _MEASURED = 2_000
 class PathSample:
     """Figures of one path in the sample."""
 
-    # Number of values, and the share of rows with a value.
     count: int
-    row_share: float
+    row_share: float  # The share of rows with a value.
     kinds: dict[str, int]  # Values by type; numbers that fit one exact type count as that type.
     # The type of the best typed column, as DDL; ``"object"``, ``"array"``, or None if there are only nulls.
     column: str | None
     distinct: int  # Estimated number of distinct scalars.
-    # The range of integers.
-    lower: int | None
-    upper: int | None
+    int_range: tuple[int | None, int | None]
     bytes: int  # Encoded bytes of the values in a residual.
     typed_bytes: int | None = None  # Compressed bytes of a typed column; None if not measured.
     reason: str = ""  # The reason for the decision of the ``auto`` policy.
@@ -124,7 +118,7 @@ def parquet_rows(files: Sequence[DataFile]) -> VariantArray:
             if column is None or not rows:
                 continue
             leaves = [leaf.leaf for leaf in column.node.leaves() if leaf.leaf is not None]
-            size = _BYTES // len(sampled)
+            size = SAMPLE_BYTES // len(sampled)
             row_bytes = opened.facts.plain_size(leaves, [0]) // rows + 1
             limit = max(min(SAMPLE_ROWS // len(sampled), size // row_bytes), 1)
             for values in first_rows(opened, column, 0, limit, leaves):
@@ -134,23 +128,6 @@ def parquet_rows(files: Sequence[DataFile]) -> VariantArray:
                     break
     if any(part.storage.type != parts[0].storage.type for part in parts):  # files of several writers
         parts = [variant_normalize(part) for part in parts]
-    return VariantArray.concat(parts) if parts else VariantArray.from_pylist([])
-
-
-def json_rows(lines: Iterable[pa.Array]) -> VariantArray:
-    """Parse rows from chunks of text, and skip invalid JSON."""
-    parts: list[VariantArray] = []
-    rows, size = SAMPLE_ROWS, _BYTES
-    for chunk in lines:
-        text = chunk[:rows]
-        while len(text) > 1 and text.nbytes > size:
-            text = text[: len(text) // 2]
-        array = parse_json(text, errors="null")
-        assert isinstance(array, VariantArray)
-        parts.append(VariantArray(array.storage.filter(array.storage.is_valid())))
-        rows, size = rows - len(text), size - text.nbytes
-        if rows <= 0 or size <= 0:
-            break
     return VariantArray.concat(parts) if parts else VariantArray.from_pylist([])
 
 
@@ -165,26 +142,20 @@ def sample_of(rows: VariantArray) -> Sample:
     """
     profile = Profile.of_array(rows)
     result = AutoPolicy().choose(profile)
-    decisions = {decision.path.segments: decision for decision in result.decisions}
-    reasons: dict[tuple[Segment, ...], str] = {}  # that of the path, or of the nearest path above with a decision
+    decisions = {decision.path: decision for decision in result.decisions}
     paths: dict[VariantPath, PathSample] = {}
-    by_segments: dict[tuple[Segment, ...], PathSample] = {}
-    stack = [(profile.root, VariantPath())] if profile.root is not None else []
-    while stack:  # parents first
-        path_profile, path = stack.pop()
-        segments = path.segments
-        decision = decisions.get(segments)
-        reason = reasons.get(segments[:-1], "") if decision is None else decision.reason
-        reasons[segments] = reason
-        paths[path] = by_segments[segments] = _of_profile(path_profile, reason)
-        paths[path].is_typed = decision is not None and decision.shredded
-        for child in reversed(path_profile.children):
-            assert child.segment is not None
-            stack.append((child, path / child.segment))
+    for of_path in profile:  # parents first
+        path, parent = of_path.path, paths.get(of_path.path.parent)
+        decision = decisions.get(path)
+        if decision is not None:
+            paths[path] = _of_profile(of_path, decision.reason)
+            paths[path].is_typed = decision.shredded
+        else:  # the reason of the nearest path above with a decision
+            paths[path] = _of_profile(of_path, "" if parent is None else parent.reason)
     texts = to_json(rows)
     for segments, examples in examples_of(rows, profile.values).items():
-        if (of_path := by_segments.get(segments)) is not None:
-            of_path.examples = examples
+        if (sample := paths.get(VariantPath(segments))) is not None:
+            sample.examples = examples
     with tempfile.TemporaryDirectory(prefix="parquet-variant-") as folder:
         unshredded, residual = _write_sample(rows, None, Path(folder) / "unshredded.parquet")[:2]
         shredded = unshredded
@@ -210,15 +181,13 @@ def sample_of(rows: VariantArray) -> Sample:
 
 def _of_profile(profile: PathProfile, reason: str) -> PathSample:
     best = best_column(profile)
-    low, high = profile.int_range or (None, None)
     return PathSample(
         profile.count,
         profile.row_share,
         {str(kind): count for kind, count in profile.types.items()},
         None if best is None else best.name,
         profile.distinct if best is not None and best.arrow is not None else 0,
-        low,
-        high,
+        profile.int_range or (None, None),
         profile.encoded_bytes,
         reason=reason,
     )

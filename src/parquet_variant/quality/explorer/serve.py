@@ -24,19 +24,9 @@ _HOST = "127.0.0.1"
 
 
 class ExploreServer:
-    """A server of one page, which only reads the table.
+    """A server of one page on 127.0.0.1, which only reads the table; the port 0 stands for any free port.
 
-    Parameters
-    ----------
-    exploration
-        The page to serve.
-    port
-        The port on 127.0.0.1; 0 for any free port.
-
-    Raises
-    ------
-    VariantError
-        If the port is in use (``bad-port``).
+    Raises `VariantError` if the port is in use (``bad-port``).
     """
 
     def __init__(self, exploration: Exploration, port: int = 0) -> None:
