@@ -26,14 +26,9 @@ from parquet_variant.types.path import WILDCARD, Wildcard
 
 
 def with_field_names(storage: pa.StructArray) -> pa.StructArray:
-    r"""Return a storage of the final layout with the names of its shredded fields in the metadata.
+    """Return a storage of the final layout with the names of its shredded fields in the metadata.
 
     Spec, "Variant Metadata": "All field names of a Variant, whether shredded or not, must be present in the metadata."
-
-    >>> typed = pa.StructArray.from_arrays([pa.array([{"typed_value": 1}])], ["a"])
-    >>> empty = pa.array([b"\x01\0\0"])
-    >>> with_field_names(pa.StructArray.from_arrays([empty, typed], ["metadata", "typed_value"])).field("metadata")[0]
-    <pyarrow.DictionaryScalar: b'\x01\x01\x00\x01a'>
     """
     columns = columns_of(storage)
     if "typed_value" not in columns:

@@ -208,11 +208,7 @@ def joined_storages(storages: list[pa.StructArray]) -> pa.StructArray:
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:
-    """Return an empty table; unlike `pyarrow.Schema.empty_table`, also for lists and structs of extension types.
-
-    >>> empty_table(pa.schema({"ids": pa.list_(pa.uuid())})).num_rows
-    0
-    """
+    """Return an empty table; unlike `pyarrow.Schema.empty_table`, also for lists and structs of extension types."""
     return pa.table([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
@@ -250,11 +246,6 @@ def row_by_row(rows: Iterable[int], of_row: Callable[[int], T], *, null_on_error
 
     With ``null_on_error``, the result is None for rows for which it raises; otherwise the first error is raised, with
     its row.
-
-    >>> from parquet_variant.encoding.variant import Variant
-    >>> values = [Variant.from_python(1), Variant(b"", b"")]
-    >>> row_by_row(range(2), lambda row: values[row].to_json(), null_on_error=True)
-    ['1', None]
     """
     results: list[T | None] = []
     for row in rows:

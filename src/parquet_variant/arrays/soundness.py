@@ -92,20 +92,17 @@ def _check_leaf(array: pa.Array, path: str) -> None:
     """Check the buffers of strings; pyarrow has checked those of numbers."""
     kind = array.type
     types = pa.types
-    if types.is_binary(kind) or types.is_string(kind):
-        _check_offsets(_offsets(array, np.int32), _size(array.buffers()[2]), path)
-    elif types.is_large_binary(kind) or types.is_large_string(kind):
-        _check_offsets(_offsets(array, np.int64), _size(array.buffers()[2]), path)
+    is_large = types.is_large_binary(kind) or types.is_large_string(kind)
+    if is_large or types.is_binary(kind) or types.is_string(kind):
+        data = array.buffers()[2]
+        offsets = _offsets(array, np.int64 if is_large else np.int32)
+        _check_offsets(offsets, 0 if data is None else int(data.size), path)
     elif types.is_string_view(kind):
         _check_fully(array.view(pa.binary_view()), path)
     elif not (
         types.is_primitive(kind) or types.is_decimal(kind) or types.is_fixed_size_binary(kind) or types.is_null(kind)
     ):
         _check_fully(array, path)
-
-
-def _size(data: pa.Buffer | None) -> int:
-    return 0 if data is None else int(data.size)
 
 
 def _offsets(array: pa.Array, width: type[np.signedinteger]) -> npt.NDArray[np.signedinteger]:

@@ -46,12 +46,6 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: L
     """Return an unshredded storage shredded in any layout; ``"unshredded"`` returns the storage itself.
 
     Raises `MalformedVariantError` with the row.
-
-    >>> from parquet_variant.arrays.variant_array import VariantArray
-    >>> plain = VariantArray.from_pylist([{"a": 1}, {"a": "x"}, None]).storage
-    >>> draft = shredded_storage(plain, ShreddingSchema.from_ddl("a bigint"), "draft-object")
-    >>> draft.field("object").field("a").field("typed_value").to_pylist()
-    [1, None, None]
     """
     if layout == "unshredded":
         return storage
@@ -69,12 +63,6 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
     """Return a storage of any layout as an unshredded storage; the rows of a draft share one dictionary.
 
     Raises `ConflictError` or `MalformedVariantError` with row and path.
-
-    >>> from parquet_variant.arrays.variant_array import VariantArray
-    >>> plain = VariantArray.from_pylist([{"a": 1}, {"a": "x"}, None])
-    >>> draft = shredded_storage(plain.storage, ShreddingSchema.from_ddl("a bigint"), "draft-paths")
-    >>> VariantArray(unshredded_storage(draft, "draft-paths")).to_pylist()
-    [{'a': 1}, {'a': 'x'}, None]
     """
     if layout == "unshredded":
         return storage

@@ -379,12 +379,7 @@ def trusted_array(storage: pa.StructArray, *, fits_files: bool = False, is_check
 
 
 def remembered(array: VariantArray, name: str, make: Callable[[pa.StructArray], Value]) -> Value:
-    """Return an object that a higher layer makes of the storage of an array: made on first use, then kept with it.
-
-    >>> array = VariantArray.from_pylist([1, 2])
-    >>> remembered(array, "rows", len), remembered(array, "rows", lambda storage: 0)
-    (2, 2)
-    """
+    """Return an object that a higher layer makes of the storage of an array: made on first use, then kept with it."""
     objects: dict[str, Value] = array.__dict__.setdefault("_remembered", {})
     return objects[name] if name in objects else objects.setdefault(name, make(array.storage))
 

@@ -86,13 +86,10 @@ def value_path(path: str | VariantPath, *, root: bool = False) -> VariantPath:
 
 
 def canonical(variant: Variant) -> Variant:
-    r"""Return the value in canonical bytes: sorted metadata with only its keys, sorted fields, narrowest widths.
+    """Return the value in canonical bytes: sorted metadata with only its keys, sorted fields, narrowest widths.
 
     The types of scalars do not change: an int64 of 1 stays an int64. Raises `MalformedVariantError` if the bytes are
     malformed.
-
-    >>> canonical(Variant(bytes.fromhex("0101000178"), b"\x0c\x01")).metadata.hex()
-    '110000'
     """
     return Variant(*encode_value(_tree(variant)))
 

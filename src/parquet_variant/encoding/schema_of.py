@@ -23,12 +23,6 @@ from parquet_variant.types.path import quote_name
 MAX_DEPTH = 200
 # A BIGINT among decimals counts as this many digits.
 BIGINT_DIGITS = 20
-_OURS = {
-    VariantType.TIME: "TIME",
-    VariantType.TIMESTAMP_NANOS: "TIMESTAMP_NANOS",
-    VariantType.TIMESTAMP_NTZ_NANOS: "TIMESTAMP_NTZ_NANOS",
-    VariantType.UUID: "UUID",
-}
 # Each type holds the types before it, as Spark widens them.
 _DATETIMES = ("DATE", "TIMESTAMP_NTZ", "TIMESTAMP_NTZ_NANOS", "TIMESTAMP", "TIMESTAMP_NANOS")
 
@@ -83,8 +77,8 @@ def decimal_type(unscaled: int, scale: int) -> SparkType:
 
 @cache
 def scalar_type(kind: VariantType) -> SparkType:
-    """Return the type of a scalar that is not a decimal."""
-    return SparkType(_OURS.get(kind) or TYPES[kind].spark or "VARIANT")
+    """Return the type of a scalar that is not a decimal; a type that Spark lacks has its own name."""
+    return SparkType(TYPES[kind].spark or kind.value.upper())
 
 
 def schema_of(variant: Variant) -> SparkType:

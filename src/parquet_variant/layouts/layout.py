@@ -227,14 +227,6 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
 
     Raises `VariantFileError` if the file cannot be read; `SchemaError` if the column does not exist, if no column is
     named and there is not exactly one Variant column (``no-such-column``), or if the layout does not allow its struct.
-
-    >>> import pyarrow.parquet as pq
-    >>> from parquet_variant.layouts.shredding_schema import ShreddingSchema
-    >>> sink = pa.BufferOutputStream()
-    >>> storage = ShreddingSchema.from_ddl("a bigint").storage_type()
-    >>> pq.write_table(pa.table({"id": pa.array([], pa.int64()), "v": pa.array([], storage)}), sink)
-    >>> tree_of_parquet(pa.BufferReader(sink.getvalue()))
-    {'a': DataType(int64)}
     """
     try:
         with open_parquet(file, filesystem=filesystem) as opened:

@@ -23,11 +23,7 @@ _TOO_DEEP = "too deeply nested"
 
 @cache
 def depth_options() -> dict[str, Any]:
-    """Return the arguments that make pyarrow read deep schemas; none where pyarrow has no limit.
-
-    >>> set(depth_options()) <= {"schema_depth_limit"}
-    True
-    """
+    """Return the arguments that make pyarrow read deep schemas; none where pyarrow has no limit."""
     has_limit = "schema_depth_limit" in inspect.signature(pq.ParquetFile.__init__).parameters
     return {"schema_depth_limit": MAX_SCHEMA_DEPTH} if has_limit else {}
 

@@ -18,11 +18,7 @@ DDL_NAMES: dict[str, pa.DataType] = {name: arrow for arrow, row in TYPE_OF_ARROW
 
 
 def ddl_name(arrow: pa.DataType) -> str:
-    """Return the DDL name of a canonical primitive type.
-
-    >>> ddl_name(pa.decimal128(10, 2)), ddl_name(pa.timestamp("us"))
-    ('decimal(10,2)', 'timestamp_ntz')
-    """
+    """Return the DDL name of a canonical primitive type."""
     if pa.types.is_decimal(arrow):
         return f"decimal({arrow.precision},{arrow.scale})"
     return TYPE_OF_ARROW[arrow].ddl[0]

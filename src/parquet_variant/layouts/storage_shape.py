@@ -52,11 +52,7 @@ def shredded_type(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
 
 
 def is_binary(arrow: pa.DataType) -> bool:
-    """Return whether a type holds bytes, in any Arrow form.
-
-    >>> is_binary(pa.dictionary(pa.int32(), pa.binary())), is_binary(pa.string())
-    (True, False)
-    """
+    """Return whether a type holds bytes, in any Arrow form."""
     if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
         return is_binary(arrow.value_type)
     return pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow) or pa.types.is_binary_view(arrow)
@@ -228,11 +224,7 @@ def _is_variant(arrow: pa.StructType) -> bool:
 
 
 def tree_to_arrow(tree: TypeTree) -> pa.DataType:
-    """Return the logical Arrow type of a schema.
-
-    >>> print(tree_to_arrow({"a": [pa.int32()], "b": None}))
-    struct<a: list<element: int32>, b: struct<metadata: binary not null, value: binary not null>>
-    """
+    """Return the logical Arrow type of a schema."""
     if isinstance(tree, list):
         return pa.list_(pa.field("element", tree_to_arrow(tree[0])))
     if isinstance(tree, dict):
@@ -270,11 +262,7 @@ def common_numeric(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
 
 
 def merge_trees(a: TypeTree, b: TypeTree) -> TypeTree:
-    """Return the union of two schemas.
-
-    >>> merge_trees({"a": pa.int32(), "b": pa.date32()}, {"a": pa.int64(), "c": [pa.string()]})
-    {'a': DataType(int64), 'b': DataType(date32[day]), 'c': [DataType(string)]}
-    """
+    """Return the union of two schemas."""
     if a == b:
         return a
     if isinstance(a, dict) and isinstance(b, dict):

@@ -25,10 +25,9 @@ from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_num
 from parquet_variant.kernels.values.slot_columns import narrow
 from parquet_variant.layouts.primitive_types import lenient_primitive
 from parquet_variant.layouts.storage_shape import is_binary, is_list, refuse_deep
-from parquet_variant.ops.columns.arguments import as_arrow, as_variant_array
+from parquet_variant.ops.columns.arguments import as_arrow, as_variant_array, check_errors, or_none
 from parquet_variant.ops.columns.column_slots import slots_of_column
 from parquet_variant.ops.columns.json_text import json_column
-from parquet_variant.ops.columns.null_on_error import check_errors, or_none
 from parquet_variant.ops.columns.value_positions import ScalarSlots
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.support import arrow_compute as pc
@@ -123,44 +122,29 @@ def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
     """Return the columns of a shredded group with the values; null becomes Variant null."""
     array = without_encoding(array)
     if pa.types.is_struct(array.type):
-        typed = _struct(array, names)
-        if typed is None:
+        fields = [field.name for field in array.type]
+        if len(set(fields)) < len(fields):
+            raise CastError(f"{array.type} has duplicate field names: rename the fields", reason="duplicate-key")
+        if not fields:
             return {"value": pc.if_else(array.is_null(), NULL_VALUE, _EMPTY_OBJECT)}
+        names.update(fields)
+        children = [_as_struct(_group(array.field(index), names)) for index in range(len(fields))]
+        typed = pa.StructArray.from_arrays(children, names=fields, mask=array.is_null())
     elif _is_any_list(array.type):
-        typed = _list(array, names)
+        offsets = offsets_of(pc.list_value_length(array).fill_null(0))
+        elements = _as_struct(_group(list_elements(array), names))
+        typed = pa.LargeListArray.from_arrays(from_numpy(offsets), elements, mask=array.is_null())
+    elif pa.types.is_null(array.type):
+        return {"value": pa.repeat(pa.scalar(NULL_VALUE, pa.binary()), len(array))}
     else:
-        return {"value": _encode_scalars(array)}
+        slots = _slots(array)
+        narrow(slots.kinds, slots.a, slots.b, slots.scales)
+        return {"value": slots.encoded()}
     return {"value": pc.if_else(array.is_null(), NULL_VALUE, pa.scalar(None, pa.binary())), "typed_value": typed}
-
-
-def _struct(array: pa.StructArray, names: set[str]) -> pa.StructArray | None:
-    fields = [field.name for field in array.type]
-    if len(set(fields)) < len(fields):
-        raise CastError(f"{array.type} has duplicate field names: rename the fields", reason="duplicate-key")
-    if not fields:
-        return None
-    names.update(fields)
-    children = [_as_struct(_group(array.field(index), names)) for index in range(len(fields))]
-    return pa.StructArray.from_arrays(children, names=fields, mask=array.is_null())
-
-
-def _list(array: pa.Array, names: set[str]) -> pa.Array:
-    offsets = offsets_of(pc.list_value_length(array).fill_null(0))
-    elements = _as_struct(_group(list_elements(array), names))
-    return pa.LargeListArray.from_arrays(from_numpy(offsets), elements, mask=array.is_null())
 
 
 def _as_struct(columns: dict[str, pa.Array]) -> pa.StructArray:
     return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
-
-
-def _encode_scalars(array: pa.Array) -> pa.Array:
-    """Return scalars as encoded values; null becomes Variant null."""
-    if pa.types.is_null(array.type):
-        return pa.repeat(pa.scalar(NULL_VALUE, pa.binary()), len(array))
-    slots = _slots(array)
-    narrow(slots.kinds, slots.a, slots.b, slots.scales)
-    return slots.encoded()
 
 
 def _slots(array: pa.Array) -> ScalarSlots:
@@ -186,9 +170,7 @@ def _slots(array: pa.Array) -> ScalarSlots:
 
 def _needs_fallback(arrow: pa.DataType) -> bool:
     """Return whether a type contains a type whose keys or metadata differ between rows."""
-    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
-        return _needs_fallback(arrow.value_type)
-    if _is_any_list(arrow):
+    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow) or _is_any_list(arrow):
         return _needs_fallback(arrow.value_type)
     if pa.types.is_struct(arrow) and not _is_variant(arrow):
         return any(_needs_fallback(field.type) for field in arrow)

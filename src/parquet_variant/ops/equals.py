@@ -18,9 +18,8 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.operations.canonical_nodes import compare_rows
-from parquet_variant.ops.columns.arguments import as_variant_array
+from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_none
 from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows
-from parquet_variant.ops.columns.null_on_error import check_errors, or_none
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors
 

@@ -22,8 +22,7 @@ from parquet_variant.errors import JsonError, SchemaError, check_choice
 from parquet_variant.kernels.arrow_buffers import row_chunks
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns import arguments
-from parquet_variant.ops.columns.arguments import as_arrow
-from parquet_variant.ops.columns.null_on_error import check_errors, or_none
+from parquet_variant.ops.columns.arguments import as_arrow, check_errors, or_none
 from parquet_variant.support.choices import Errors
 
 # Types of a single JSON text, as opposed to a column.
@@ -139,9 +138,7 @@ def parse_json(
     return _parse_column(source, options, types, schema, dictionary, threads, null_on_error=null_on_error)
 
 
-def _parse_one(
-    source: str | bytes | bytearray | memoryview, types: Mapping[str, str] | str | None, options: JsonOptions
-) -> Variant:
+def _parse_one(source: Any, types: Mapping[str, str] | str | None, options: JsonOptions) -> Variant:
     if types is None:
         return json_reader.parse_json(source if isinstance(source, str) else bytes(source), options)
     value = _parse_column([source], options, types)[0]
@@ -185,7 +182,9 @@ def _parse_column(
     def parsed(rows: tuple[int, int]) -> pa.StructArray:
         start, stop = rows
         base = int(offsets[start])
-        data = _view(address + base, int(offsets[stop]) - base, owner)
+        size = int(offsets[stop]) - base
+        buffer = pa.foreign_buffer(address + base, size, base=owner) if size else b""
+        data = np.frombuffer(buffer, np.uint8)
         row_offsets = offsets[start : stop + 1] - base
         parsed = parse_text(
             data,
@@ -236,10 +235,3 @@ def _in_threads(
     workers = thread_count(threads)
     chunk_bytes = min(max(-(-total // workers), arguments.MIN_SLICE_BYTES), _CHUNK_BYTES // workers)
     return in_order(parse_rows, row_chunks(offsets, chunk_bytes), workers)
-
-
-def _view(address: int, size: int, owner: pa.Array) -> np.ndarray[Any, Any]:
-    """Return the bytes at an address as a NumPy array that keeps their owner alive."""
-    if size == 0:
-        return np.empty(0, np.uint8)
-    return np.frombuffer(pa.foreign_buffer(address, size, base=owner), np.uint8)

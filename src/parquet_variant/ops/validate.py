@@ -18,12 +18,14 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, check_count
+from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
 from parquet_variant.kernels.values.name_tables import name_table
 from parquet_variant.kernels.values.reading import EncodedValues
 from parquet_variant.layouts.storage_shape import is_list
-from parquet_variant.ops.columns.arguments import as_variant_array
+from parquet_variant.ops.columns.arguments import as_variant_array, readable_storage
 from parquet_variant.ops.columns.column_slots import faulty_slots
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import VariantPath
 
 REPORT = pa.schema(
@@ -171,19 +173,12 @@ def _check_rows(column: VariantArray, faults: list[dict[str, Any]]) -> VariantAr
 
     Returns the unshredded rows, with SQL NULL for rows that cannot be assembled.
     """
-    try:
-        return column.to_unshredded()
-    except VariantError:
-        pass
+    plain = readable_storage(column)
     recorded = {fault["row"] for fault in faults}
-    pieces = []
-    for row in range(len(column)):
-        single = column[row : row + 1]
+    for row in np.flatnonzero(to_numpy(pc.and_not(column.storage.is_valid(), plain.is_valid()))).tolist():
         try:
-            pieces.append(single.to_unshredded())
+            column[row : row + 1].to_unshredded()
         except VariantError as error:
-            pieces.append(VariantArray.from_variants([None]))
             if row not in recorded:
                 faults.append(_fault(row, error.path or "$", None, None, error.reason, error.message))
-    canonical = VariantArray.from_variants([]).storage.type
-    return VariantArray(pa.concat_arrays([piece.storage.cast(canonical) for piece in pieces]))
+    return VariantArray(plain)

@@ -33,9 +33,8 @@ from parquet_variant.kernels.operations.edit import (
     strip_rows,
 )
 from parquet_variant.kernels.values.value_nodes import value_array
-from parquet_variant.ops.columns.arguments import as_variant_array
+from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_none
 from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
-from parquet_variant.ops.columns.null_on_error import check_errors, or_none
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors
 from parquet_variant.types.path import AnyPath

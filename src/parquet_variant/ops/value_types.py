@@ -41,10 +41,8 @@ from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Strings, write_types
 from parquet_variant.kernels.records import KIND
 from parquet_variant.layouts.storage_shape import is_list
-from parquet_variant.ops.columns.arguments import as_variant_array
-from parquet_variant.ops.columns.extract_path import assembled_values, storage_group
-from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
-from parquet_variant.ops.columns.null_on_error import (
+from parquet_variant.ops.columns.arguments import (
+    as_variant_array,
     check_errors,
     only_rows,
     or_none,
@@ -53,7 +51,8 @@ from parquet_variant.ops.columns.null_on_error import (
     text_column,
     with_fallback_strings,
 )
-from parquet_variant.ops.columns.shredded_walk import Group, follow
+from parquet_variant.ops.columns.extract_path import Group, assembled_values, follow, storage_group
+from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
 from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId, VariantType

@@ -11,14 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.arrays.parts import row_by_row
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
-from parquet_variant.ops.columns.arguments import as_variant_array
-from parquet_variant.ops.columns.null_on_error import check_errors, only_rows
+from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_null, readable_storage
 from parquet_variant.ops.columns.value_positions import ValuePositions
-from parquet_variant.ops.validate import sound_rows
 from parquet_variant.support.choices import Errors
 
 
@@ -62,8 +59,10 @@ def variant_explode(array: Any, *, outer: bool = False, errors: Errors = "raise"
     """
     null_on_error = check_errors(errors)
     column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
+    if null_on_error:
+        column = VariantArray(or_null(VariantArray(readable_storage(column)), _explodable))
     storage = column.to_unshredded().storage
-    value_positions = ValuePositions.of_storage(_explodable_rows(storage) if null_on_error else storage)
+    value_positions = ValuePositions.of_storage(storage)
     value_positions.spans()  # raises for truncated values, which would count as scalars below
     offsets, _, elements = value_positions.elements()
     field_offsets, _, ids, fields = value_positions.fields()
@@ -88,10 +87,7 @@ def _row_numbers(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np
     return np.arange(len(value_positions)) if value_positions.rows is None else value_positions.rows.astype(np.int64)
 
 
-def _explodable_rows(storage: pa.StructArray) -> pa.StructArray:
-    """Return the storage with SQL NULL for the rows that cannot be exploded."""
-    rows = np.flatnonzero(~sound_rows(storage)).tolist()
-    pieces = row_by_row(rows, lambda row: variant_explode(storage.slice(row, 1)), null_on_error=True)
-    mask = np.zeros(len(storage), np.bool_)
-    mask[rows] = [piece is None for piece in pieces]
-    return only_rows(storage, ~mask & to_numpy(storage.is_valid())).storage
+def _explodable(part: VariantArray) -> pa.StructArray:
+    """Return the storage of rows that can be exploded; raises for others."""
+    variant_explode(part)
+    return part.storage.cast(VariantArray.from_variants([]).storage.type)

@@ -19,9 +19,8 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, bad_option
 from parquet_variant.layouts.similar_paths import missing_path_hint
-from parquet_variant.ops.columns.arguments import as_variant_array
+from parquet_variant.ops.columns.arguments import as_variant_array, check_errors
 from parquet_variant.ops.columns.extract_path import array_group, extract_from, extract_variant
-from parquet_variant.ops.columns.null_on_error import check_errors
 from parquet_variant.ops.columns.target_type import as_target, value_target
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.support.choices import Errors

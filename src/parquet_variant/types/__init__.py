@@ -197,11 +197,7 @@ EXACT_NUMERIC = frozenset(INTEGERS + DECIMAL_TYPES)
 
 
 def decimal_type_for_precision(precision: int) -> VariantType:
-    """Return the narrowest decimal type for a number of digits (spec: the decimal table).
-
-    >>> decimal_type_for_precision(10)
-    <VariantType.DECIMAL8: 'decimal8'>
-    """
+    """Return the narrowest decimal type for a number of digits (spec: the decimal table)."""
     for variant_type in DECIMAL_TYPES:
         limit = TYPES[variant_type].precision
         if limit is not None and 1 <= precision <= limit:
@@ -210,9 +206,5 @@ def decimal_type_for_precision(precision: int) -> VariantType:
 
 
 def of_arrow(table: Mapping[pa.DataType, Entry], arrow: pa.DataType) -> Entry | None:
-    """Return the entry of a table for an Arrow type; None for extension types defined in Python, which have no hash.
-
-    >>> of_arrow({pa.int8(): "byte"}, pa.int8())
-    'byte'
-    """
+    """Return the entry of a table for an Arrow type; None for extension types defined in Python, which have no hash."""
     return None if isinstance(arrow, pa.ExtensionType) else table.get(arrow)

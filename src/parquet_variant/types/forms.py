@@ -20,11 +20,7 @@ Change = Callable[[pa.Array, pa.DataType], pa.Array | None]
 
 
 def is_json_type(arrow: pa.DataType) -> bool:
-    """Return True for Arrow's canonical type of JSON text, ``arrow.json``.
-
-    >>> is_json_type(pa.json_(pa.string_view())), is_json_type(pa.string())
-    (True, False)
-    """
+    """Return True for Arrow's canonical type of JSON text, ``arrow.json``."""
     return isinstance(arrow, pa.BaseExtensionType) and arrow.extension_name == "arrow.json"
 
 
@@ -61,9 +57,6 @@ def has_encodings(arrow: pa.DataType) -> bool:
     """Return whether a type, or a type nested in it, may have another plain form.
 
     Without recursion, since files nest types hundreds of levels deep.
-
-    >>> has_encodings(pa.list_(pa.int8())), has_encodings(pa.list_(pa.string_view()))
-    (False, True)
     """
     types, remaining = pa.types, [arrow]
     while remaining:
@@ -83,11 +76,7 @@ def has_encodings(arrow: pa.DataType) -> bool:
 
 
 def nesting_depth(arrow: pa.DataType) -> int:
-    """Return how many types are nested in each other, without recursion.
-
-    >>> nesting_depth(pa.int8()), nesting_depth(pa.list_(pa.struct({"a": pa.int8()})))
-    (1, 3)
-    """
+    """Return how many types are nested in each other, without recursion."""
     deepest, remaining = 1, [(arrow, 1)]
     while remaining:
         kind, depth = remaining.pop()
@@ -122,11 +111,7 @@ def with_fields(arrow: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> p
 
 
 def number_form(arrow: pa.DataType) -> pa.DataType:
-    """Return the type that stores the same values as numbers and bytes: dates and times as integers, at any depth.
-
-    >>> number_form(pa.struct({"at": pa.timestamp("us"), "id": pa.uuid()}))
-    StructType(struct<at: int64, id: fixed_size_binary[16]>)
-    """
+    """Return the type that stores the same values as numbers and bytes: dates and times as integers, at any depth."""
     if isinstance(arrow, pa.BaseExtensionType):
         return number_form(arrow.storage_type)
     if pa.types.is_temporal(arrow):
@@ -243,9 +228,6 @@ def in_target_form(array: pa.Array, target: pa.DataType) -> pa.Array:
 def chunks_in_form(column: pa.ChunkedArray, arrow: pa.DataType, change: Change | None = None) -> pa.ChunkedArray:
     """Return a column in another form, as `in_form` does; pyarrow 26's `cast` breaks lists of nulls even without a
     change.
-
-    >>> chunks_in_form(pa.chunked_array([["a"], []]), pa.large_string()).type
-    DataType(large_string)
     """
     return pa.chunked_array([in_form(chunk, arrow, change) for chunk in column.chunks], arrow)
 
@@ -267,9 +249,6 @@ def without_null_entries(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def cast_values(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     """Return `array.cast`, but integers become decimals if the values fit, even if not all integers of their type
     would.
-
-    >>> cast_values(pa.array([12]), pa.decimal128(3, 1)).to_pylist()
-    [Decimal('12.0')]
     """
     if pa.types.is_integer(array.type) and pa.types.is_decimal(arrow):
         array = array.cast(pa.decimal256(76, arrow.scale))
@@ -277,11 +256,7 @@ def cast_values(array: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def struct_like(array: pa.StructArray, fields: list[pa.Field], children: list[pa.Array]) -> pa.StructArray:
-    """Return a struct of other fields that is null where `array` is null.
-
-    >>> struct_like(pa.array([{"a": 1}, None]), [pa.field("b", pa.int64())], [pa.array([5, 6])]).to_pylist()
-    [{'b': 5}, None]
-    """
+    """Return a struct of other fields that is null where `array` is null."""
     if not children:
         return pa.array([None if bad else {} for bad in array.is_null().to_pylist()], pa.struct([]))
     # `StructArray.from_arrays` would not accept nulls in children that are not nullable, even under a null struct.
@@ -290,32 +265,20 @@ def struct_like(array: pa.StructArray, fields: list[pa.Field], children: list[pa
 
 
 def fixed_size_lists(elements: pa.Array, arrow: pa.FixedSizeListType, missing: pa.BooleanArray) -> pa.Array:
-    """Return lists of a fixed size, some of them null; pyarrow's constructor divides by the size, which may be zero.
-
-    >>> fixed_size_lists(pa.array([], pa.int8()), pa.list_(pa.int8(), 0), pa.array([False, True])).to_pylist()
-    [[], None]
-    """
+    """Return lists of a fixed size, some of them null; pyarrow's constructor divides by the size, which may be zero."""
     valid = pc.invert(missing)
     validity = valid.buffers()[1] if not pc.all(valid).as_py() else None
     return pa.Array.from_buffers(arrow, len(missing), [validity], children=[elements])
 
 
 def list_elements(array: pa.Array) -> pa.Array:
-    """Return the concatenated elements of all lists of a column, without the elements under null lists.
-
-    >>> list_elements(pa.array([[1, 2], None, [3]])).to_pylist()
-    [1, 2, 3]
-    """
+    """Return the concatenated elements of all lists of a column, without the elements under null lists."""
     # Flattening only nulls makes an empty array, which pyarrow cannot make for some types (uuid).
     return array.values[:0] if array.null_count == len(array) else array.flatten()
 
 
 def entry_lists(array: pa.MapArray) -> tuple[pa.ListArray, pa.ListArray]:
-    """Return the list of keys and the list of items of each map of a column.
-
-    >>> entry_lists(pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))[1:])[1].to_pylist()
-    [[2]]
-    """
+    """Return the list of keys and the list of items of each map of a column."""
     # For a slice, pyarrow's `keys` and `items` are those of all rows.
     buffers, nulls = array.buffers()[:2], array.null_count
     keys, items = (

@@ -368,11 +368,7 @@ def is_within(path: VariantPath, outer: VariantPath) -> bool:
 
 
 def outer_paths(path: VariantPath) -> list[VariantPath]:
-    """Return the paths of the objects and arrays around a path, from the root down.
-
-    >>> [outer.shorthand for outer in outer_paths(VariantPath.parse("$.a[*].b"))]
-    ['$', '$.a', '$.a[*]']
-    """
+    """Return the paths of the objects and arrays around a path, from the root down."""
     return [VariantPath(path.segments[:size]) for size in range(len(path))]
 
 

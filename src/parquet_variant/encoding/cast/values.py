@@ -372,12 +372,7 @@ def _with_local_times(events: Iterator[Event], zone: dt.tzinfo) -> Iterator[Even
 
 
 def array_of_raw(raws: Sequence[Any], target: Target) -> pa.Array:
-    """Return an Arrow array of the target's type, in plain form (see `forms`), from raw results; None becomes null.
-
-    >>> from parquet_variant.types.targets import target_of
-    >>> array_of_raw([1, None], target_of(pa.date32())).to_pylist()
-    [datetime.date(1970, 1, 2), None]
-    """
+    """Return an Arrow array of the target's type, in plain form (see `forms`), from raw results; None becomes null."""
     return pa.array([_arrow_object(raw, target) for raw in raws], number_form(target.arrow)).cast(target.arrow)
 
 

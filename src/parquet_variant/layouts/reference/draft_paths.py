@@ -192,11 +192,7 @@ def nested_slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
 
 
 def tree_of_nested_slot(slot: Any, arrow: pa.DataType) -> Tree:
-    """Make the value of a slot.
-
-    >>> tree_of_nested_slot([1, None], pa.list_(pa.int8()))
-    [<Variant int8: 1>, <Variant null: null>]
-    """
+    """Make the value of a slot."""
     if slot is None:
         return VARIANT_NULL
     if pa.types.is_list(arrow):

@@ -21,7 +21,7 @@ from parquet_variant.layouts.reference import draft_object, draft_paths, final
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import final_storage_type
 from parquet_variant.support.choices import Layout, OnConflict
-from parquet_variant.types.forms import number_form, without_encoding
+from parquet_variant.types.forms import in_form, number_form, plain_form
 
 
 def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
@@ -36,24 +36,13 @@ def rows_of_array(array: pa.Array) -> list[Any]:
     """
     if isinstance(array, pa.ChunkedArray):
         return [row for chunk in array.chunks for row in rows_of_array(chunk)]
-    if "list_view" in str(array.type):
-        array = array.take(pa.array(range(len(array))))  # pyarrow 26 casts sliced list views wrongly
-    if pa.types.is_struct(array.type) and any(pa.types.is_run_end_encoded(field.type) for field in array.type):
-        array = _run_ends_decoded(array)
+    array = in_form(array, plain_form(array.type))
     try:
         return array.cast(number_form(array.type)).to_pylist()
     except UnicodeDecodeError as error:
         raise MalformedVariantError(
             f"a shredded string is not UTF-8: {error.object[:20]!r}", reason="bad-utf8"
         ) from None
-
-
-def _run_ends_decoded(array: pa.StructArray) -> pa.StructArray:
-    columns = [
-        without_encoding(column) if pa.types.is_run_end_encoded(column.type) else column for column in array.flatten()
-    ]
-    fields = [field.with_type(column.type) for field, column in zip(array.type, columns, strict=True)]
-    return pa.StructArray.from_arrays(columns, fields=fields, mask=array.is_null())
 
 
 _MODULES: dict[Layout, ModuleType] = {

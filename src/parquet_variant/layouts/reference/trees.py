@@ -140,11 +140,7 @@ def elements_of_array(variant: Variant) -> list[Variant]:
 
 
 def bytes_of(variant: Variant) -> bytes:
-    """Return the bytes of a value without any bytes that follow it.
-
-    >>> bytes_of(Variant(EMPTY_METADATA, bytes.fromhex("0c01ff"))).hex()
-    '0c01'
-    """
+    """Return the bytes of a value without any bytes that follow it."""
     value = variant.value
     return value[: value_size(value, 0, len(value))]
 

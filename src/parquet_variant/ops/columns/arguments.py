@@ -1,8 +1,10 @@
-"""Arguments of operations: conversion to one Arrow array or `VariantArray`, and slices of large columns for threads.
+"""Arguments of operations: one Arrow array or `VariantArray`, slices of large columns for threads, and ``errors=``.
 
 Accepts lists, NumPy arrays, chunked arrays and objects with Arrow's PyCapsule interface. Types are checked by the
-operations, layouts by `VariantArray`. Owns also slicing, the row numbers of errors in slices, and joining the results;
-threads are started by `io.parallel`.
+operations, layouts by `VariantArray`. Owns also slicing, the row numbers of errors in slices, and joining the results
+(threads are started by `io.parallel`); null instead of an error for one value (`or_none`) and for whole columns, where
+invalid rows are found by halving, because a few among many are the usual case; and replacing the rows that a kernel
+refused by strings from the scalar fallback. Rows that are processed individually are left to `arrays.parts`.
 """
 
 from __future__ import annotations
@@ -14,14 +16,19 @@ from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import imported, is_arrow, refuse_objects
-from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.parts import one_chunk, patched, row_by_row
 from parquet_variant.arrays.soundness import refuse_unsound
 from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value
-from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.kernels.arrow_buffers import from_bytes
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import SchemaError, VariantError, check_choice
+from parquet_variant.kernels.arrow_buffers import bitmap, from_bytes, from_numpy
+from parquet_variant.support.choices import OnConflict
+from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import without_null_entries
 
 # Strings that are converted in the time that pyarrow takes to import pandas.
@@ -36,9 +43,6 @@ def as_arrow(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
     `arrow_type`: the type of an array made from Python objects.
     Raises `SchemaError` for a single value instead of a column (a string, bytes, a mapping, a number), and for Arrow
     data whose buffers are inconsistent with each other.
-
-    >>> as_arrow(["1", None], pa.string()).type
-    DataType(string)
     """
     array = _array_of(values, arrow_type)
     refuse_unsound(array)
@@ -97,15 +101,11 @@ if not _has_pandas():
 
 
 def as_variant_array(values: Any) -> VariantArray:
-    r"""Return the argument as a `VariantArray`.
+    """Return the argument as a `VariantArray`.
 
     `values`: a `VariantArray`, an Arrow struct array of a Variant storage, plain or chunked, or any other argument of
       `VariantArray.from_arrow`.
     Raises `SchemaError` if the argument is not a Variant column.
-
-    >>> import pyarrow as pa
-    >>> as_variant_array(pa.array([{"metadata": b"\x11\0\0", "value": b"\0"}]))
-    <VariantArray unshredded, 1 rows: [null]>
     """
     if isinstance(values, VariantArray):
         return values
@@ -163,3 +163,98 @@ def joined_slices(function: Callable[[VariantArray], pa.Array], column: VariantA
         return pa.concat_arrays(parts)
     except pa.ArrowInvalid:  # the joined array needs wider offsets than its parts
         return function(column)
+
+
+T = TypeVar("T")
+
+
+def check_errors(errors: object) -> bool:
+    """Check the option ``errors``, and return whether rows that would raise become null."""
+    check_choice("errors", errors, ("raise", "null"))
+    return errors == "null"
+
+
+def or_none(function: Callable[[], T], errors: type[VariantError] = VariantError) -> T | None:
+    """Return what a function returns, or None if it raises one of the given errors."""
+    try:
+        return function()
+    except errors:
+        return None
+
+
+def readable_storage(values: Any, on_conflict: OnConflict = "error") -> pa.StructArray:
+    """Return the unshredded storage of a column, with null for rows that cannot be reassembled."""
+    from parquet_variant.arrays.storages import unshredded_storage  # few calls need its kernels
+
+    # One type for all parts, which may differ in offset width and in the encoding of metadata.
+    canonical = VariantArray.from_variants([]).storage.type
+    column = as_variant_array(values)
+
+    def unshredded(part: VariantArray) -> pa.StructArray:
+        return unshredded_storage(part.storage, part.layout, on_conflict)
+
+    try:
+        return unshredded(column)
+    except VariantError:
+        return or_null(column, lambda part: unshredded(part).cast(canonical))
+
+
+def only_rows(storage: pa.StructArray, keep: npt.NDArray[Any]) -> VariantArray:
+    """Return an unshredded column in which the rows that are not kept are SQL NULL."""
+    fields = [storage.field("metadata"), storage.field("value")]
+    return VariantArray(pa.StructArray.from_arrays(fields, names=["metadata", "value"], mask=from_numpy(~keep)))
+
+
+def or_null(values: Any, function: Callable[[VariantArray], pa.Array]) -> pa.Array:
+    """Apply a function to a column, with null for rows that it raises for."""
+    column = as_variant_array(values)
+    try:
+        return function(column)
+    except VariantError:
+        if len(column) == 1:
+            return pa.nulls(1, function(VariantArray.from_variants([None])).type)
+    middle = len(column) // 2
+    return pa.concat_arrays([or_null(half, function) for half in (column[:middle], column[middle:])])
+
+
+def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8]) -> pa.Array:
+    """Make a UTF-8 string column from its buffers.
+
+    Returns `large_string` if the data exceeds 2 GiB. An empty ``valid`` means that no row is null.
+    """
+    wide = offsets[-1] > MAX_OFFSET
+    return pa.Array.from_buffers(
+        pa.large_string() if wide else pa.string(),
+        len(offsets) - 1,
+        [
+            bitmap(valid) if len(valid) else None,
+            pa.py_buffer(offsets if wide else offsets.astype(np.int32)),
+            pa.py_buffer(data).slice(0, int(offsets[-1])),
+        ],
+    )
+
+
+def with_fallback_strings(
+    text: pa.Array,
+    storage: pa.StructArray,
+    refused: npt.NDArray[Any],
+    text_of: Callable[[Variant], str],
+    *,
+    null_on_error: bool = False,
+) -> pa.Array:
+    """Replace the rows that a kernel refused by the strings that a function returns for their values.
+
+    Rows for which the function raises become null with ``null_on_error``; otherwise the error names the row.
+    """
+    rows = np.flatnonzero(refused)
+    if not len(rows):
+        return text
+    array = VariantArray(storage)
+
+    def of_row(row: int) -> str:
+        variant = array[row]
+        assert variant is not None, "a row that is SQL NULL is not refused"
+        return text_of(variant)
+
+    texts = row_by_row(rows.tolist(), of_row, null_on_error=null_on_error)
+    return patched(text, rows, pa.array(texts, text.type))

@@ -78,10 +78,6 @@ def faulty_slots(array: pa.Array) -> Iterator[tuple[int, str, str]]:
     """Yield position, reason and message of each entry of a leaf column that its type does not allow.
 
     Invalid are times outside the day, decimals with too many digits and strings that are not UTF-8.
-
-    >>> slots = pa.array([0, 86_400_000_000]).view(pa.time64("us"))
-    >>> list(faulty_slots(slots))
-    [(1, 'bad-time', 'a typed_value is not a time of day')]
     """
     types, kind = pa.types, array.type
     if types.is_dictionary(kind):

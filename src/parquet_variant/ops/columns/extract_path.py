@@ -1,35 +1,257 @@
 """Extraction of one path from a storage struct, shredded or not, complete or with selected columns only.
 
-Owns which shredded columns a target type needs at the end of a path, and extraction as Variant, which keeps shredded
-columns and copies bytes together with the metadata of their row. `shredded_walk` follows the path, `slot_casts` casts.
+Owns `Group`, the columns of one shredded value in each row; the steps of a path from group to group (spec: "Objects",
+"Arrays"), and into residual bytes where a value is not shredded; which shredded columns a target type needs at the end
+of a path; and extraction as Variant, which keeps shredded columns and copies bytes together with the metadata of their
+row. By the specification a shredded field or element is never in the ``value`` column of its parent, so a step to it
+reads no bytes. `value_positions` reads the bytes, `slot_casts` casts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import in_offsets
-from parquet_variant.arrays.parts import patched, scatter
+from parquet_variant.arrays.parts import MetadataParts, metadata_parts, patched, scatter, valid_bytes
 from parquet_variant.arrays.variant_array import VariantArray, remembered
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
-from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.errors import SchemaError
+from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of, scalar
 from parquet_variant.layouts.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.layouts.storage_shape import is_list
-from parquet_variant.ops.columns.column_slots import slots_of_column
-from parquet_variant.ops.columns.shredded_walk import Group, follow, lists_of
+from parquet_variant.ops.columns.column_slots import refuse_faulty_slots, slots_of_column
 from parquet_variant.ops.columns.slot_casts import CastOptions, Lossless, array_of_slots, list_array
 from parquet_variant.ops.columns.target_type import result_type
-from parquet_variant.ops.columns.value_positions import ValuePositions
+from parquet_variant.ops.columns.value_positions import MetadataDictionaries, ValuePositions
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types import PrimitiveId
-from parquet_variant.types.forms import in_target_form, plain_form
-from parquet_variant.types.path import AnyPath, VariantPath
+from parquet_variant.types.forms import in_target_form, list_elements, plain_form
+from parquet_variant.types.path import AnyPath, Segment, VariantPath
 from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
+
+# Makes the result from the values at the end of a path: one entry per row of a group, or per position in bytes.
+Finish: TypeAlias = "Callable[[Group | ValuePositions], pa.Array]"
+
+
+class LazyMetadata:
+    """The metadata of a storage struct, decoded on first use."""
+
+    def __init__(self, column: pa.Array | None, size: int) -> None:
+        self._column = column
+        self._size = size
+
+    @cached_property
+    def parts(self) -> MetadataParts:
+        """The distinct metadata; empty if the column was not read."""
+        if self._column is None:
+            return MetadataParts(np.full(self._size, -1, np.int32), pa.array([], pa.binary()))
+        return metadata_parts(self._column)
+
+    @cached_property
+    def dictionaries(self) -> MetadataDictionaries:
+        """The distinct metadata with the ids of keys."""
+        return MetadataDictionaries(self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The columns of one shredded value in each row."""
+
+    # The columns; None where the storage lacks them.
+    value: pa.Array | None
+    typed: pa.Array | None
+    present: Mask | None  # Rows in which the group is present; None for all.
+    rows: Int64s | None  # The row of the storage struct that each entry belongs to; None if entry i belongs to row i.
+    metadata: LazyMetadata  # The metadata of the storage struct.
+    # An entry without a value is Variant null (a top-level value, an element) if true, else missing (a field).
+    is_required: bool
+    size: int  # Number of entries.
+    is_checked: bool = False  # Whether the typed columns are known to hold only what their types allow.
+    # The fields that paths have reached, by name.
+    _fields: dict[str, Group] = field(init=False, default_factory=dict, repr=False)
+
+    @classmethod
+    def of_storage(cls, storage: pa.StructArray, *, is_checked: bool = False) -> Group:
+        """Return the top-level values of a storage struct of the final layout, without views and run ends.
+
+        The struct may be shredded or not, and may lack ``metadata``.
+        """
+        metadata, present = LazyMetadata(_child_column(storage, "metadata"), len(storage)), _valid_mask(storage)
+        value, typed = _child_column(storage, "value"), _child_column(storage, "typed_value")
+        return cls(value, typed, present, None, metadata, True, len(storage), is_checked)
+
+    def typed_valid(self) -> Mask | None:
+        """Return a mask of the entries whose typed column is set; None for all."""
+        assert self.typed is not None
+        return _combine_masks(self.present, _valid_mask(self.typed))
+
+    @cached_property
+    def present_column(self) -> pa.Array:
+        """The typed column of a scalar, null where the group is not present: Arrow allows values under nulls."""
+        assert self.typed is not None
+        if self.present is None:
+            return self.typed
+        present = from_numpy(self.present)
+        if not pc.and_not(self.typed.is_valid(), present).true_count:
+            return self.typed
+        return pc.if_else(present, self.typed, scalar(None, self.typed.type))
+
+    @cached_property
+    def checked_column(self) -> pa.Array:
+        """The same column, checked.
+
+        Raises `MalformedVariantError` for the first entry that its type does not allow.
+        """
+        if not self.is_checked:
+            refuse_faulty_slots(self.present_column, self.rows)
+        return self.present_column
+
+    def child(self, name: str) -> Group | None:
+        """Return the group of a field for the same entries; None if the field is not shredded."""
+        if name not in self._fields:
+            is_object = self.typed is not None and pa.types.is_struct(self.typed.type)
+            struct = _child_column(self.typed, name) if is_object else None
+            if struct is None:
+                return None
+            present = _combine_masks(self.typed_valid(), _valid_mask(struct))
+            self._fields[name] = self._below(struct, present, self.rows, is_required=False)
+        return self._fields[name]
+
+    def elements(self, struct: pa.StructArray, parents: Int64s) -> Group:
+        """Return the group of list elements; `parents` has the entry of this group that each belongs to."""
+        rows = parents if self.rows is None else self.rows[parents]
+        return self._below(struct, _valid_mask(struct), rows, is_required=True)
+
+    def _below(self, struct: pa.StructArray, present: Mask | None, rows: Int64s | None, *, is_required: bool) -> Group:
+        value, typed = _child_column(struct, "value"), _child_column(struct, "typed_value")
+        return Group(value, typed, present, rows, self.metadata, is_required, len(struct), self.is_checked)
+
+    def storage(self) -> pa.StructArray:
+        """Return the group as a storage struct, null where the value is missing."""
+        rows = np.arange(self.size) if self.rows is None else self.rows
+        parts = self.metadata.parts
+        metadata = MetadataParts(parts.indices[rows], parts.dictionary).column
+        columns = {"metadata": metadata, "value": self.value, "typed_value": self.typed}
+        present = self.present
+        if not self.is_required:
+            either: Mask | None = np.zeros(self.size, np.bool_)
+            for column in (self.value, self.typed):
+                valid = None if column is None else _valid_mask(column)
+                if column is not None:
+                    either = None if either is None or valid is None else either | valid
+            present = _combine_masks(present, either)
+        arrays = {name: column for name, column in columns.items() if column is not None}
+        if "value" not in arrays and "typed_value" not in arrays:
+            arrays["value"] = pa.nulls(self.size, pa.binary())
+        mask = None if present is None else from_numpy(~present)
+        return pa.StructArray.from_arrays(list(arrays.values()), names=list(arrays), mask=mask)
+
+    def in_bytes(self, *, partly_typed: bool = False) -> tuple[Int64s, ValuePositions]:
+        """Find the entries stored in the ``value`` column and return their positions and their byte spans.
+
+        Entries that also have a typed value are included only with ``partly_typed``.
+        """
+        if self.value is None:
+            return self._positions_of(np.empty(0, np.int64), pa.array([], pa.binary()))
+        present = _combine_masks(self.present, _valid_mask(self.value))
+        if self.typed is not None and not partly_typed:
+            typed = _valid_mask(self.typed)
+            present = _combine_masks(present, np.zeros(self.size, np.bool_) if typed is None else ~typed)
+        if present is None or present.all():
+            return self._positions_of(np.arange(self.size), self.value)
+        positions = np.flatnonzero(present)
+        return self._positions_of(positions, self.value.take(from_numpy(positions)))
+
+    def _positions_of(self, positions: Int64s, values: pa.Array) -> tuple[Int64s, ValuePositions]:
+        rows = positions if self.rows is None else self.rows[positions]
+        parts = self.metadata.parts
+        value_positions = ValuePositions.of_column(
+            values, MetadataParts(parts.indices[rows], parts.dictionary), self.metadata.dictionaries
+        )
+        return positions, replace(value_positions, rows=rows)
+
+
+def _child_column(struct: pa.StructArray, name: str) -> pa.Array | None:
+    """Return a child of a struct array by name; None if it does not exist or has only nulls of the null type.
+
+    Raises `SchemaError` if the array is not a struct.
+    """
+    if not pa.types.is_struct(struct.type):
+        raise SchemaError(f"expected a group, found {struct.type}", reason="not-a-group")
+    indices = struct.type.get_all_field_indices(name)
+    child = struct.field(indices[0]) if indices else None
+    return None if child is None or pa.types.is_null(child.type) else child
+
+
+def _valid_mask(array: pa.Array) -> Mask | None:
+    if array.null_count == 0:
+        return None
+    return valid_bytes(array).astype(np.bool_)
+
+
+def _combine_masks(left: Mask | None, right: Mask | None) -> Mask | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return left & right
+
+
+def follow(values: Group | ValuePositions, segments: tuple[Segment, ...], finish: Finish) -> pa.Array:
+    """Return the result at the end of a path: one entry per row of the values, with one list level per wildcard.
+
+    Raises `MalformedVariantError` if bytes that are read are malformed.
+    """
+    if not segments:
+        return finish(values)
+    segment, following = segments[0], segments[1:]
+    if isinstance(values, ValuePositions):
+        if isinstance(segment, str):
+            return follow(values.key(segment), following, finish)
+        if isinstance(segment, int):
+            return follow(values.index(segment), following, finish)
+        offsets, is_array, elements = values.elements()
+        results = follow(elements, following, finish)
+        return list_array(offsets, results, is_array, pa.list_(pa.field("element", results.type)))
+    if isinstance(segment, str):
+        child = values.child(segment)
+        if child is not None:
+            return follow(child, following, finish)
+    elif values.typed is not None and is_list(values.typed.type):
+        positions, offsets, elements = lists_of(values)
+        if isinstance(segment, int):
+            long_enough = np.flatnonzero(np.diff(offsets) > segment)
+            positions = positions[long_enough]
+            struct = elements.take(from_numpy(offsets[long_enough] + segment))
+            results = follow(values.elements(struct, positions), following, finish)
+        else:
+            inner = values.elements(elements, np.repeat(positions, np.diff(offsets)))
+            results = follow(inner, following, finish)
+            kind = pa.list_(pa.field("element", results.type))
+            results = list_array(offsets, results, np.ones(len(positions), np.bool_), kind)
+        return scatter(results, positions, values.size)
+    # Not shredded: a field may be in the residual of a partly shredded object, anything else only in an untyped value.
+    is_object = values.typed is not None and pa.types.is_struct(values.typed.type)
+    positions, residuals = values.in_bytes(partly_typed=is_object)
+    return scatter(follow(residuals, segments, finish), positions, values.size)
+
+
+def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:
+    """Return the positions of the entries that have a list, the offsets of their elements, and the elements."""
+    assert group.typed is not None
+    valid = group.typed_valid()
+    lists = group.typed
+    positions = np.arange(group.size) if valid is None else np.flatnonzero(valid)
+    if len(positions) < group.size:
+        lists = lists.take(from_numpy(positions))
+    return positions, offsets_of(pc.list_value_length(lists)), list_elements(lists)
+
 
 # A column with more metadata than this is not remembered, nor the id of each key in them.
 _MOST_REMEMBERED_METADATA = 1024

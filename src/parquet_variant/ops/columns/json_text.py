@@ -26,8 +26,7 @@ from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.kernels.values.reading import EncodedValues
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.columns.arguments import joined_slices
-from parquet_variant.ops.columns.null_on_error import readable_storage, text_column, with_fallback_strings
+from parquet_variant.ops.columns.arguments import joined_slices, readable_storage, text_column, with_fallback_strings
 from parquet_variant.support.choices import OnConflict
 
 _MAX_DEPTH = 1000

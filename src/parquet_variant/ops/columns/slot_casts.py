@@ -2,7 +2,7 @@
 
 Owns lists, structs and maps, which are cast field by field, and the fallback: slots that `column_casts` does not take,
 and all that fail, go through `encoding.cast`, once per distinct value, so the scalar implementation decides. Owns also
-which slots have a target type already, for `get_variant_element`. `value_positions` and `shredded_walk` find the
+which slots have a target type already, for `get_variant_element`. `value_positions` and `extract_path` find the
 values.
 """
 

@@ -99,12 +99,7 @@ def sort_keys(values: VariantArray) -> pa.BinaryArray:
 
 
 def class_codes(keys: pa.BinaryArray) -> npt.NDArray[np.uint8]:
-    """Return the class of each sort key: a key of `CLASS_NAMES`, and 0 for null.
-
-    >>> import parquet_variant as pv
-    >>> [CLASS_NAMES.get(code) for code in class_codes(sort_keys(pv.parse_json(["1", '"a"', "null", "[]"]))).tolist()]
-    ['number', 'string', None, 'array']
-    """
+    """Return the class of each sort key: a key of `CLASS_NAMES`, and 0 for null."""
     firsts = pc.binary_slice(keys, 0, 1).fill_null(b"\x00").cast(pa.binary())
     return np.frombuffer(b"".join(firsts.to_pylist()), np.uint8)
 
@@ -154,12 +149,7 @@ def number_keys(texts: pa.Array) -> pa.BinaryArray:
 
 
 def keys_of_number_texts(texts: pa.Array) -> pa.BinaryArray:
-    """Return the sort keys of numbers that an engine has cast to text, such as ``nan`` and ``-inf``.
-
-    >>> keys = keys_of_number_texts(pa.array(["1.5", "nan", "-inf", None])).to_pylist()
-    >>> keys[2] < keys[0] < keys[1], keys[3]
-    (True, None)
-    """
+    """Return the sort keys of numbers that an engine has cast to text, such as ``nan`` and ``-inf``."""
     keys = number_keys(texts)
     for text in ("nan", "inf", "-inf"):
         keys = pc.if_else(pc.equal(texts, text), pa.scalar(python_sort_key(float(text))), keys)

@@ -55,12 +55,13 @@ def table_of(data: Any) -> pa.Table:
             f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}",
             reason="bad-data",
         ) from None
-    table = _with_extensions(table)
     if not table.num_columns:
         raise VariantFileError("the data has no columns", reason="no-columns")
     if len(set(table.column_names)) < table.num_columns:
         raise VariantFileError("duplicate column names: rename one of the columns", reason="several-columns")
-    return _with_names(_without_encodings(table))
+    columns = [_stored_column(field, column) for field, column in zip(table.schema, table.columns, strict=True)]
+    fields = pa.schema([field for field, _ in columns], table.schema.metadata)
+    return pa.table([column for _, column in columns], schema=fields)
 
 
 def is_rows(data: Any) -> bool:
@@ -105,20 +106,25 @@ def _table_of(data: Any) -> pa.Table:
     )
 
 
-def _with_extensions(table: pa.Table) -> pa.Table:
-    """Return the table with the Variants that Spark has marked marked by the Arrow extension, nested ones too."""
-    unmarked = list(table.schema)
-    fields = [with_extension(field) for field in unmarked]
-    if all(new is old for new, old in zip(fields, unmarked, strict=True)):
-        return table
-    marked = pa.schema(fields, table.schema.metadata)
-    columns = [
-        column
-        if field is old
-        else pa.chunked_array([in_form(chunk, field.type, _with_extension) for chunk in column.chunks], field.type)
-        for column, field, old in zip(table.columns, fields, unmarked, strict=True)
-    ]
-    return pa.table(columns, schema=marked)
+def _stored_column(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, pa.ChunkedArray]:
+    """Return a column and its field with marked Variants, without views and run ends, which file writers refuse."""
+    marked = with_extension(field)  # Spark's marks, nested ones too
+    if marked is not field:
+        chunks = [in_form(chunk, marked.type, _with_extension) for chunk in column.chunks]
+        field, column = marked, pa.chunked_array(chunks, marked.type)
+    # pyarrow drops the mark of a `VariantArray`: only its columns are structs with metadata in a dictionary.
+    at = field.type.get_field_index("metadata") if pa.types.is_struct(field.type) else -1
+    is_exported = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
+    if is_exported and is_storage(field.type) and not is_variant_field(field):
+        field = field.with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
+    kind, column = plain_form(field.type, stored=True), without_null_entries(column)
+    if kind == field.type:
+        return field, column
+    if is_variant_field(field):
+        column = variant_table({field.name: VariantArray.from_arrow(column)}).column(0)
+    else:
+        column = chunks_in_form(column, kind)
+    return field.with_type(column.type), column
 
 
 def _with_extension(array: pa.Array, target: pa.DataType) -> pa.Array | None:
@@ -130,37 +136,6 @@ def _with_extension(array: pa.Array, target: pa.DataType) -> pa.Array | None:
     children = [array.field(number) for number in range(array.type.num_fields)]
     children = [child.fill_null(pa.scalar(b"", child.type)) if child.null_count else child for child in children]
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
-
-
-def _with_names(table: pa.Table) -> pa.Table:
-    """Return the table with the extension's name on columns that pyarrow made of a `VariantArray`, whose mark it drops.
-
-    Only such columns are structs with metadata in a dictionary.
-    """
-    for number, field in enumerate(table.schema):
-        at = field.type.get_field_index("metadata") if pa.types.is_struct(field.type) else -1
-        is_exported = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
-        if is_exported and is_storage(field.type) and not is_variant_field(field):
-            named = field.with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
-            table = table.set_column(number, named, table.column(number))
-    return table
-
-
-def _without_encodings(table: pa.Table) -> pa.Table:
-    """Return the table without views and run ends, which neither file writers nor kernels accept."""
-    for number, field in enumerate(table.schema):
-        kind = plain_form(field.type, stored=True)
-        stored = table.column(number)
-        column = without_null_entries(stored)
-        if kind == field.type:
-            table = table if column is stored else table.set_column(number, field, column)
-            continue
-        if is_variant_field(field):
-            column = variant_table({field.name: VariantArray.from_arrow(column)}).column(0)
-        else:
-            column = chunks_in_form(column, kind)
-        table = table.set_column(number, field.with_type(column.type), column)
-    return table
 
 
 def _of_stream(table: pa.Table) -> pa.Table:

@@ -25,7 +25,7 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.reading.column_values import Spans
-    from parquet_variant.ops.columns.shredded_walk import Group
+    from parquet_variant.ops.columns.extract_path import Group
     from parquet_variant.ops.columns.value_positions import ValuePositions
 
 _SMALL_DICTIONARY = 1 << 10
