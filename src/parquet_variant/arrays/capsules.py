@@ -43,18 +43,6 @@ _NAME_KEY = b"ARROW:extension:name"
 _EINVAL = 22
 
 
-class _Stream(ctypes.Structure):
-    """``struct ArrowArrayStream`` of Arrow's C stream interface."""
-
-    _fields_ = (
-        ("get_schema", ctypes.c_void_p),
-        ("get_next", ctypes.c_void_p),
-        ("get_last_error", ctypes.c_void_p),
-        ("release", ctypes.c_void_p),
-        ("private_data", ctypes.c_void_p),
-    )
-
-
 _GET_SCHEMA = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 # One function per storage type, never freed, since a stream may outlive everything that it was made from.
 _getters: dict[pa.DataType, Any] = {}
@@ -80,7 +68,6 @@ def stream_capsule(storages: list[pa.StructArray], storage_type: pa.DataType, re
     capsule = pa.chunked_array(storages, storage_type).__arrow_c_stream__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    stream = _Stream.from_address(pointer(capsule, b"arrow_array_stream"))
     getter = _getters.get(storage_type)
     if getter is None:
         field = variant_field(storage_type)
@@ -93,7 +80,10 @@ def stream_capsule(storages: list[pa.StructArray], storage_type: pa.DataType, re
             return 0
 
         getter = _getters[storage_type] = _GET_SCHEMA(get_schema)
-    stream.get_schema = ctypes.cast(getter, ctypes.c_void_p).value
+    # `get_schema` is the first member of ``struct ArrowArrayStream``.
+    ctypes.c_void_p.from_address(pointer(capsule, b"arrow_array_stream")).value = ctypes.cast(
+        getter, ctypes.c_void_p
+    ).value
     return capsule
 
 
@@ -110,7 +100,7 @@ def _without_offsets(array: pa.Array) -> pa.Array:
     offset.
     """
     if pa.types.is_struct(array.type) and not len(array):
-        return _empty(array.type)
+        return pa.nulls(0, array.type)
     if not pa.types.is_struct(array.type) or (array.offset == 0 and len(array.field(0)) == len(array)):
         return array
     children = [_without_offsets(array.field(index)) for index in range(array.type.num_fields)]
@@ -182,7 +172,7 @@ def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
         kind, chunks = kind.field(index).type, [_child(chunk, index) for chunk in chunks]
     if is_json_type(kind):
         return _parsed(chunks or [pa.nulls(0, kind)])
-    return [_storage_of(chunk) for chunk in chunks] or [_empty(kind)]
+    return [_storage_of(chunk) for chunk in chunks] or [pa.nulls(0, _plain_type(kind))]
 
 
 def _parsed(chunks: list[pa.Array]) -> list[pa.StructArray]:
@@ -248,10 +238,6 @@ def refuse_objects(obj: Any) -> None:
                 "from_python(column.to_list())",
                 reason="bad-data",
             )
-
-
-def _empty(kind: pa.DataType) -> pa.StructArray:
-    return pa.nulls(0, _plain_type(kind))
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

@@ -6,7 +6,7 @@ such as `datetime` to `encoding.python_values`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.decode import decode_values
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
-from parquet_variant.types import TYPE_OF_ID, PrimitiveId
+from parquet_variant.types import DECIMAL_TYPES, INTEGER_IDS, TYPE_OF_ID, PrimitiveId, VariantType
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.variant_array import VariantArray
@@ -107,51 +107,36 @@ def scalar_objects(nodes: Int64s) -> list[Any]:
     for kind in np.unique(kinds[kinds < KIND.ARRAY]).tolist():
         at = np.flatnonzero(kinds == kind)
         scalars = np.empty(len(at), object)
-        scalars[:] = _SCALARS.get(_P(kind), _integers)(nodes[at], _P(kind))
+        scalars[:] = _objects_of_kind(nodes[at], _P(kind))
         items[at] = scalars
     return items.tolist()
 
 
-def _integers(nodes: Int64s, kind: _P) -> list[Any]:
-    return nodes[:, 1].tolist()
-
-
-def _floats(nodes: Int64s, kind: _P) -> list[Any]:
-    if kind == _P.FLOAT:
-        return nodes[:, 1].astype(np.uint32).view(np.float32).tolist()
-    return nodes[:, 1].copy().view(np.float64).tolist()
-
-
-def _bytes(nodes: Int64s, kind: _P) -> list[Any]:
-    sizes = nodes[:, 2].copy()
-    data = filled_binary(sizes, partial(copy_spans, nodes[:, 1].copy(), sizes), arrow_type=pa.large_binary())
-    return (data.cast(pa.large_string()) if kind == _P.STRING else data).to_pylist()
-
-
-def _python_scalars(nodes: Int64s, kind: _P) -> list[Any]:
-    raws: list[Any] = _bytes(nodes, kind) if kind == _P.UUID else nodes[:, 1].tolist()
-    if kind == _P.TIME and not all(0 <= raw < MICROS_PER_DAY for raw in raws):
-        raise MalformedVariantError("a time is outside a day", reason="bad-time")
+def _objects_of_kind(nodes: Int64s, kind: _P) -> list[Any]:
+    match TYPE_OF_ID[kind].type:
+        case VariantType.NULL:
+            return [None] * len(nodes)
+        case VariantType.BOOLEAN:
+            return [kind == _P.TRUE] * len(nodes)
+        case VariantType.FLOAT:
+            return nodes[:, 1].astype(np.uint32).view(np.float32).tolist()
+        case VariantType.DOUBLE:
+            return nodes[:, 1].copy().view(np.float64).tolist()
+        case VariantType.STRING | VariantType.BINARY | VariantType.UUID:
+            sizes = nodes[:, 2].copy()
+            data = filled_binary(sizes, partial(copy_spans, nodes[:, 1].copy(), sizes), arrow_type=pa.large_binary())
+            raws: list[Any] = (data.cast(pa.large_string()) if kind == _P.STRING else data).to_pylist()
+        case decimal if decimal in DECIMAL_TYPES:
+            scales = (nodes[:, 0] >> 8 & 0xFF).tolist()
+            if max(scales) > MAX_SCALE:
+                message = f"the scale of a decimal is greater than {MAX_SCALE}"
+                raise MalformedVariantError(message, reason="bad-decimal")
+            words = zip(nodes[:, 2].tolist(), nodes[:, 1].view(np.uint64).tolist(), strict=True)
+            raws = list(zip(((high << 64) + low for high, low in words), scales, strict=True))
+        case _:
+            raws = nodes[:, 1].tolist()
+            if kind == _P.TIME and not all(0 <= raw < MICROS_PER_DAY for raw in raws):
+                raise MalformedVariantError("a time is outside a day", reason="bad-time")
+    if kind in (*INTEGER_IDS, _P.STRING, _P.BINARY):
+        return raws
     return [scalar_to_python(TYPE_OF_ID[kind].type, raw) for raw in raws]
-
-
-def _decimals(nodes: Int64s, kind: _P) -> list[Any]:
-    scales = (nodes[:, 0] >> 8 & 0xFF).tolist()
-    if max(scales) > MAX_SCALE:
-        raise MalformedVariantError(f"the scale of a decimal is greater than {MAX_SCALE}", reason="bad-decimal")
-    unscaled = (
-        (high << 64) + low for high, low in zip(nodes[:, 2].tolist(), nodes[:, 1].view(np.uint64).tolist(), strict=True)
-    )
-    return [scalar_to_python(TYPE_OF_ID[kind].type, raw) for raw in zip(unscaled, scales, strict=True)]
-
-
-_SCALARS: dict[_P, Callable[[Int64s, _P], list[Any]]] = {
-    _P.NULL: lambda nodes, kind: [None] * len(nodes),
-    _P.TRUE: lambda nodes, kind: [True] * len(nodes),
-    _P.FALSE: lambda nodes, kind: [False] * len(nodes),
-    **dict.fromkeys((_P.DOUBLE, _P.FLOAT), _floats),
-    **dict.fromkeys((_P.STRING, _P.BINARY), _bytes),
-    **dict.fromkeys((_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16), _decimals),
-    **dict.fromkeys((_P.UUID, _P.DATE, _P.TIME, _P.TIMESTAMP, _P.TIMESTAMP_NTZ), _python_scalars),
-    **dict.fromkeys((_P.TIMESTAMP_NANOS, _P.TIMESTAMP_NTZ_NANOS), _python_scalars),
-}

@@ -33,12 +33,10 @@ from typing import Any
 import numpy as np
 
 from parquet_variant.encoding.walk import END, KEY, Event
-from parquet_variant.types import INTEGERS, VariantType
+from parquet_variant.types import INSTANT_TYPES, INTEGERS, NANOS_OF, VariantType
 
-_SECONDS_PER_DAY = 86_400
 _DAYS_PER_ERA = 146_097  # 400 years
 _DAYS_TO_1970 = 719_468  # from 0000-03-01
-_MICROS = 1_000_000
 _NANOS = 1_000_000_000
 _MUST_ESCAPE = re.compile(r'[\x00-\x1f"\\]')
 _ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
@@ -93,11 +91,9 @@ def _scalar_text(kind: VariantType, raw: Any) -> str:
         case VariantType.DATE:
             return f'"{date_text(raw)}"'
         case VariantType.TIME:
-            return f'"{time_text(raw, _MICROS)}"'
-        case VariantType.TIMESTAMP | VariantType.TIMESTAMP_NTZ:
-            return f'"{timestamp_text(raw, _MICROS, has_zone=kind == VariantType.TIMESTAMP)}"'
-        case VariantType.TIMESTAMP_NANOS | VariantType.TIMESTAMP_NTZ_NANOS:
-            return f'"{timestamp_text(raw, _NANOS, has_zone=kind == VariantType.TIMESTAMP_NANOS)}"'
+            return f'"{time_text(raw * NANOS_OF[kind])}"'
+        case _ if kind in NANOS_OF:
+            return f'"{timestamp_text(raw * NANOS_OF[kind], has_zone=kind in INSTANT_TYPES)}"'
         case _:
             assert kind in INTEGERS
             return str(raw)
@@ -151,26 +147,22 @@ def date_text(days: int) -> str:
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
 
 
-def time_text(count: int, per_second: int) -> str:
-    """Return the time of day ``count`` ticks after midnight; ``per_second`` (a power of ten) is the number of ticks per
-    second.
+def time_text(nanos: int) -> str:
+    """Return the time of day a number of nanoseconds after midnight.
 
-    >>> time_text(45_296_500_000, 1_000_000)
+    >>> time_text(45_296_500_000_000)
     '12:34:56.5'
     """
-    seconds, ticks = divmod(count, per_second)
-    minutes, second = divmod(seconds, 60)
-    hour, minute = divmod(minutes, 60)
-    width = len(str(per_second)) - 1
-    fraction = f".{ticks:0{width}d}".rstrip("0") if ticks else ""
-    return f"{hour:02d}:{minute:02d}:{second:02d}{fraction}"
+    seconds, fraction = divmod(nanos, _NANOS)
+    time = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{time}.{fraction:09d}".rstrip("0") if fraction else time
 
 
-def timestamp_text(count: int, per_second: int, *, has_zone: bool) -> str:
-    """Return the timestamp ``count`` ticks after 1970-01-01 00:00:00.
+def timestamp_text(nanos: int, *, has_zone: bool) -> str:
+    """Return the timestamp a number of nanoseconds after 1970-01-01 00:00:00.
 
-    >>> timestamp_text(-1, 1_000_000, has_zone=True)
+    >>> timestamp_text(-1000, has_zone=True)
     '1969-12-31 23:59:59.999999+00:00'
     """
-    days, ticks = divmod(count, _SECONDS_PER_DAY * per_second)
-    return f"{date_text(days)} {time_text(ticks, per_second)}{'+00:00' if has_zone else ''}"
+    days, ticks = divmod(nanos, NANOS_OF[VariantType.DATE])
+    return f"{date_text(days)} {time_text(ticks)}{'+00:00' if has_zone else ''}"

@@ -12,14 +12,7 @@ from typing import Any, NamedTuple
 
 from parquet_variant.encoding.header import MAX_SHORT_STRING, primitive_info, value_size
 from parquet_variant.errors import CastError, MalformedVariantError
-from parquet_variant.types import (
-    INTEGERS,
-    TYPES,
-    BasicType,
-    PrimitiveId,
-    VariantType,
-    decimal_type_for_precision,
-)
+from parquet_variant.types import INTEGERS, TYPES, BasicType, PrimitiveId, VariantType, decimal_type_for_precision
 
 MAX_DIGITS = 38
 MAX_SCALE = 38

@@ -159,7 +159,7 @@ class ShreddingSchema:
         """
         check_mapping("fields", fields, SchemaError)
         for name in fields:
-            if not isinstance(name, str) or not _encodes(name):
+            if not isinstance(name, str) or any("\ud800" <= character <= "\udfff" for character in name):
                 raise SchemaError(f"field name {name!r} is not valid Unicode", reason="bad-name")
         return cls("object", fields=tuple((name, _node(fields[name])) for name in sorted(fields)))
 
@@ -491,11 +491,3 @@ def _limit_levels(schema: ShreddingSchema, levels: int) -> ShreddingSchema | Non
         return None if element is None else ShreddingSchema.array(element)
     fields = {name: node for name, child in schema.fields if (node := _limit_levels(child, levels - 2)) is not None}
     return ShreddingSchema.object(fields) if fields else None
-
-
-def _encodes(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

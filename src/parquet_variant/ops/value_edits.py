@@ -111,13 +111,7 @@ def variant_set(
 ) -> Variant | None: ...
 @overload
 def variant_set(
-    array: Any,
-    path: AnyPath,
-    value: Any,
-    create_if_missing: bool = ...,
-    *,
-    max_size: int = ...,
-    errors: Errors = ...,
+    array: Any, path: AnyPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ..., errors: Errors = ...
 ) -> VariantArray: ...
 def variant_set(
     array: Any,

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError
 from parquet_variant.io.temporaries import atomic_file
-from parquet_variant.ops.interop.display import display_texts, holds_variants, is_variant, json_rows, nested_texts
+from parquet_variant.ops.interop.display import display_texts, holds_variants, json_rows, nested_texts
 
 FORMATS = {
     ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson",
@@ -195,7 +196,7 @@ def _flatten_table(table: pa.Table) -> pa.Table:
     columns: list[Any] = []
     for column, field in zip(table.columns, table.schema, strict=True):
         kind = field.type
-        if is_variant(field) or pa.types.is_nested(kind):
+        if is_variant_field(field) or pa.types.is_nested(kind):
             columns.append(pa.array(nested_texts(one_chunk(column), field), pa.string()))
         elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             values = column.to_pylist()

@@ -88,43 +88,23 @@ class VariantType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TypeInfo:
-    """The facts about one Variant type.
-
-    Parameters
-    ----------
-    type
-        The Variant type.
-    ids
-        The ``primitive_header`` ids; empty for arrays and objects.
-    width
-        Bytes of value data after the header byte; None where a length or count is stored.
-    arrow
-        The Arrow type of the shredded ``typed_value``; for decimals, the type with the largest precision and scale 0;
-        None for null, arrays and objects.
-    parquet
-        The ``typed_value`` type in the notation of the shredding specification.
-    spark
-        The SQL name that Spark's ``schema_of_variant`` returns; None if Spark 4.3 does not have the type.
-    delta, iceberg, ducklake
-        The names in a Delta schema string, in Iceberg's metadata and in a DuckLake catalog; None if the format does not
-        have the type. Iceberg has no integers below 32 bits: they are its ``int``.
-    precision
-        For decimals, the largest number of digits.
-    ddl
-        The names in DDL, the preferred name first; empty for decimals, which are written with their digits.
-    """
+    """The facts about one Variant type."""
 
     type: VariantType
-    ids: tuple[PrimitiveId, ...]
-    width: int | None
+    ids: tuple[PrimitiveId, ...]  # The ``primitive_header`` ids; empty for arrays and objects.
+    width: int | None  # Bytes of value data after the header byte; None where a length or count is stored.
+    # The Arrow type of the shredded ``typed_value``; for decimals, the type with the largest precision and scale 0;
+    # None for null, arrays and objects.
     arrow: pa.DataType | None
-    parquet: str
-    spark: str | None
+    parquet: str  # The ``typed_value`` type in the notation of the shredding specification.
+    spark: str | None  # The SQL name of Spark's ``schema_of_variant``; None if Spark 4.3 does not have the type.
+    # The names in a Delta schema string, in Iceberg's metadata and in a DuckLake catalog; None if the format does not
+    # have the type. Iceberg has no integers below 32 bits: they are its ``int``.
     delta: str | None = None
     iceberg: str | None = None
     ducklake: str | None = None
-    precision: int | None = None
-    ddl: tuple[str, ...] = ()
+    precision: int | None = None  # For decimals, the largest number of digits.
+    ddl: tuple[str, ...] = ()  # The names in DDL, the preferred name first; decimals are written with their digits.
 
 
 _P = PrimitiveId

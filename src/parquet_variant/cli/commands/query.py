@@ -109,9 +109,9 @@ def cat(
 
 def _only_variant(table: Table) -> str | None:
     """Return the name of the only column if it is a Variant, also one that is stored as JSON text."""
+    from parquet_variant.arrays.capsules import is_variant_field
     from parquet_variant.files.parquet.format.columns import find_variants, no_variant_column
     from parquet_variant.files.parquet.format.files import locate, open_file
-    from parquet_variant.ops.interop.display import is_variant
     from parquet_variant.types.forms import is_json_type
 
     schema = table.schema
@@ -120,7 +120,7 @@ def _only_variant(table: Table) -> str | None:
             if not find_variants(file.schema):
                 raise no_variant_column(schema.names, file.name)
     only = schema.field(0) if len(schema) == 1 else None
-    return only.name if only is not None and (is_variant(only) or is_json_type(only.type)) else None
+    return only.name if only is not None and (is_variant_field(only) or is_json_type(only.type)) else None
 
 
 _NOT_STRICT = {"delta": "Delta tables", "iceberg": "Iceberg tables", "vortex": "Vortex files"}

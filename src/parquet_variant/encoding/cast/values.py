@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from parquet_variant.encoding.cast.datetimes import (
     NANOS_PER_DAY,
-    NANOS_PER_SECOND,
     local_to_instant,
     offset_text,
     parse_date,
@@ -365,7 +364,7 @@ def _with_local_times(events: Iterator[Event], zone: dt.tzinfo) -> Iterator[Even
     for event in events:
         if event.kind in INSTANT_TYPES:
             instant = event.raw * NANOS_OF[VariantType(event.kind)]
-            text = timestamp_text(to_local(instant, zone), NANOS_PER_SECOND, has_zone=False)
+            text = timestamp_text(to_local(instant, zone), has_zone=False)
             yield Event(VariantType.STRING, text + offset_text(instant, zone))
         else:
             yield event

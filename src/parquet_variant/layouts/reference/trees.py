@@ -226,9 +226,7 @@ class Policy:
         """Raise `ConflictError`, or return if the typed columns are to be used."""
         if not self.uses_typed:
             raise ConflictError(
-                f"{_MESSAGES[reason]}: use on_conflict='typed' to read the typed columns",
-                reason=reason,
-                path=str(path),
+                f"{_MESSAGES[reason]}: use on_conflict='typed' to read the typed columns", reason=reason, path=str(path)
             )
 
     def residual_fields(self, residual: Variant | None, path: VariantPath) -> dict[str, Tree]:

@@ -120,31 +120,36 @@ def as_variant_array(values: Any) -> VariantArray:
     )
 
 
-Result = TypeVar("Result")
 # A slice is worth a thread if it takes some milliseconds.
 MIN_SLICE_BYTES = 4 << 20
 
 
-def in_slices(function: Callable[[VariantArray], Result], column: VariantArray, threads: int | None) -> list[Result]:
-    """Apply a function to slices of a column and return the results in order.
+def joined_slices(function: Callable[[VariantArray], pa.Array], column: VariantArray, threads: int | None) -> pa.Array:
+    """Apply a function to slices of a column and join the results.
 
     There is one slice per thread, or one of all rows if they are few. Raises `VariantError`: the function's error, with
     its row in the whole column; or for fewer threads than 1.
     """
     count = min(column.storage.nbytes // MIN_SLICE_BYTES, len(column))
     if threads is None and count < 2:
-        return [function(column)]
+        return function(column)
     from parquet_variant.io.parallel import in_order, thread_count
 
     workers = thread_count(threads)
     count = max(min(count, workers), 1)
     stops = [len(column) * number // count for number in range(count + 1)]
-    return list(in_order(partial(_apply_to_slice, function, column), pairwise(stops), workers))
+    parts = list(in_order(partial(_apply_to_slice, function, column), pairwise(stops), workers))
+    if len(parts) == 1:
+        return parts[0]
+    try:
+        return pa.concat_arrays(parts)
+    except pa.ArrowInvalid:  # the joined array needs wider offsets than its parts
+        return function(column)
 
 
 def _apply_to_slice(
-    function: Callable[[VariantArray], Result], column: VariantArray, bounds: tuple[int, int]
-) -> Result:
+    function: Callable[[VariantArray], pa.Array], column: VariantArray, bounds: tuple[int, int]
+) -> pa.Array:
     start, stop = bounds
     try:
         return function(column[start:stop])
@@ -152,17 +157,6 @@ def _apply_to_slice(
         if error.row is not None:
             error.row += start
         raise
-
-
-def joined_slices(function: Callable[[VariantArray], pa.Array], column: VariantArray, threads: int | None) -> pa.Array:
-    """Apply a function that returns an array, as `in_slices` does, and join the arrays."""
-    parts = in_slices(function, column, threads)
-    if len(parts) == 1:
-        return parts[0]
-    try:
-        return pa.concat_arrays(parts)
-    except pa.ArrowInvalid:  # the joined array needs wider offsets than its parts
-        return function(column)
 
 
 T = TypeVar("T")

@@ -11,10 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import (
-    binary_parts,
-    valid_bytes,
-)
+from parquet_variant.arrays.parts import binary_parts, valid_bytes
 from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.kernels.arrow_buffers import Int64s, to_numpy
 from parquet_variant.kernels.memory import buffer_address

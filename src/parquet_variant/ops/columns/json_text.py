@@ -33,11 +33,7 @@ _MAX_DEPTH = 1000
 
 
 def json_column(
-    array: VariantArray,
-    on_conflict: OnConflict = "error",
-    threads: int | None = None,
-    *,
-    null_on_error: bool = False,
+    array: VariantArray, on_conflict: OnConflict = "error", threads: int | None = None, *, null_on_error: bool = False
 ) -> pa.Array:
     """Return the JSON text of each row of a column of any layout, null for SQL NULL.
 
@@ -68,15 +64,7 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     quoted = QuotedNames(address_of(names_text), starts)
     offsets = np.empty(len(storage) + 1, np.int64)
     exported = write_json_nodes(
-        nodes,
-        row_start,
-        metadata.indices,
-        names.starts,
-        names.rank,
-        quoted,
-        offsets,
-        refused,
-        _MAX_DEPTH,
+        nodes, row_start, metadata.indices, names.starts, names.rank, quoted, offsets, refused, _MAX_DEPTH
     )
     release(nodes)
     text = adopt_bytes(*exported)

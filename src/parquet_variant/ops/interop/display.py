@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.ops.conversions import cast_to_variant, to_json
@@ -58,7 +59,11 @@ def json_texts(column: pa.Array) -> list[str]:
         items = list(map(_pair, keys, json_texts(column.items)))
         rows = ["{" + ",".join(items[start:stop]) + "}" for start, stop in pairwise(column.offsets.to_pylist())]
     elif pa.types.is_nested(kind):
-        lists = column if pa.types.is_list(kind) or pa.types.is_large_list(kind) else column.cast(_list_type(kind))
+        lists = (
+            column
+            if pa.types.is_list(kind) or pa.types.is_large_list(kind)
+            else column.cast(pa.list_(kind.value_field))
+        )
         items = json_texts(lists.values)
         rows = ["[" + ",".join(items[start:stop]) + "]" for start, stop in pairwise(lists.offsets.to_pylist())]
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -76,10 +81,6 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if kind == pa.uuid():
         return pa.binary(16)
     return kind.value_type if pa.types.is_dictionary(kind) else kind.storage_type
-
-
-def _list_type(kind: Any) -> pa.DataType:
-    return pa.list_(kind.value_field)
 
 
 def _scalar_json(kind: pa.DataType, text: str | None) -> str:
@@ -156,7 +157,7 @@ def json_rows(table: pa.Table) -> Iterator[str]:
 def field_json(column: pa.Array, field: pa.Field) -> list[str]:
     """Return the values of a column as JSON; SQL NULL is ``null``."""
     variants = None
-    if is_variant(field):
+    if is_variant_field(field):
         variants = VariantArray(column)
     elif is_json_type(field.type):
         variants = parse_json(column.storage)
@@ -182,7 +183,7 @@ def nested_texts(column: pa.Array, field: pa.Field) -> list[str | None]:
 
 def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
     """Return the values of a column as Python objects: each Variant or JSON text as `Variant`, maps as dicts."""
-    if is_variant(field):
+    if is_variant_field(field):
         return list(VariantArray(column))
     if is_json_type(field.type):
         return list(parse_json(column.storage))
@@ -205,15 +206,10 @@ def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
     return [row if good else None for row, good in zip(rows, valid, strict=True)]
 
 
-def is_variant(field: pa.Field) -> bool:
-    """Return whether a field is a Variant, by its extension name."""
-    return bool((field.metadata or {}).get(b"ARROW:extension:name") == b"arrow.parquet.variant")
-
-
 def holds_variants(field: pa.Field) -> bool:
     """Return whether a field is a Variant or has one inside."""
     kind = field.type
-    return is_variant(field) or any(holds_variants(kind.field(index)) for index in range(kind.num_fields))
+    return is_variant_field(field) or any(holds_variants(kind.field(index)) for index in range(kind.num_fields))
 
 
 def _holds_intervals(kind: pa.DataType) -> bool:
@@ -227,7 +223,7 @@ def _is_rebuilt(kind: pa.DataType) -> bool:
     """Return whether pyarrow's Python objects do not fit: maps are dicts here, and Variants and JSON are `Variant`."""
     children = [kind.field(index) for index in range(kind.num_fields)]
     return pa.types.is_map(kind) or any(
-        is_variant(child) or is_json_type(child.type) or _is_rebuilt(child.type) for child in children
+        is_variant_field(child) or is_json_type(child.type) or _is_rebuilt(child.type) for child in children
     )
 
 

@@ -52,8 +52,7 @@ def table_of(data: Any) -> pa.Table:
         table = _table_of(data)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
         raise SchemaError(
-            f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}",
-            reason="bad-data",
+            f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}", reason="bad-data"
         ) from None
     if not table.num_columns:
         raise VariantFileError("the data has no columns", reason="no-columns")
