@@ -40,37 +40,28 @@ if TYPE_CHECKING:
 class ProfiledData:
     """The data that some profiled rows are all of, or a sample of.
 
-    Parameters
-    ----------
-    share
-        The share of the data that the rows are.
-    files
-        Estimated number of files to which the data will be written.
-    compressed_bytes
-        Estimated size of the text of the rows after compression; 0 if unknown.
+    `share`: the share of the data that the rows are.
+    `files`: estimated number of files to which the data will be written.
+    `compressed_bytes`: estimated size of the text of the rows after compression; 0 if unknown.
+    `text_bytes`: size of the text of the rows; 0 if unknown.
 
-    Examples
-    --------
-    >>> ProfiledData(0.125).merge(10, ProfiledData(0.125, files=2), 10)
-    ProfiledData(share=0.125, files=2, compressed_bytes=0.0)
+    >>> ProfiledData(0.125).merge(10, ProfiledData(0.125, files=2, text_bytes=9), 10)
+    ProfiledData(share=0.125, files=2, compressed_bytes=0.0, text_bytes=9)
     """
 
     share: float = 1.0
     files: int = 1
     compressed_bytes: float = 0.0
+    text_bytes: int = 0
 
     def merge(self, rows: int, other: ProfiledData, other_rows: int) -> ProfiledData:
         """Return the data of both parts, which have these numbers of rows."""
-        if self.share == other.share:
-            share = self.share
-        else:
+        share = self.share
+        if share != other.share:
             share = (rows + other_rows) / (rows / self.share + other_rows / other.share)
-        compressed = self.compressed_bytes + other.compressed_bytes
-        return ProfiledData(
-            share,
-            max(self.files, other.files),
-            compressed if self.compressed_bytes and other.compressed_bytes else 0.0,
-        )
+        is_known = self.compressed_bytes and other.compressed_bytes
+        compressed = self.compressed_bytes + other.compressed_bytes if is_known else 0.0
+        return ProfiledData(share, max(self.files, other.files), compressed, self.text_bytes + other.text_bytes)
 
 
 # The largest sample is an eighth of the rows: data with too many paths has many rows, or few with many paths each.

@@ -28,7 +28,7 @@ from parquet_variant.ingestion.formats.json_splitters import WHITESPACE
 from parquet_variant.ingestion.formats.wrapped import values_at
 from parquet_variant.ingestion.json_column import JsonRows, ParsedStrings, open_rows, parse_strings
 from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.result import BadRecord, InexactNumbers
+from parquet_variant.ingestion.result import BadRecord, InexactNumbers, ValueCounts
 from parquet_variant.ingestion.sources.chunks import (
     BLOCK_BYTES,
     Chunk,
@@ -71,30 +71,15 @@ class ChunkResult(Generic[Result]):
     `result`: the result for the valid rows.
     `bad`: the invalid lines.
     `text_bytes`: size of the text that was parsed.
+    `counts`: counts of values that are reported.
     `table`: the rows of the table that contains the JSON column, if there is one.
-    `typed`: counts of strings that were to be typed.
-    `inexact`: the numbers that are not kept exactly.
-    `broken`: the violations of the contract, quarantined rows included.
     """
 
     result: Result
-    bad: list[BadRecord]
-    text_bytes: int
+    bad: list[BadRecord] = field(default_factory=list)
+    text_bytes: int = 0
+    counts: ValueCounts = field(default_factory=ValueCounts)
     table: pa.Table | None = None
-    typed: StringCounts = field(default_factory=Counter)
-    inexact: InexactNumbers = field(default_factory=InexactNumbers)
-    broken: ContractCounts = field(default_factory=ContractCounts)
-
-    def combined(self, other: ChunkResult[Result], work: Pass[Result]) -> ChunkResult[Result]:
-        """Return the outcome for both chunks of text."""
-        return ChunkResult(
-            work.combine(self.result, other.result),
-            self.bad + other.bad,
-            self.text_bytes + other.text_bytes,
-            typed=self.typed + other.typed,
-            inexact=self.inexact + other.inexact,
-            broken=self.broken.merge(other.broken),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +110,6 @@ class _RowTexts:
         if error.offset is not None:
             error.offset -= len(value_bytes) - len(text)
         return text.rstrip(WHITESPACE), error
-
-
-@dataclass(frozen=True, slots=True)
-class _Parsed(Generic[Result]):
-    """The outcome of parsing texts; ``rows`` contains the index of the text of each result row."""
-
-    result: Result
-    rows: npt.NDArray[np.int64]
-    bad: list[BadRecord]
-    typed: StringCounts
-    inexact: InexactNumbers
-    broken: ContractCounts
 
 
 def steps(
@@ -178,13 +151,21 @@ def _process_together(
         if sample >= 1 or all(len(text) <= BLOCK_BYTES for text in texts):
             chunk = Chunk(group[0].file, b"\n".join(texts))
             batch = _process_chunk(chunk, split_lines(chunk), replace(options, on_error="fail"), work, 1.0)
-            if not batch.inexact.count and not batch.broken.broken:
+            if not batch.counts.inexact.count and not batch.counts.broken.broken:
                 return replace(batch, text_bytes=sum(map(len, texts)))
     except VariantError:
         pass
-    file_steps = (step for split in group for step in _steps_of(split, options, work, sample))
-    empty = ChunkResult(work.from_tape(_null_rows(0)), [], 0)
-    return reduce(lambda total, result: total.combined(result, work), (step() for step in file_steps), empty)
+    total = ChunkResult(work.from_tape(_null_rows(0)))
+    for split in group:
+        for step in _steps_of(split, options, work, sample):
+            part = step()
+            total = ChunkResult(
+                work.combine(total.result, part.result),
+                total.bad + part.bad,
+                total.text_bytes + part.text_bytes,
+                total.counts + part.counts,
+            )
+    return total
 
 
 def _steps_of(
@@ -192,7 +173,10 @@ def _steps_of(
 ) -> Iterator[Callable[[], ChunkResult[Result]]]:
     name = split.file.name
     if options.json_column is not None:
-        source = _dataframe_partition(name) if options.of_dataframe else name
+        source = name
+        if options.of_dataframe:  # Spark wrote its partitions to files.
+            number = re.search(r"part-(\d+)-[^/]*$", name)
+            source = f"partition {int(number[1])} of the DataFrame" if number else "the DataFrame"
         for rows in open_rows(split, options.json_column, options.layout.csv):
             yield partial(_process_rows, source, rows, options, work, sample)
         return
@@ -203,7 +187,7 @@ def _steps_of(
         except VariantError:
             pass  # The whole split is read below, because only that gives the number of the invalid line.
         else:
-            yield partial(_return_unchanged, batch)
+            yield lambda: batch
             return
     last: tuple[Chunk, Lines] | None = None
     try:
@@ -219,17 +203,7 @@ def _steps_of(
         is_null = options.on_error == "null"
         element = last[0].first_line + len(last[1].text) if last else 1
         bad = [] if is_null else [BadRecord.of(name, element, b"", error)]
-        yield partial(_return_unchanged, ChunkResult(work.from_tape(_null_rows(int(is_null))), bad, 0))
-
-
-def _dataframe_partition(file: str) -> str:
-    """Return a description of the DataFrame partition that Spark wrote to a file."""
-    number = re.search(r"part-(\d+)-[^/]*$", file)
-    return f"partition {int(number[1])} of the DataFrame" if number else "the DataFrame"
-
-
-def _return_unchanged(batch: ChunkResult[Result]) -> ChunkResult[Result]:
-    return batch
+        yield lambda: ChunkResult(work.from_tape(_null_rows(int(is_null))), bad)
 
 
 def _null_rows(count: int) -> Tape:
@@ -244,7 +218,6 @@ def _process_chunk(
     """Parse the lines of a chunk and return the outcome for those in the sample."""
     data, starts, stops = _text_buffers(lines.text)
     rows = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(chunk.offset + starts, sample))
-    text_bytes = len(chunk.data) if sample >= 1 else int((stops[rows] - starts[rows]).sum())
     texts = _RowTexts(
         chunk.file.name,
         chunk.unit,
@@ -255,11 +228,9 @@ def _process_chunk(
         lambda row: chunk.first_line + int(lines.number[row]),
         chunk.refused,
     )
-    parsed = _parse_texts(texts, rows, options, work)
+    batch, _ = _parse_texts(texts, rows, options, work)
     chunk.release()
-    return ChunkResult(
-        parsed.result, parsed.bad, text_bytes, typed=parsed.typed, inexact=parsed.inexact, broken=parsed.broken
-    )
+    return replace(batch, text_bytes=len(chunk.data)) if sample >= 1 else batch
 
 
 def _process_rows(
@@ -282,17 +253,13 @@ def _process_rows(
     )
     positions = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
     indexes = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(positions, sample))
-    parsed = _parse_texts(texts, indexes, options, work)
-    bad, parsed_rows = parsed.bad, parsed.rows
+    batch, parsed_rows = _parse_texts(texts, indexes, options, work)
+    bad = batch.bad
     if bad:
-        other_columns = rows.table.drop_columns(str(options.json_column))
-        bad = [
-            replace(record, columns=_json_compatible_row(other_columns, record.line - rows.first_row)) for record in bad
-        ]
+        others = rows.table.drop_columns(str(options.json_column))
+        bad = [replace(record, columns=_json_compatible_row(others, record.line - rows.first_row)) for record in bad]
     is_complete = len(parsed_rows) == len(starts) and (parsed_rows == np.arange(len(starts))).all()
-    table = rows.table if is_complete else rows.table.take(parsed_rows)
-    text_bytes = int((stops[indexes] - starts[indexes]).sum())
-    return ChunkResult(parsed.result, bad, text_bytes, table, parsed.typed, parsed.inexact, parsed.broken)
+    return replace(batch, bad=bad, table=rows.table if is_complete else rows.table.take(parsed_rows))
 
 
 def _json_compatible_row(table: pa.Table, row: int) -> dict[str, Any]:
@@ -312,13 +279,13 @@ def _text_buffers(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np
 
 def _parse_texts(
     texts: _RowTexts, rows: npt.NDArray[np.int64], options: TextOptions, work: Pass[Result]
-) -> _Parsed[Result]:
-    """Parse some of the texts. If any are invalid, the others are parsed again without them.
+) -> tuple[ChunkResult[Result], npt.NDArray[np.int64]]:
+    """Parse some of the texts, and return the index of the text of each row of the result.
 
-    Raises `JsonError` for an invalid text if ``on_error`` is ``"fail"``, and for a number that is not kept exactly if
-    ``on_inexact`` is ``"fail"``.
+    If any texts are invalid, the others are parsed again without them. Raises `JsonError` for an invalid text if
+    ``on_error`` is ``"fail"``, and for a number that is not kept exactly if ``on_inexact`` is ``"fail"``.
     """
-    fail, null = options.on_error == "fail", options.on_error == "null"
+    fail, null, requested = options.on_error == "fail", options.on_error == "null", rows
     bad: list[BadRecord] = []
     is_null = np.zeros(len(texts.starts), np.bool_) if null else None
     broken: ContractCounts | None = None
@@ -356,7 +323,8 @@ def _parse_texts(
                 result = reduce(work.combine, map(work.from_tape, tapes))
                 parsed.tape.release()
                 bad.sort(key=lambda record: record.line)
-                return _Parsed(result, result_rows, bad, typed, inexact, broken)
+                text_bytes = int((texts.stops[requested] - texts.starts[requested]).sum())
+                return ChunkResult(result, bad, text_bytes, ValueCounts(typed, inexact, broken)), result_rows
         except VariantError as parse_error:  # from the parser with on_error="fail", or for a value that is too large
             if parse_error.row is None:
                 raise

@@ -32,26 +32,30 @@ from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.write_plan import TableWritePlan
 from parquet_variant.types.targets import VARIANT_STORAGE
 
+# Writes the files of a task.
+Write: TypeAlias = Callable[[SplitRows], WrittenSplits]
 # The function of a task; its arguments are the number of the task, the number of the attempt, and the splits.
 Work: TypeAlias = Callable[[int, int, list[Split]], WrittenSplits]
+
+
+def run_task(
+    write: Write, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: list[Split]
+) -> WrittenSplits:
+    """Write the files of a task."""
+    return write(SplitRows(plan, staging, task, attempt, splits))
 
 
 class Destination:
     """A directory of files that tasks stage and the driver commits.
 
-    `request`: the request of the ingest.
+    `request`: the request of the ingest, completed by what the destination determines, such as its partition columns.
     `staging`: the staging area in the destination.
-    `write`: the function that writes the files of a task, called as ``write(request, plan, staging, *task)``.
+    `write`: the function that writes the files of a task; it can be pickled.
     """
 
-    def __init__(self, request: IngestRequest, staging: Staging, write: Callable[..., WrittenSplits]) -> None:
+    def __init__(self, request: IngestRequest, staging: Staging, write: Write) -> None:
         self.dest = request.dest
-        self._request, self._staging, self._write = request, staging, write
-
-    @property
-    def request(self) -> IngestRequest:
-        """The request, completed by what the destination determines, such as its partition columns."""
-        return self._request
+        self.request, self._staging, self._write = request, staging, write
 
     @property
     def bad_records_path(self) -> str:
@@ -67,20 +71,19 @@ class Destination:
         """Whether a job without rows succeeds: the destination holds data, so that its columns are known."""
         return self.request.mode == "append" and any(visible_files(*filesystem_of(self.dest)))
 
-    def write_no_rows(self, plan: TaskPlan) -> Sequence[WrittenSplits]:
+    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits:
         """Write what a destination without rows needs, such as a file that has the columns."""
-        return ()
+        return WrittenSplits()
 
     def work(self, plan: TaskPlan) -> Work:
         """Start the job and return the function that every task runs; it can be pickled."""
         self._staging = self._staging.begin()
-        return partial(self._write, self._request, plan, self._staging)
+        return partial(run_task, self._write, plan, self._staging)
 
-    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
+    def commit(self, written: WrittenSplits) -> list[str]:
         """Make the files of all tasks visible, and return the paths of the data files relative to `dest`."""
         root = self.dest.rstrip("/") + "/"
-        files = [file for part in written for file in part.files]
-        names = self._staging.commit(files, partition_types=self.partition_types())
+        names = self._staging.commit(written.files, partition_types=self.partition_types())
         return [name.removeprefix(root) for name in names if not name.startswith(f"{root}{BAD_RECORDS}/")]
 
     def partition_types(self) -> dict[str, str]:
@@ -96,7 +99,7 @@ class FileDestination(Destination):
     """One file. The staging area is next to it."""
 
     @classmethod
-    def open(cls, request: IngestRequest, write: Callable[..., WrittenSplits]) -> FileDestination | None:
+    def open(cls, request: IngestRequest, write: Write) -> FileDestination | None:
         """Open the destination; return None if the file exists and the mode is ``"ignore"``.
 
         Raises `VariantFileError` if the path is a directory, or an existing file that the mode does not overwrite.
@@ -147,7 +150,7 @@ class TableDestination(Destination):
     """
 
     def __init__(self, request: IngestRequest, location: str) -> None:
-        super().__init__(request, Staging.into(location), _write)
+        super().__init__(request, Staging.into(location), SplitRows.written)
         self._plan: TableWritePlan[Any] | None = None
         self._is_new = False
         # False if a commit may name the files of this job, so that they must not be removed.
@@ -156,7 +159,7 @@ class TableDestination(Destination):
     @property
     def accepts_no_rows(self) -> bool:
         """Whether the table exists, or its schema is known."""
-        return not self._is_new or self._request.schema is not None
+        return not self._is_new or self.request.schema is not None
 
     @abstractmethod
     def _plan_table(self, columns: pa.Schema) -> None:
@@ -173,26 +176,25 @@ class TableDestination(Destination):
     def work(self, plan: TaskPlan) -> Work:
         """Plan the table, and return the function that every task runs."""
         if self._is_new:
-            variant = pa.field(self._request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
+            variant = pa.field(self.request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
             fields = [variant if field.name == variant.name else field for field in plan.fields] or [variant]
-            self._plan_table(pa.schema([*fields, *self._request.partition_by.fields]))
-        self._staging = self._staging.begin()
+            self._plan_table(pa.schema([*fields, *self.request.partition_by.fields]))
         write_plan = self._write_plan(plan.schema, threads=plan.threads, encodings=plan.encodings)
         self._plan = replace(write_plan, job=f"{self._staging.job}-")
-        return partial(_write, self._plan, self._request, plan, self._staging)
+        self._write = partial(_write, self._plan)
+        return super().work(plan)
 
-    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
+    def commit(self, written: WrittenSplits) -> list[str]:
         """Commit the files of all tasks as one version of the table."""
-        bad = [file for part in written for file in part.files]
         try:
-            paths = self._commit_files([file for part in written for file in part.adds])
+            paths = self._commit_files(list(written.adds))
         except BaseException as error:
             self._is_uncommitted = isinstance(error, VariantError) and is_uncommitted(error)
             raise
         self._plan = None
         try:
-            if bad:
-                self._staging.commit(bad, marker=False)
+            if written.files:  # the quarantined lines
+                self._staging.commit(written.files, marker=False)
             else:
                 self._staging.abort()
         except VariantError as error:  # the rows are committed
@@ -211,18 +213,9 @@ class TableDestination(Destination):
         super().abort()
 
 
-def _write(
-    write_plan: TableWritePlan[Any],
-    request: IngestRequest,
-    task_plan: TaskPlan,
-    staging: Staging,
-    task: int,
-    attempt: int,
-    splits: list[Split],
-) -> WrittenSplits:
+def _write(write_plan: TableWritePlan[Any], split_rows: SplitRows) -> WrittenSplits:
     """Write the data files of a task."""
-    split_rows = SplitRows(splits, task_plan, request.text, staging, task, attempt)
-    row_count = 0
+    request, row_count = split_rows.request, 0
 
     def columns() -> Iterator[dict[str, Any]]:
         nonlocal row_count
@@ -230,5 +223,5 @@ def _write(
             row_count += len(rows)
             yield {**rows.columns(request.column), **request.partition_by.values(rows.variants)}
 
-    files = write_plan.write_files(columns())
-    return split_rows.written((), row_count, sum(file.size for file in files), tuple(files))
+    files = tuple(write_plan.write_files(columns()))
+    return split_rows.written(adds=files, rows=row_count, file_bytes=sum(file.size for file in files))

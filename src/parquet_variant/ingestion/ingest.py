@@ -361,6 +361,6 @@ def read_json(
     )
     files = JsonFiles.of(sources, options)
     if options.texts.auto:
-        profile = profile_splits(files.splits, options, thread_count(threads)).profile
+        profile = profile_splits(files.splits, options, thread_count(threads))
         files = replace(files, text=replace(options, texts=options.texts.resolved(profile)))
     return VariantArray.concat(list(files.arrays(lambda array: array, schema=schema, threads=threads)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -24,13 +23,11 @@ from parquet_variant.errors import VariantError, VariantFileError, without_secre
 from parquet_variant.files.parquet.writing.conform import WriterOptions, conform_table
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, known_encodings
 from parquet_variant.files.parquet.writing.write import compared_with_unshredded
-from parquet_variant.inference.contracts.report import ContractReport
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult, costs_of
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.row_sample import ProfiledData
-from parquet_variant.inference.typed_strings import TypedStrings
+from parquet_variant.inference.typed_strings import StringTypes, TypedStrings
 from parquet_variant.ingestion.destination import Destination
 from parquet_variant.ingestion.hints import partition_warnings, root_hints
 from parquet_variant.ingestion.json_column import (
@@ -42,13 +39,12 @@ from parquet_variant.ingestion.json_column import (
 )
 from parquet_variant.ingestion.option_paths import check_bloom_filters, check_paths, option_paths
 from parquet_variant.ingestion.request import FORMAT_RULES, IngestRequest, TextOptions
-from parquet_variant.ingestion.result import InexactNumbers, IngestResult
+from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.chunks import compressed_share
 from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, pack_splits, plan_splits
 from parquet_variant.ingestion.table_types import keep_types, string_types, table_schema
 from parquet_variant.ingestion.task import (
-    ProfiledSplits,
     TaskPlan,
     WrittenSplits,
     first_rows,
@@ -112,19 +108,12 @@ class IngestJob:
                 tasks = _plan_tasks(engine, self._files, self._request.split_bytes, self._request.text)
             else:
                 tasks = [[split] for split in split_rows(self._rows, engine.parallelism)]
-            fields = self._table_fields(tasks)
-            table = self._table_schema()
-            text = self._request.text
+            fields, table = self._table_fields(tasks), self._table_schema(destination)
             if table is not None:
-                text = replace(text, texts=text.texts.with_types(string_types(table)))
-                self._request = replace(self._request, text=text)
-            if text.texts.auto:
-                text = replace(text, texts=text.texts.resolved(self._profile(engine, tasks)))
-                self._request = replace(self._request, text=text)
-            hints: tuple[str, ...] = ()
-            inference = None
-            if self._request.schema is None:
-                inference, hints = self._infer(engine, tasks)
+                self._set_string_types(self._request.text.texts.with_types(string_types(table)))
+            if self._request.text.texts.auto:
+                self._set_string_types(self._request.text.texts.resolved(self._profile(engine, tasks)))
+            inference, hints = self._infer(engine, tasks) if self._request.schema is None else (None, [])
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
             if table is not None:
@@ -135,49 +124,59 @@ class IngestJob:
             tasks = self._write_tasks(engine, tasks)
             for warning in partition_warnings(self._request, tasks):
                 (warn or partial(warnings.warn, stacklevel=3))(warning)
-            encodings = planned_encodings(self._request, schema, tasks, engine.parallelism)
             plan = TaskPlan(
+                self._request,
                 schema,
                 threads=_threads(engine, tasks),
-                encodings=encodings,
+                encodings=planned_encodings(self._request, schema, tasks, engine.parallelism),
                 fields=fields,
-                string_types=self._request.text.texts,
                 paths=frozenset(option_paths(self._request)),
                 counts_other_types=table is not None,
             )
-            written = engine.run("write", destination.work(plan), tasks)
-            rows = sum(part.rows for part in written)
-            if not rows and not any(part.bad for part in written):
+            parts = engine.run("write", destination.work(plan), tasks)
+            written = reduce(add, parts) if parts else WrittenSplits()
+            if not written.rows and not written.bad:
                 # The path of rows that no document has may be misspelled.
                 layout = self._request.text.layout
                 if not destination.accepts_no_rows or (layout.root is not None and layout.prefix is None):
                     raise _no_value([] if self._request.text.of_dataframe else self._files, self._request.text)
-                written = [*written, *destination.write_no_rows(plan)]
-            report = self._contract_report(written)
-            if rows:
-                hints += tuple(reduce(add, (part.other_types for part in written)).notes())
-                hints += check_paths(self._request, reduce(add, (part.paths for part in written)))
-            committed = destination.commit(written)
+                written += destination.write_no_rows(plan)
+            report = None
+            if (check := self._request.text.contract) is not None:
+                report = check.report(", ".join(self._source_names), written.counts.broken)
+                check.raise_for(report)
+            if written.rows:
+                hints += [*written.other_types.notes(), *check_paths(self._request, written.paths)]
+            files = destination.commit(written)
         except BaseException:
             destination.abort()
             raise
-        return replace(_result(destination, committed, written, schema, inference), hints=hints, contract=report)
+        return IngestResult(
+            dest=destination.dest,
+            files=tuple(files),
+            rows=written.rows,
+            bad_records=written.bad,
+            bad_records_path=destination.bad_records_path if written.bad else None,
+            bytes_read=written.text_bytes,
+            bytes_written=written.file_bytes,
+            schema=schema,
+            inference=inference,
+            typed_strings=TypedStrings.of_counts(written.counts.typed),
+            inexact_numbers=written.counts.inexact.count,
+            first_inexact=written.counts.inexact.first,
+            hints=tuple(hints),
+            contract=report,
+        )
 
-    def _table_schema(self) -> ShreddingSchema | None:
+    def _set_string_types(self, types: StringTypes) -> None:
+        self._request = replace(self._request, text=replace(self._request.text, texts=types))
+
+    def _table_schema(self, destination: Destination) -> ShreddingSchema | None:
         """Return the types of the table that an append keeps; None if it types paths by their new values."""
-        request, destination = self._request, self._destination
+        request = self._request
         if request.mode != "append" or request.schema is not None or request.schema_of == "file":
             return None
-        return None if destination is None else table_schema(destination.data_files(), request.column)
-
-    def _contract_report(self, written: Sequence[WrittenSplits]) -> ContractReport | None:
-        """Return the violations in all rows; None without a contract. Raises `ContractError` if they end the job."""
-        check = self._request.text.contract
-        if check is None:
-            return None
-        report = check.report(", ".join(self._source_names), check.merge([part.broken for part in written]))
-        check.raise_for(report)
-        return report
+        return table_schema(destination.data_files(), request.column)
 
     def _write_tasks(self, engine: Engine, tasks: list[list[Split]]) -> list[list[Split]]:
         """Return the tasks that write: as planned, or fewer with several threads each if the input is small.
@@ -219,10 +218,10 @@ class IngestJob:
             )
         return tuple(fields)
 
-    def _infer(self, engine: Engine, tasks: list[list[Split]]) -> tuple[InferenceResult, tuple[str, ...]]:
+    def _infer(self, engine: Engine, tasks: list[list[Split]]) -> tuple[InferenceResult, list[str]]:
         """Return the inferred schema, and hints about options that suit the data better."""
         profile = self._profile(engine, tasks)
-        hints = tuple(root_hints(profile, self._request.text, len(self._files)))
+        hints = list(root_hints(profile, self._request.text, len(self._files)))
         inference = infer(profile, self._request.policy)
         files = self._trial_files(inference, tasks)
         if not files:
@@ -310,13 +309,16 @@ def _with_csv_types(text: TextOptions, files: list[InputFile]) -> TextOptions:
 
 def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:
     work = partial(_profile, text, _threads(engine, tasks))
-    profiled = engine.reduce("infer the schema", work, tasks, ProfiledSplits.merge)
+    profile = engine.reduce("infer the schema", work, tasks, Profile.merge)
     is_text = text.json_column is None and len(tasks) > 0
-    compressed_bytes = compressed_share(tasks[0][0], text.layout) * profiled.text_bytes if is_text else 0.0
     input_bytes = sum(split.size for task in tasks for split in task)
-    files = max(ceil(input_bytes / _split_bytes(input_bytes, _TYPICAL_TASKS)), 1)
-    data = ProfiledData(1.0 if text.sample is None else text.sample, files, compressed_bytes)
-    return replace(profiled.profile, data=data)
+    data = replace(
+        profile.data,
+        share=1.0 if text.sample is None else text.sample,
+        files=max(ceil(input_bytes / _split_bytes(input_bytes, _TYPICAL_TASKS)), 1),
+        compressed_bytes=compressed_share(tasks[0][0], text.layout) * profile.data.text_bytes if is_text else 0.0,
+    )
+    return replace(profile, data=data)
 
 
 def _no_value(files: list[InputFile], text: TextOptions) -> VariantFileError:
@@ -351,33 +353,8 @@ def _threads(engine: Engine, tasks: Sequence[Any]) -> int:
     return max(1, min(engine.parallelism, os.cpu_count() or 1) // max(len(tasks), 1))
 
 
-def _result(
-    destination: Destination,
-    files: Sequence[str],
-    written: Sequence[WrittenSplits],
-    schema: ShreddingSchema,
-    inference: InferenceResult | None,
-) -> IngestResult:
-    bad = sum(part.bad for part in written)
-    inexact = sum((part.inexact for part in written), InexactNumbers())
-    return IngestResult(
-        dest=destination.dest,
-        files=tuple(files),
-        rows=sum(part.rows for part in written),
-        bad_records=bad,
-        bad_records_path=destination.bad_records_path if bad else None,
-        bytes_read=sum(part.text_bytes for part in written),
-        bytes_written=sum(part.file_bytes for part in written),
-        schema=schema,
-        inference=inference,
-        typed_strings=TypedStrings.of_counts(sum((part.typed for part in written), Counter())),
-        inexact_numbers=inexact.count,
-        first_inexact=inexact.first,
-    )
-
-
 # A function of the module, because Spark pickles it by name.
-def _profile(text: TextOptions, threads: int, task: int, attempt: int, splits: list[Split]) -> ProfiledSplits:
+def _profile(text: TextOptions, threads: int, task: int, attempt: int, splits: list[Split]) -> Profile:
     return profile_splits(splits, text, threads)
 
 
@@ -401,13 +378,8 @@ def planned_encodings(
         return None  # the task raises the error with its position
     if rows is None or not len(rows):
         return None
-    options = WriterOptions(
-        **{
-            name: request.write[name]
-            for name in ("compression", "compression_level", "effort")
-            if name in request.write
-        }
-    )
+    names = {"compression", "compression_level", "effort"} & request.write.keys()
+    options = WriterOptions(**{name: request.write[name] for name in names})
     table, _ = conform_table({request.column: rows}, ())
     return known_encodings(table, options.compression, options.compression_level, options.effort)
 

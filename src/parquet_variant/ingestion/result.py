@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
 from parquet_variant.errors import VariantError, without_secrets
 from parquet_variant.files.parquet.report_text import counted
-from parquet_variant.inference.contracts.report import ContractReport
+from parquet_variant.inference.contracts.report import ContractCounts, ContractReport
 from parquet_variant.inference.policies.decision import InferenceResult
+from parquet_variant.inference.profile import StringCounts
 from parquet_variant.inference.typed_strings import TypedStrings
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
@@ -131,25 +133,12 @@ class IngestResult:
 class BadRecord:
     """A line that is not valid JSON, as the bad-records output contains it.
 
-    Parameters
-    ----------
-    file
-        The source file.
-    line
-        The 1-based number of the line; of the element if the file is a JSON array.
-    reason
-        The stable code of the error.
-    message
-        The error message.
-    text
-        The line; bytes that are not UTF-8 are replaced by U+FFFD.
-    base64
-        The bytes of the line, only if `text` does not represent them exactly.
-    columns
-        The other columns of the row, if the JSON is a column of a table.
+    `file`, `line`: the source file, and the 1-based number of the line, or of the element of a JSON array.
+    `reason`, `message`: the stable code of the error, and its message.
+    `text`: the line; bytes that are not UTF-8 are replaced by U+FFFD.
+    `base64`: the bytes of the line, only if `text` does not represent them exactly.
+    `columns`: the other columns of the row, if the JSON is a column of a table.
 
-    Examples
-    --------
     >>> record = BadRecord.of("a.json", 3, b"[1,", VariantError("the text ends early", reason="truncated"))
     >>> print(record.to_json())
     {"file": "a.json", "line": 3, "reason": "truncated", "message": "the text ends early", "text": "[1,"}
@@ -179,20 +168,8 @@ class BadRecord:
 
 @dataclass(frozen=True, slots=True)
 class InexactNumbers:
-    """The numbers that were replaced by the nearest double, and do not equal it.
+    """The number of numbers that became the nearest double and do not equal it, with text and position of the first.
 
-    These are integers and fractions of more than 38 digits, and numbers with an exponent that have more digits than a
-    double, or are too large (``1E400``) or too small for one.
-
-    Parameters
-    ----------
-    count
-        How many there are.
-    first
-        The text and the position of the first one; None if there is none.
-
-    Examples
-    --------
     >>> InexactNumbers(1, "1E400 at line 3 of a.json") + InexactNumbers(2, "1E500 at line 1 of b.json")
     InexactNumbers(count=3, first='1E400 at line 3 of a.json')
     """
@@ -202,3 +179,20 @@ class InexactNumbers:
 
     def __add__(self, other: InexactNumbers) -> InexactNumbers:
         return InexactNumbers(self.count + other.count, self.first or other.first)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCounts:
+    """Counts of values that a result reports.
+
+    `typed`: strings that were to be typed.
+    `inexact`: numbers that are not kept exactly.
+    `broken`: violations of the contract, those of quarantined rows included.
+    """
+
+    typed: StringCounts = field(default_factory=Counter)
+    inexact: InexactNumbers = field(default_factory=InexactNumbers)
+    broken: ContractCounts = field(default_factory=ContractCounts)
+
+    def __add__(self, other: ValueCounts) -> ValueCounts:
+        return ValueCounts(self.typed + other.typed, self.inexact + other.inexact, self.broken.merge(other.broken))

@@ -6,10 +6,9 @@ write and commit the files.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from operator import call
 from typing import Any, TypeAlias
@@ -18,13 +17,12 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
-from parquet_variant.inference.contracts.report import ContractCounts
-from parquet_variant.inference.profile import Profile, StringCounts
-from parquet_variant.inference.typed_strings import StringTypes
+from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.row_sample import ProfiledData
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.option_paths import SeenPaths
-from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.result import InexactNumbers
+from parquet_variant.ingestion.request import IngestRequest, TextOptions
+from parquet_variant.ingestion.result import ValueCounts
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.table_types import OtherTypes
 from parquet_variant.io.engine import check_interrupted
@@ -45,21 +43,21 @@ Shredded: TypeAlias = ShreddedRows | VariantArray
 class TaskPlan:
     """The plan by which all tasks of a job write their rows.
 
+    `request`: the request of the ingest, completed by the destination and by the types of strings.
     `schema`: the shredding schema.
     `threads`: number of threads per task: more than one if there are fewer tasks than cores.
     `encodings`: encodings of the columns of Parquet files; None if every task chooses them.
     `fields`: all columns of the rows, if the JSON is a column of a table.
-    `string_types`: the types of strings that were inferred for ``types="auto!"``; None if the options have them.
     `paths`: paths that options name, which the task looks for in its rows.
     `counts_other_types`: whether values are counted that do not have the type of the schema, which is the type of the
       table.
     """
 
+    request: IngestRequest
     schema: ShreddingSchema
     threads: int = 1
     encodings: ColumnEncodings | None = None
     fields: tuple[pa.Field, ...] = ()
-    string_types: StringTypes | None = None
     paths: frozenset[VariantPath] = frozenset()
     counts_other_types: bool = False
 
@@ -98,59 +96,47 @@ class TaskRows:
 
 
 @dataclass(frozen=True, slots=True)
-class ProfiledSplits:
-    """The result of the first pass: the profile of the valid rows, and the decompressed bytes that were profiled."""
-
-    profile: Profile
-    text_bytes: int
-
-    def merge(self, other: ProfiledSplits) -> ProfiledSplits:
-        """Return the combination of both, which does not depend on their order."""
-        return ProfiledSplits(self.profile.merge(other.profile), self.text_bytes + other.text_bytes)
-
-
-@dataclass(frozen=True, slots=True)
 class WrittenSplits:
-    """The result of the second pass: files that are written and not committed.
+    """The result of the second pass: files that are written and not committed. The results of tasks can be added.
 
     `files`: the staged data files, then the file of bad records if there are any.
+    `adds`: data files in their final place in a table, for its log.
     `rows`: number of rows that were written.
     `bad`: number of lines that were quarantined.
     `text_bytes`: size of the decompressed text that was read.
     `file_bytes`: size of the data files.
-    `adds`: data files in their final place in a table, for its log.
-    `typed`: counts of strings that were to be typed.
-    `inexact`: the numbers that are not kept exactly.
-    `broken`: the violations of the contract.
+    `counts`: counts of values that the result reports.
     `paths`: the paths of options that no row has.
     `other_types`: counts of values that do not have the type of the table.
     """
 
-    files: tuple[StagedFile, ...]
-    rows: int
-    bad: int
-    text_bytes: int
-    file_bytes: int
+    files: tuple[StagedFile, ...] = ()
     adds: tuple[Any, ...] = ()
-    typed: StringCounts = field(default_factory=Counter)
-    inexact: InexactNumbers = field(default_factory=InexactNumbers)
-    broken: ContractCounts = field(default_factory=ContractCounts)
+    rows: int = 0
+    bad: int = 0
+    text_bytes: int = 0
+    file_bytes: int = 0
+    counts: ValueCounts = field(default_factory=ValueCounts)
     paths: SeenPaths = field(default_factory=SeenPaths)
     other_types: OtherTypes = field(default_factory=OtherTypes)
 
+    def __add__(self, other: WrittenSplits) -> WrittenSplits:
+        return WrittenSplits(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))
 
-def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1) -> ProfiledSplits:
+
+def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1) -> Profile:
     """Run the first pass: profile the paths of the valid rows. Lines that will be quarantined are skipped.
 
     Raises `JsonError` for an invalid line if ``on_error`` is ``"fail"``, with its file and line; `VariantFileError` for
     a file that cannot be read.
     """
-    total = ProfiledSplits(Profile(), 0)
+    total = Profile()
     work = Pass(Profile.of_tape, Profile.merge)
     all_steps = steps(splits, text.for_profile, work, 1.0 if text.sample is None else text.sample)
     for batch in in_order(call, all_steps, threads, read_ahead=True):
         check_interrupted()
-        total = total.merge(ProfiledSplits(replace(batch.result, typed_strings=batch.typed), batch.text_bytes))
+        data = ProfiledData(text_bytes=batch.text_bytes)
+        total = total.merge(replace(batch.result, typed_strings=batch.counts.typed, data=data))
     return total
 
 
@@ -160,44 +146,32 @@ class SplitRows:
     Invalid lines are written to a staged file during the iteration, which raises `JsonError` or `VariantFileError` as
     `profile_splits` does.
 
-    `splits`: the task's share of the input.
-    `plan`, `text`: the shredding schema, and the options for reading text.
+    `plan`: the plan of the job.
     `staging`: the staging area of the job in the destination.
     `task`, `attempt`: the number of the task, which names the files, and of this attempt, which separates it from other
       attempts.
+    `splits`: the task's share of the input.
     """
 
-    def __init__(
-        self,
-        splits: Sequence[Split],
-        plan: TaskPlan,
-        text: TextOptions,
-        staging: Staging,
-        task: int,
-        attempt: int,
-    ) -> None:
-        self.splits, self.plan = splits, plan
-        self.text = text if plan.string_types is None else replace(text, texts=plan.string_types)
+    def __init__(self, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: Sequence[Split]) -> None:
+        self.plan, self.request, self.staging, self.task, self.splits = plan, plan.request, staging, task, splits
         self.directory = staging.attempt(task, attempt)
         self._quarantine = StagedFile(self.directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
         self.bad = 0
         self.text_bytes = 0
-        self.typed: StringCounts = Counter()
-        self.inexact = InexactNumbers()
-        self.broken = ContractCounts()
+        self.counts = ValueCounts()
         self.paths = SeenPaths(set(plan.paths))
         self.other_types = OtherTypes.of(plan.schema) if plan.counts_other_types else OtherTypes()
 
     def __iter__(self) -> Iterator[TaskRows]:
         bad_stream = None
-        all_steps = steps(self.splits, self.text, _shredding(self.plan.schema, self.paths, self.other_types))
+        text = self.request.text
+        all_steps = steps(self.splits, text, _shredding(self.plan.schema, self.paths, self.other_types))
         with ExitStack() as stack:
             for batch in in_order(call, all_steps, self.plan.threads, read_ahead=True):
                 check_interrupted()
                 self.text_bytes += batch.text_bytes
-                self.typed += batch.typed
-                self.inexact += batch.inexact
-                self.broken = self.broken.merge(batch.broken)
+                self.counts += batch.counts
                 if batch.bad:
                     if bad_stream is None:
                         stack.enter_context(write_errors(self._quarantine.path))
@@ -207,25 +181,21 @@ class SplitRows:
                     bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
                     self.bad += len(batch.bad)
                 if len(batch.result):
-                    yield TaskRows(batch.result, batch.table, self.text.json_column)
+                    yield TaskRows(batch.result, batch.table, text.json_column)
 
-    def written(
-        self, files: tuple[StagedFile, ...], rows: int, file_bytes: int, adds: tuple[Any, ...] = ()
-    ) -> WrittenSplits:
-        """Return the result of the pass, with the file of bad records if there are any."""
-        bad_files = (self._quarantine,) if self.bad else ()
+    def written(self, files: Sequence[StagedFile] = (), **figures: Any) -> WrittenSplits:
+        """Return the result of the pass, with the file of bad records if there are any.
+
+        `figures`: `adds`, `rows` and `file_bytes`.
+        """
         return WrittenSplits(
-            (*files, *bad_files),
-            rows,
-            self.bad,
-            self.text_bytes,
-            file_bytes,
-            adds,
-            self.typed,
-            self.inexact,
-            self.broken,
-            self.paths,
-            self.other_types,
+            (*files, self._quarantine) if self.bad else tuple(files),
+            bad=self.bad,
+            text_bytes=self.text_bytes,
+            counts=self.counts,
+            paths=self.paths,
+            other_types=self.other_types,
+            **figures,
         )
 
 

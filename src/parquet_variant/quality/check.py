@@ -92,7 +92,7 @@ def _of_text(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
     parts = []
     work = Pass(lambda tape: None, lambda first, second: None)
     for batch in in_order(call, steps(splits, text, work), threads, read_ahead=True):
-        parts.append(batch.broken)
+        parts.append(batch.counts.broken)
         result.bytes_read += batch.text_bytes
     result.counts = rules.merge(parts)
     return result

@@ -46,19 +46,19 @@ class DeltaDestination(TableDestination):
         return () if self._current is None else parquet_files(self._current)
 
     def _plan_table(self, columns: pa.Schema) -> None:
-        storage, request = open_storage(self.dest), self._request
+        storage, request = open_storage(self.dest), self.request
         by, preview = request.partition_by.names, request.preview
         self._current = planned_table(storage, from_arrow_schema(columns), by, preview=preview)
 
     def _write_plan(self, schema: ShreddingSchema, **options: Any) -> WritePlan:
         assert self._current is not None
-        return _write_plan(self._current, self._request, schema, **options)
+        return _write_plan(self._current, self.request, schema, **options)
 
     def _commit_files(self, files: list[Add]) -> list[str]:
         assert self._current is not None
-        mode: Literal["append", "overwrite"] = "overwrite" if self._request.mode == "overwrite" else "append"
+        mode: Literal["append", "overwrite"] = "overwrite" if self.request.mode == "overwrite" else "append"
         if self._is_new:
-            commit_new(self._current, files, self._request.mode)
+            commit_new(self._current, files, self.request.mode)
         elif files or mode == "overwrite":
             commit_files(self._current, files, mode=mode)
         return [unquote(add.path) for add in files]

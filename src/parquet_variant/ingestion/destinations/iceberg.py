@@ -45,20 +45,20 @@ class IcebergDestination(TableDestination):
         return () if self._table is None else parquet_files(newest_snapshot(self._table))
 
     def _plan_table(self, columns: pa.Schema) -> None:
-        catalog, identifier = find_table(self._request.dest, self._request.catalog)
-        definition = TableDefinition(partition_by=tuple(self._request.partition_by.names))
+        catalog, identifier = find_table(self.request.dest, self.request.catalog)
+        definition = TableDefinition(partition_by=tuple(self.request.partition_by.names))
         self._table = new_table(catalog, identifier, columns, definition)
         self._location = normal_location(self._table.metadata.location)
         self._staging = Staging.into(self._location)
 
     def _write_plan(self, schema: ShreddingSchema, **options: Any) -> IcebergWritePlan:
         assert self._table is not None
-        return _plan(self._table, self._request, schema, **options)
+        return _plan(self._table, self.request, schema, **options)
 
     def _commit_files(self, files: list[TableFile]) -> list[str]:
         assert self._table is not None
         added = tuple(file.file for file in files if file.file.record_count)
-        overwrites = not self._is_new and self._request.mode == "overwrite"
+        overwrites = not self._is_new and self.request.mode == "overwrite"
         if added or overwrites or self._is_new:
             change = SnapshotChange("overwrite" if overwrites else "append", added=added, removes_all=overwrites)
             commit_snapshot(newest_snapshot(self._table), change)

@@ -20,7 +20,6 @@ from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.ingestion.destination import Destination, FileDestination, move_file
 from parquet_variant.ingestion.partition_by import PartitionBy, check_derived_values, existing_partitions
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import declared_types, types_to_declare
@@ -110,22 +109,21 @@ class ParquetFileDestination(FileDestination):
     @property
     def accepts_no_rows(self) -> bool:
         """Whether the schema of a file without rows is known."""
-        return self._request.schema is not None
+        return self.request.schema is not None
 
-    def write_no_rows(self, plan: TaskPlan) -> Sequence[WrittenSplits]:
+    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits:
         """Write a file without rows."""
-        return [_write_no_rows(self._request, plan, self._staging)]
+        return _write_no_rows(plan, self._staging)
 
     @property
     def bad_records_path(self) -> str:
         """The file of quarantined lines."""
         return f"{self.dest}.bad_records.ndjson"
 
-    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
+    def commit(self, written: WrittenSplits) -> list[str]:
         """Move the file to its final path."""
-        staged = [file for part in written for file in part.files]
-        bad = [file for file in staged if file.name.startswith(f"{BAD_RECORDS}/")]
-        data = [file for file in staged if file not in bad]
+        bad = [file for file in written.files if file.name.startswith(f"{BAD_RECORDS}/")]
+        data = [file for file in written.files if file not in bad]
         if not data:
             raise VariantFileError(
                 f"no line is valid JSON: nothing was written to {self.dest}; check the sources", reason="no-rows"
@@ -142,31 +140,31 @@ class ParquetDirectory(Destination):
     @property
     def accepts_no_rows(self) -> bool:
         """Whether the schema is known, or the directory has files."""
-        return self._request.schema is not None or bool(self.data_files())
+        return self.request.schema is not None or bool(self.data_files())
 
-    def write_no_rows(self, plan: TaskPlan) -> Sequence[WrittenSplits]:
+    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits:
         """Write a file without rows, unless the directory keeps its files, or the file would be in no partition."""
-        if self._request.partition_by or (self._request.mode == "append" and self.data_files()):
-            return ()
-        return [_write_no_rows(self._request, plan, self._staging)]
+        if self.request.partition_by or (self.request.mode == "append" and self.data_files()):
+            return WrittenSplits()
+        return _write_no_rows(plan, self._staging)
 
     def data_files(self) -> Sequence[ParquetSource]:
         """Return the files of the directory."""
         return () if existing_partitions(self.dest) is None else locate(self.dest)
 
-    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
+    def commit(self, written: WrittenSplits) -> list[str]:
         """Make the files of all tasks visible, unless a partition column of the directory has no value in any row."""
-        partition_by = self._request.partition_by
+        partition_by = self.request.partition_by
         if partition_by.is_derived:
-            names = [file.name.split("/")[:-1] for part in written for file in part.files]
+            names = [file.name.split("/")[:-1] for file in written.files]
             folders = [parts for parts in names if parts[:1] != [BAD_RECORDS]]
             check_derived_values(partition_by.names, folders, self.dest)
         return super().commit(written)
 
     def partition_types(self) -> dict[str, str]:
         """See `Destination.partition_types`: those of the option, and when appending those of the directory."""
-        types = self._request.partition_by.types_to_declare
-        if not types or self._request.mode != "append":
+        types = self.request.partition_by.types_to_declare
+        if not types or self.request.mode != "append":
             return types
         return types | types_to_declare(declared_types(*filesystem_of(self.dest)))
 
@@ -177,32 +175,30 @@ def open_parquet(request: IngestRequest) -> Destination | None:
     Raises `VariantFileError` as `open_staging` or `FileDestination.open` does.
     """
     if request.one_file:
-        return ParquetFileDestination.open(request, write_task)
+        return ParquetFileDestination.open(request, _write)
     staging = open_staging(request.dest, request.mode)
     if staging is None:
         return None
     if request.mode == "append":
         request = replace(request, partition_by=PartitionBy.appending_to(request.dest, request.partition_by))
-    return ParquetDirectory(request, staging, write_task)
+    return ParquetDirectory(request, staging, _write)
 
 
-def _write_no_rows(request: IngestRequest, plan: TaskPlan, staging: Staging) -> WrittenSplits:
+def _write_no_rows(plan: TaskPlan, staging: Staging) -> WrittenSplits:
     """Stage a file that has the columns and no rows."""
     columns: dict[str, Any] = {field.name: pa.array([], field.type) for field in plan.fields}
-    columns[request.column] = shred_variant(VariantArray.from_pylist([]), plan.schema)
-    with PartitionedFiles(staging, staging.attempt(0, "empty"), 0, **request.write) as files:
+    columns[plan.request.column] = shred_variant(VariantArray.from_pylist([]), plan.schema)
+    with PartitionedFiles(staging, staging.attempt(0, "empty"), 0, **plan.request.write) as files:
         files.write({}, columns)
         files.close()
-    return WrittenSplits(tuple(files.files), 0, 0, 0, files.bytes)
+    return WrittenSplits(tuple(files.files), file_bytes=files.bytes)
 
 
-def write_task(
-    request: IngestRequest, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: list[Split]
-) -> WrittenSplits:
+def _write(split_rows: SplitRows) -> WrittenSplits:
     """Stage the files of a task."""
-    split_rows = SplitRows(splits, plan, request.text, staging, task, attempt)
+    request, plan = split_rows.request, split_rows.plan
     options = {**request.write, "threads": plan.threads, "encodings": plan.encodings}
-    with PartitionedFiles(staging, split_rows.directory, task, **options) as files:
+    with PartitionedFiles(split_rows.staging, split_rows.directory, split_rows.task, **options) as files:
         for rows in split_rows:
             if isinstance(rows.shredded, ShreddedRows) and rows.table is None and not request.partition_by:
                 files.write_rows(request.column, rows.shredded)
@@ -211,4 +207,4 @@ def write_task(
             for values, part in request.partition_by.split(rows.variants, columns):
                 files.write(values, part)
         files.close()
-    return split_rows.written(tuple(files.files), files.rows, files.bytes)
+    return split_rows.written(files.files, rows=files.rows, file_bytes=files.bytes)

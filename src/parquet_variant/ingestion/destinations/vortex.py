@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,9 @@ from parquet_variant.files.vortex.reader import read
 from parquet_variant.files.vortex.writer import write
 from parquet_variant.ingestion.destination import Destination, FileDestination, Work, move_file
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, TaskRows, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import StagedFile, Staging, open_staging
+from parquet_variant.io.staging import StagedFile, open_staging
 from parquet_variant.ops.columns.arguments import as_arrow
 from parquet_variant.support.choices import FileMode
 
@@ -38,22 +36,19 @@ class VortexFileDestination(FileDestination):
         self._schema = plan.schema
         return super().work(plan)
 
-    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
+    def commit(self, written: WrittenSplits) -> list[str]:
         """Join the files of the tasks into one file."""
-        self._join([file for part in written for file in part.files])
+        if len(written.files) == 1:
+            move_file(written.files[0], self.dest)
+        else:
+            column = self.request.column
+            mode: FileMode = "overwrite" if self.request.mode == "overwrite" else "error"
+            # The parts have different columns, because a column without values is not stored. One layout fits all.
+            chunks = [conform(read(part.path, column).to_unshredded().storage, "unshredded") for part in written.files]
+            rows = VariantArray.concat(map(VariantArray, chunks))
+            write(self.dest, {column: rows}, schema=self._schema, mode=mode, **self.request.write)
         self._staging.discard()
         return [Path(self.dest).name]
-
-    def _join(self, parts: list[StagedFile]) -> None:
-        if len(parts) == 1:
-            move_file(parts[0], self.dest)
-            return
-        column = self._request.column
-        mode: FileMode = "overwrite" if self._request.mode == "overwrite" else "error"
-        # The parts have different columns, because a column without values is not stored. One layout fits all.
-        chunks = [conform(read(part.path, column).to_unshredded().storage, "unshredded") for part in parts]
-        rows = VariantArray.concat(map(VariantArray, chunks))
-        write(self.dest, {column: rows}, schema=self._schema, mode=mode, **self._request.write)
 
 
 def open_vortex(request: IngestRequest) -> Destination | None:
@@ -85,16 +80,12 @@ def open_vortex(request: IngestRequest) -> Destination | None:
     return destination
 
 
-def _write(
-    request: IngestRequest, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: list[Split]
-) -> WrittenSplits:
+def _write(split_rows: SplitRows) -> WrittenSplits:
     """Stage the file of a task."""
-    split_rows = SplitRows(splits, plan, request.text, staging, task, attempt)
-    chunks = list(split_rows)
+    request, chunks = split_rows.request, list(split_rows)
     if not chunks:
-        return split_rows.written((), 0, 0)
-    data = StagedFile(split_rows.directory, staging.file_name(task, extension=SUFFIX[1:]))
-    _, path = filesystem_of(data.path)
+        return split_rows.written()
+    data = StagedFile(split_rows.directory, split_rows.staging.file_name(split_rows.task, extension=SUFFIX[1:]))
     variants = VariantArray.concat([chunk.variants for chunk in chunks])
     columns: dict[str, Any] = {request.column: variants}
     if tables := [chunk.table for chunk in chunks if chunk.table is not None]:
@@ -102,5 +93,5 @@ def _write(
         columns = TaskRows(variants, table, name).columns(request.column)
         texts = as_arrow(table.column(name))
         columns[request.column] = JsonColumn.of(variants, texts) if request.write.get("exact") else JsonColumn(variants)
-    info = write(path, columns, **request.write)
-    return split_rows.written((data,), info.rows, info.bytes)
+    info = write(filesystem_of(data.path)[1], columns, **request.write)
+    return split_rows.written([data], rows=info.rows, file_bytes=info.bytes)
