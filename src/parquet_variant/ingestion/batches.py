@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import binary_parts
+from parquet_variant.arrays.parts import BinaryParts, binary_parts
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import ContractError, JsonError, VariantError
@@ -44,6 +44,7 @@ from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_ro
 from parquet_variant.kernels.tapes.tape import Tape
 
 Result = TypeVar("Result")
+Bytes: TypeAlias = npt.NDArray[np.uint8]
 # The assumed text size of a table row, by which rows are sampled.
 _ROW_BYTES = 256
 # Stored bytes of small files that are read together.
@@ -92,10 +93,10 @@ class _RowTexts:
 
     file: str
     unit: str
-    data: npt.NDArray[np.uint8]
+    data: Bytes
     starts: npt.NDArray[np.int64]
     stops: npt.NDArray[np.int64]
-    valid: npt.NDArray[np.uint8] | None
+    valid: Bytes | None
     number: Callable[[int], int]
     refused: Mapping[int, tuple[bytes, JsonError]]
 
@@ -216,18 +217,12 @@ def _process_chunk(
     chunk: Chunk, lines: Lines, options: TextOptions, work: Pass[Result], sample: float
 ) -> ChunkResult[Result]:
     """Parse the lines of a chunk and return the outcome for those in the sample."""
-    data, starts, stops = _text_buffers(lines.text)
+    data, starts, stops, _ = _buffers(binary_parts(lines.text))
     rows = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(chunk.offset + starts, sample))
     texts = _RowTexts(
-        chunk.file.name,
-        chunk.unit,
-        data,
-        starts,
-        stops,
-        None,
-        lambda row: chunk.first_line + int(lines.number[row]),
-        chunk.refused,
-    )
+        chunk.file.name, chunk.unit, data, starts, stops, None,
+        lambda row: chunk.first_line + int(lines.number[row]), chunk.refused,
+    )  # fmt: skip
     batch, _ = _parse_texts(texts, rows, options, work)
     chunk.release()
     return replace(batch, text_bytes=len(chunk.data)) if sample >= 1 else batch
@@ -237,20 +232,8 @@ def _process_rows(
     source: str, rows: JsonRows, options: TextOptions, work: Pass[Result], sample: float
 ) -> ChunkResult[Result]:
     """Parse the JSON column of table rows and return the outcome for the rows in the sample."""
-    offsets, address, valid, owner = binary_parts(rows.text)
-    base, end = int(offsets[0]), int(offsets[-1])
-    buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
-    starts, stops = offsets[:-1] - base, offsets[1:] - base
-    texts = _RowTexts(
-        source,
-        "row",
-        np.frombuffer(buffer, np.uint8),
-        starts,
-        stops,
-        valid if len(valid) else None,
-        lambda row: rows.first_row + row,
-        {},
-    )
+    data, starts, stops, valid = _buffers(rows.text)
+    texts = _RowTexts(source, "row", data, starts, stops, valid, lambda row: rows.first_row + row, {})
     positions = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
     indexes = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(positions, sample))
     batch, parsed_rows = _parse_texts(texts, indexes, options, work)
@@ -264,17 +247,16 @@ def _process_rows(
 
 def _json_compatible_row(table: pa.Table, row: int) -> dict[str, Any]:
     """Return a row with values that JSON can represent; other values become strings."""
-    return {
-        name: value if isinstance(value := column[row].as_py(), str | int | float | bool | None) else str(value)
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
+    values = {name: column[row].as_py() for name, column in zip(table.column_names, table.columns, strict=True)}
+    return {name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in values.items()}
 
 
-def _text_buffers(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    _, offsets_buffer, data_buffer = text.buffers()
-    width = np.int64 if str(text.type) == "large_string" else np.int32
-    offsets = np.frombuffer(offsets_buffer, width, len(text) + 1, text.offset * width().itemsize)
-    return np.frombuffer(data_buffer or b"", np.uint8), offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+def _buffers(text: BinaryParts) -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.int64], Bytes | None]:
+    """Return the bytes of texts, where each starts and stops in them, and which texts are not null."""
+    offsets, address, valid, owner = text
+    base, end = int(offsets[0]), int(offsets[-1])
+    buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
+    return np.frombuffer(buffer, np.uint8), offsets[:-1] - base, offsets[1:] - base, valid if len(valid) else None
 
 
 def _parse_texts(

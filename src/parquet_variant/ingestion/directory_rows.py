@@ -7,17 +7,18 @@ see either all new rows or none, and files to the writers of the formats.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.files.parquet.format.files import ParquetSource, locate
+from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.files.parquet.reading.read import read_schema
-from parquet_variant.files.parquet.writing.write import SchemaLike, with_layout
+from parquet_variant.files.parquet.writing.write import with_layout
 from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
@@ -45,32 +46,18 @@ class DirectoryCommit:
     committed: bool = True
 
 
-def append_parquet(path: Any, data: Any, *, schema: Any = None, **options: Any) -> DirectoryCommit:
-    """Add rows to a directory of Parquet files; see `Table.append`."""
-    return _put_parquet(path, data, "append", schema, options)
-
-
-def overwrite_parquet(path: Any, data: Any, *, schema: Any = None, **options: Any) -> DirectoryCommit:
-    """Replace the rows of a directory of Parquet files; see `Table.overwrite`."""
-    return _put_parquet(path, data, "overwrite", schema, options)
-
-
-def append_vortex(path: Any, data: Any, *, schema: Any = None, **options: Any) -> DirectoryCommit:
-    """Add rows to a directory of Vortex files; see `Table.append`."""
-    return _put_vortex(path, data, "append", schema, options)
-
-
-def overwrite_vortex(path: Any, data: Any, *, schema: Any = None, **options: Any) -> DirectoryCommit:
-    """Replace the rows of a directory of Vortex files; see `Table.overwrite`."""
-    return _put_vortex(path, data, "overwrite", schema, options)
-
-
-def _put_parquet(path: Any, data: Any, mode: Mode, schema: Any, options: dict[str, Any]) -> DirectoryCommit:
+def _put_parquet(mode: Mode, path: Any, data: Any, *, schema: Any = None, **options: Any) -> DirectoryCommit:
     dest = _directory(path)
-    sources = locate(dest)
-    names = [name for name, _ in sources[0].partition]
+    source = locate(dest)[0]
+    names = [name for name, _ in source.partition]
     rows = _in_columns(data, read_schema(dest), dest)
-    rows = with_layout(rows, _schemas(rows, names, sources, schema))
+    if schema is None:  # the shredding schemas of the first file
+        variants = [field.name for field in rows.schema if is_variant_field(field) and field.name not in names]
+        schemas = {
+            name: ShreddingSchema.from_parquet(source.path, name, filesystem=source.filesystem) for name in variants
+        }
+        schema = {name: of_file for name, of_file in schemas.items() if of_file.kind != "variant"}
+    rows = with_layout(rows, schema)
     staging = _begin(dest, mode)
     try:
         with PartitionedFiles(staging, staging.attempt(0), 0, **options) as files:
@@ -84,7 +71,7 @@ def _put_parquet(path: Any, data: Any, mode: Mode, schema: Any, options: dict[st
     return DirectoryCommit(files.rows, tuple(written))
 
 
-def _put_vortex(path: Any, data: Any, mode: Mode, schema: Any, options: dict[str, Any]) -> DirectoryCommit:
+def _put_vortex(mode: Mode, path: Any, data: Any, *, schema: Any = None, **options: Any) -> DirectoryCommit:
     from parquet_variant.files.vortex.reader import read_schema as read_vortex_schema
     from parquet_variant.files.vortex.writer import write
 
@@ -99,6 +86,11 @@ def _put_vortex(path: Any, data: Any, mode: Mode, schema: Any, options: dict[str
         staging.abort()
         raise
     return DirectoryCommit(info.rows, tuple(written))
+
+
+# `Table.append` and `Table.overwrite` of directories.
+append_parquet, overwrite_parquet = partial(_put_parquet, "append"), partial(_put_parquet, "overwrite")
+append_vortex, overwrite_vortex = partial(_put_vortex, "append"), partial(_put_vortex, "overwrite")
 
 
 def _directory(path: Any) -> str:
@@ -146,18 +138,6 @@ def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
         columns.append(column)
         fields.append(field)
     return pa.table(columns, schema=pa.schema(fields))
-
-
-def _schemas(
-    rows: pa.Table, partitions: list[str], sources: list[ParquetSource], schema: Any
-) -> SchemaLike | Mapping[str, SchemaLike]:
-    """Return the shredding schemas of the Variant columns: the given ones, or those of the first file."""
-    if schema is not None:
-        return schema
-    names = [f.name for f in rows.schema if is_variant_field(f) and f.name not in partitions]
-    source = sources[0]
-    schemas = {name: ShreddingSchema.from_parquet(source.path, name, filesystem=source.filesystem) for name in names}
-    return {name: found for name, found in schemas.items() if found.kind != "variant"}
 
 
 def _partitions(rows: pa.Table, names: list[str]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:

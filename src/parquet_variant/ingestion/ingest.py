@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import check_choice, check_names
+from parquet_variant.errors import check_names
 from parquet_variant.files.parquet.format.files import locate
 from parquet_variant.files.parquet.reading.read import profile_column
 from parquet_variant.inference.contracts.contract_check import ContractCheck
@@ -24,10 +23,8 @@ from parquet_variant.ingestion.job import IngestJob, find_files, profile_files
 from parquet_variant.ingestion.json_files import JsonFiles
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.result import IngestResult
-from parquet_variant.ingestion.task import profile_splits
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.io.filesystems import path_texts
-from parquet_variant.io.parallel import thread_count
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import InputFormat, OutputFormat
 from parquet_variant.support.keywords import with_keywords
@@ -346,7 +343,6 @@ def read_json(
     >>> len(quakes), quakes["properties"]["mag"][0].to_python()
     (1707, 2)
     """
-    check_choice("on_error", on_error, ("fail", "null"))
     schema, schema_types = schema_and_types(schema)
     options = TextOptions.of(
         sources=path_texts(sources),
@@ -359,8 +355,4 @@ def read_json(
         schema_types=schema_types,
         detect_timestamps=detect_timestamps,
     )
-    files = JsonFiles.of(sources, options)
-    if options.texts.auto:
-        profile = profile_splits(files.splits, options, thread_count(threads))
-        files = replace(files, text=replace(options, texts=options.texts.resolved(profile)))
-    return VariantArray.concat(list(files.arrays(lambda array: array, schema=schema, threads=threads)))
+    return JsonFiles.of(sources, options).read(schema, threads)

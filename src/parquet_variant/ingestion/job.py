@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from importlib import import_module
 from itertools import chain, islice
 from math import ceil
 from operator import add
@@ -38,7 +39,7 @@ from parquet_variant.ingestion.json_column import (
     split_rows,
 )
 from parquet_variant.ingestion.option_paths import check_bloom_filters, check_paths, option_paths
-from parquet_variant.ingestion.request import FORMAT_RULES, IngestRequest, TextOptions
+from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.chunks import compressed_share
 from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, InputFile, find_input_files
@@ -188,7 +189,7 @@ class IngestJob:
             return [list(chain(*tasks))]
         request, splits = self._request, list(chain(*tasks))
         is_text = self._rows is None and request.text.json_column is None
-        is_in_threads = engine.local is engine and is_text and FORMAT_RULES[request.format].parquet_files
+        is_in_threads = engine.local is engine and is_text and request.writes_parquet_files
         if not is_in_threads or request.split_bytes or request.partition_by or request.write.get("sort_by"):
             return tasks
         largest = max((sum(split.size for split in task) for task in tasks), default=0)
@@ -239,7 +240,7 @@ class IngestJob:
         """
         request = self._request
         fixed = request.partition_by or request.text.json_column or request.text.sample is not None
-        if fixed or not FORMAT_RULES[request.format].parquet_files or inference.policy != AutoPolicy():
+        if fixed or not request.writes_parquet_files or inference.policy != AutoPolicy():
             return []
         if {"sort_by", "bloom_filters"} & {name for name, value in request.write.items() if value}:
             return []
@@ -370,7 +371,7 @@ def planned_encodings(
     `tasks`: the splits of every task.
     `parallelism`: the number of tasks that run at the same time.
     """
-    if not FORMAT_RULES[request.format].parquet_files or (len(tasks) <= parallelism and not request.partition_by):
+    if not request.writes_parquet_files or (len(tasks) <= parallelism and not request.partition_by):
         return None
     try:
         rows = first_rows(tasks[0], schema, request.text, _ENCODING_SAMPLE_BYTES)
@@ -391,18 +392,6 @@ def open_destination(request: IngestRequest) -> Destination | None:
     Raises `VariantFileError` or `TableError` if the mode is ``"error"`` and the destination holds data, or if the
     destination cannot be written.
     """
-    if request.format == "delta":
-        from parquet_variant.ingestion.destinations.delta import open_delta
-
-        return open_delta(request)
-    if request.format == "iceberg":
-        from parquet_variant.ingestion.destinations.iceberg import open_iceberg
-
-        return open_iceberg(request)
-    if request.format == "vortex":
-        from parquet_variant.ingestion.destinations.vortex import open_vortex
-
-        return open_vortex(request)
-    from parquet_variant.ingestion.destinations.parquet import open_parquet
-
-    return open_parquet(request)
+    module = import_module(f"parquet_variant.ingestion.destinations.{request.format}")
+    destination: Destination | None = module.open_destination(request)
+    return destination

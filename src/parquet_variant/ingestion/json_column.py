@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import columns_of, one_chunk, with_columns
+from parquet_variant.arrays.parts import BinaryParts, binary_parts, columns_of, one_chunk, with_columns
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.errors import JsonError, SchemaError, VariantError, VariantFileError
@@ -29,9 +29,7 @@ from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import DROPPED, Tape, path_ids
 from parquet_variant.ops.interop.tables import table_of
-from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import PrimitiveId
-from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
 
 _BATCH_ROWS = 1 << 16
@@ -42,12 +40,12 @@ _PARQUET, _ARROW_FILE, _ARROW_STREAM, _VORTEX = b"PAR1", b"ARROW1", b"\xff\xff\x
 class JsonRows:
     """Some rows of a table with a JSON column.
 
-    `text`: the JSON column.
+    `text`: the JSON column, strings or bytes.
     `table`: all columns, the JSON column included.
     `first_row`: number of the first row in the table, counted from 1.
     """
 
-    text: pa.Array
+    text: BinaryParts
     table: pa.Table
     first_row: int
 
@@ -187,38 +185,39 @@ def _numbered_tables(split: Split, options: CsvOptions) -> Iterator[tuple[int, p
             yield from _parquet_tables(split)
         return
     first_row = 1
-    for table in _tables(split, options):
+    for table in _part_tables(split, split.part) if split.part is not None else _file_tables(split.file, options):
         yield first_row, table
         first_row += table.num_rows
 
 
-def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
-    part = split.part
-    if part is not None and part.rows is not None:
+def _part_tables(split: Split, part: TablePart) -> Iterator[pa.Table]:
+    if part.rows is not None:
         yield part.rows
-    elif part is not None:
-        from parquet_variant.tables.delta.log.snapshot import snapshot
-        from parquet_variant.tables.delta.reading.read import iter_files
+        return
+    from parquet_variant.tables.delta.log.snapshot import snapshot
+    from parquet_variant.tables.delta.reading.read import iter_files
 
-        current = snapshot(split.file.name, version=part.version)
-        yield from (table for _, table in iter_files(current, current.schema, current.files.slice(part.number, 1)))
-    else:
-        head = split.file.head
-        with split.file.errors():
-            if head.startswith(_ARROW_FILE):
-                with split.file.open_seekable() as stream:
-                    file = pa.ipc.open_file(stream)
-                    yield from (table_of(file.get_batch(number)) for number in range(file.num_record_batches))
-            elif head.startswith(_VORTEX):
-                from parquet_variant.files.vortex.reader import iter_tables
+    current = snapshot(split.file.name, version=part.version)
+    yield from (table for _, table in iter_files(current, current.schema, current.files.slice(part.number, 1)))
 
-                yield from iter_tables(split.file.name.removeprefix("file://"))
-            elif head.startswith(_ARROW_STREAM):
-                with split.file.open_text() as stream:
-                    yield from map(table_of, pa.ipc.open_stream(stream))
-            else:
-                for table in csv_tables(split.file, options):
-                    yield with_types(table, dict(options.types), split.file.name)
+
+def _file_tables(file: InputFile, options: CsvOptions) -> Iterator[pa.Table]:
+    """Yield the rows of an Arrow, Vortex or CSV file."""
+    with file.errors():
+        if file.head.startswith(_ARROW_FILE):
+            with file.open_seekable() as stream:
+                arrow = pa.ipc.open_file(stream)
+                yield from (table_of(arrow.get_batch(number)) for number in range(arrow.num_record_batches))
+        elif file.head.startswith(_ARROW_STREAM):
+            with file.open_text() as stream:
+                yield from map(table_of, pa.ipc.open_stream(stream))
+        elif file.head.startswith(_VORTEX):
+            from parquet_variant.files.vortex.reader import iter_tables
+
+            yield from iter_tables(file.name.removeprefix("file://"))
+        else:
+            for table in csv_tables(file, options):
+                yield with_types(table, dict(options.types), file.name)
 
 
 def _parquet_tables(split: Split) -> Iterator[tuple[int, pa.Table]]:
@@ -238,33 +237,16 @@ def _parquet_tables(split: Split) -> Iterator[tuple[int, pa.Table]]:
             first_row += file.metadata.row_group(group).num_rows
 
 
-def _json_text(values: pa.ChunkedArray, column: str, file: str) -> pa.Array:
-    """Return the JSON column as strings or bytes in one array."""
-    if is_json_type(values.type):
-        values = values.cast(values.type.storage_type)
-    value_type = values.type
-    if pa.types.is_dictionary(value_type):
-        value_type = value_type.value_type
-        values = values.cast(value_type)
-    if pa.types.is_fixed_size_binary(value_type):
-        values = values.cast(pa.binary())
-    elif pa.types.is_null(value_type):
-        values = values.cast(pa.string())
-    elif not any(
-        is_text(value_type)
-        for is_text in (
-            pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
-            pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
-        )
-    ):  # fmt: skip
+def _json_text(values: pa.ChunkedArray, column: str, file: str) -> BinaryParts:
+    """Return the strings or bytes of the JSON column."""
+    try:
+        return binary_parts(one_chunk(values))
+    except SchemaError:
         raise SchemaError(
-            f"column {column} is {value_type}, not strings or bytes: name the column with JSON with json_column=",
+            f"column {column} is {values.type}, not strings or bytes: name the column with JSON with json_column=",
             reason="not-text",
             file=file,
-        )
-    elif pa.types.is_string_view(value_type) or pa.types.is_binary_view(value_type):
-        values = pc.cast(values, pa.large_string() if pa.types.is_string_view(value_type) else pa.large_binary())
-    return one_chunk(values)
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +289,11 @@ def parse_strings(tape: Tape, path: VariantPath, options: JsonOptions) -> Parsed
     parsed = parse_text(data, stops - sizes, stops, options=options, null_on_error=True)
     inexact = [(int(rows[index]), text) for index, text in parsed.inexact]
     if parsed.faults:
-        faults = [(int(rows[index]), _at_path(error, path)) for index, error in parsed.faults]
+        place = f"the string at {path.shorthand}"
+        faults = [
+            (int(rows[index]), JsonError(f"{place}: {error.message}", reason=error.reason, offset=error.offset))
+            for index, error in parsed.faults
+        ]
         return ParsedStrings(None, faults, inexact)
     values = trusted_array(shredded_rows(parsed.tape).storage())
     outer = trusted_array(shredded_rows(tape).storage())
@@ -315,7 +301,3 @@ def parse_strings(tape: Tape, path: VariantPath, options: JsonOptions) -> Parsed
     positions = np.arange(tape.rows)
     positions[rows] = tape.rows + np.arange(len(rows))
     return ParsedStrings(VariantArray.concat([outer, changed]).take(from_numpy(positions)), [], inexact)
-
-
-def _at_path(error: JsonError, path: VariantPath) -> JsonError:
-    return JsonError(f"the string at {path.shorthand}: {error.message}", reason=error.reason, offset=error.offset)

@@ -1,32 +1,44 @@
-"""JSON files as values: all of them, or only those that some paths lead to.
+"""JSON files as values: all of them, or only those that some paths lead to; and the operations of an open JSON table.
 
-Owns reading them in threads, in order. Leaves the steps to `batches`, and removing the other values to
-`kernels.tapes.compact`.
+Owns reading the files in threads, in order. Leaves the steps to `batches`, removing the other values to
+`kernels.tapes.compact`, and extraction to `tables.table.memory_scan`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TypeVar
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
-from parquet_variant.errors import VariantFileError
+from parquet_variant.errors import VariantError, VariantFileError, check_choice
+from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.ingestion.batches import ChunkResult, Pass, steps
 from parquet_variant.ingestion.request import Sources, TextOptions
 from parquet_variant.ingestion.sources.input_files import find_input_files
 from parquet_variant.ingestion.sources.splits import Split
+from parquet_variant.ingestion.task import profile_splits
 from parquet_variant.io.engine import check_interrupted
+from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.compact import project
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.query.selection import PlannedQuery
+from parquet_variant.support.choices import Errors
+from parquet_variant.tables.table.memory_scan import MemoryScan, select_columns
 from parquet_variant.types.path import VariantPath
 
 Result = TypeVar("Result")
 Used = TypeVar("Used")
+_COLUMN = "v"
+_HEAD_BYTES = 4096
+# Files with these names, perhaps compressed, are read as JSON unless they are Parquet files.
+_JSON_NAMES = re.compile(r"\.(json|ndjson|jsonl)(\.\w+)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,12 @@ class JsonFiles:
         `threads`: the number of threads (default: one per CPU that this process may use).
         Raises `JsonError` or `VariantFileError` for a line or file that cannot be read, and for files without a value.
         """
-        work = Pass(partial(_array, schema, paths), lambda first, second: VariantArray.concat([first, second]))
+
+        def array_of(tape: Tape) -> VariantArray:
+            rows = shredded_rows(tape if paths is None else project(tape, paths), schema, per_batch=True)
+            return trusted_array(rows.storage(), fits_files=True)
+
+        work = Pass(array_of, lambda first, second: VariantArray.concat([first, second]))
         any_row = False
         for results in self._each(work, lambda array: [use(array)] if len(array) else [], threads):
             any_row = any_row or bool(results)
@@ -71,6 +88,15 @@ class JsonFiles:
             raise VariantFileError(
                 "the sources hold no JSON value: name files that contain at least one", reason="no-rows"
             )
+
+    def read(self, schema: ShreddingSchema | None = None, threads: int | None = None) -> VariantArray:
+        """Return all values, in order. Raises as `arrays` does."""
+        check_choice("on_error", self.text.on_error, ("fail", "null"))
+        if self.text.texts.auto:
+            profile = profile_splits(self.splits, self.text, thread_count(threads))
+            text = replace(self.text, texts=self.text.texts.resolved(profile))
+            return JsonFiles(self.splits, text).read(schema, threads)
+        return VariantArray.concat(list(self.arrays(lambda array: array, schema=schema, threads=threads)))
 
     def keys(self, threads: int | None = None) -> frozenset[str]:
         """Return every key of the objects in the files. Raises as `arrays` does."""
@@ -86,6 +112,100 @@ class JsonFiles:
         yield from in_order(run, steps(self.splits, self.text, work), thread_count(threads), read_ahead=True)
 
 
-def _array(schema: ShreddingSchema | None, paths: Collection[VariantPath] | None, tape: Tape) -> VariantArray:
-    rows = shredded_rows(tape if paths is None else project(tape, paths), schema, per_batch=True)
-    return trusted_array(rows.storage(), fits_files=True)
+@dataclass(frozen=True)
+class JsonScan(PlannedQuery):
+    """A planned query over JSON files: only the fields of its paths are kept.
+
+    `files`: the files.
+    `rows`: the query over the rows of a part of the files.
+    `threads`: number of threads (default: one per CPU).
+    """
+
+    files: JsonFiles
+    rows: MemoryScan
+    threads: int | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        return self.rows.schema
+
+    @property
+    def bytes_read(self) -> int:
+        """The bytes of the files, which are read as a whole."""
+        return sum(split.file.size for split in self.files.splits)
+
+    def explain(self) -> ScanReport:
+        """Report the files and their bytes, all of which are read."""
+        count = len(self.files.splits)
+        return ScanReport(count, count, bytes_read=self.bytes_read, bytes_total=self.bytes_read)
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the result in parts with at least one row."""
+        paths = [selected.path or VariantPath() for selected in self.rows.every_column]
+        results = self.files.arrays(
+            lambda array: self.rows.result_of(pa.table({_COLUMN: array.storage})), paths=paths, threads=self.threads
+        )
+        return (result for result in results if len(result))
+
+
+def scan_json(
+    table: Any,
+    columns: Mapping[str, Any] | Sequence[str],
+    where: Any = None,
+    *,
+    errors: Errors = "null",
+    zone: str = "UTC",
+    threads: int | None = None,
+    text: Mapping[str, Any] | None = None,
+) -> JsonScan:
+    """Plan a query over JSON files; see `Table.scan`."""
+    files = JsonFiles.of(table, TextOptions.of(**(text or {})))
+    empty = pa.table({_COLUMN: VariantArray.from_pylist([])})
+    try:
+        rows = MemoryScan.plan(empty, columns, where, column=_COLUMN, errors=errors, zone=zone)
+    except VariantFileError as error:
+        raise error.at(file=files.splits[0].file.name) from None
+    return JsonScan(files, rows, threads)
+
+
+def read_values(
+    source: Any, column: str | None = None, *, threads: int | None = None, text: Mapping[str, Any] | None = None
+) -> VariantArray:
+    """Read all values of JSON files; see `Table.read`."""
+    if column not in (None, _COLUMN):
+        raise VariantError(f"unknown column {column}: JSON has the column {_COLUMN}", reason="no-such-column")
+    return JsonFiles.of(source, TextOptions.of(**(text or {}), sources=path_texts(source))).read(threads=threads)
+
+
+def read_table(
+    source: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    threads: int | None = None,
+    text: Mapping[str, Any] | None = None,
+) -> pa.Table:
+    """Read all values of JSON files as a table with the column ``v``; see `Table.to_arrow`."""
+    array = read_values(source, threads=threads, text=text)
+    return select_columns(pa.table([array.storage], schema=pa.schema([array.arrow_field.with_name(_COLUMN)])), columns)
+
+
+def schema_of(source: Any) -> pa.Schema:
+    """Return the schema of JSON files; see `Table.schema`."""
+    return pa.schema([VariantArray.from_pylist([]).arrow_field.with_name(_COLUMN)])
+
+
+def is_json(source: Any) -> bool:
+    """Return whether paths name JSON files, plain or compressed, by their first bytes or their names."""
+    try:
+        files = find_input_files(source)
+        if any(file.name.endswith(".parquet") for file in files):
+            return False
+    except VariantError:
+        return False  # the reader of the path raises the error
+    try:
+        with files[0].open_text() as stream:
+            head = bytes(stream.read(_HEAD_BYTES)).removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\x1e")
+    except VariantError:
+        head = b""  # damaged compression: the name of the file decides
+    return head[:1] in (b"{", b"[") or (_JSON_NAMES.search(files[0].name) is not None and not head.startswith(b"PAR1"))

@@ -1,14 +1,14 @@
 """`IngestRequest`: the options of an ingest, which are the same in Python, on the command line and on Spark.
 
 This module checks the options before any file is opened, by the rules of the output format. `job` executes the request.
-To add a format: add its name to `choices.OutputFormat`, its rules to `FORMAT_RULES`, its destination module to
-`ingestion.destinations` and the function that opens it to `ingestion.job`.
+To add a format: add its name to `choices.OutputFormat` and to `_FORMATS_OF_OPTIONS`, and its destination module to
+`ingestion.destinations`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import PurePath
 from typing import Any, TypeAlias, Unpack, get_args
@@ -29,7 +29,7 @@ from parquet_variant.errors import (
     strings_of,
 )
 from parquet_variant.files.parquet.format.bloom import check_bloom_paths
-from parquet_variant.files.parquet.writing.conform import Writer, WriterOptions
+from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.infer import policy_named
 from parquet_variant.inference.policies.auto import AutoPolicy
@@ -46,7 +46,6 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.conversions import cast_to_variant, from_python, to_json
 from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, table_of
 from parquet_variant.support.choices import (
-    Effort,
     InputFormat,
     Mode,
     OnError,
@@ -63,8 +62,8 @@ from parquet_variant.types.path import VariantPath
 Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any"
 
 
-class IngestOptions(TextKeywords, total=False):
-    """The keywords of `pv.ingest` and `pv.ingest`, as documented in `pv.ingest`."""
+class IngestOptions(TextKeywords, FileKeywords, total=False):
+    """The keywords of `pv.ingest`, which documents them."""
 
     schema: ShreddingSchema | str | None
     policy: Policy | str | None
@@ -79,15 +78,6 @@ class IngestOptions(TextKeywords, total=False):
     partition_by: PartitionColumns
     one_file: bool
     catalog: Any
-    # Options of Parquet files, and of the files of a Delta or Iceberg table.
-    compression: str
-    compression_level: int | None
-    effort: Effort
-    row_group_bytes: int
-    annotation: bool
-    sort_by: Sequence[str] | str
-    bloom_filters: Collection[str] | str
-    writer: Writer
     # Options of the files of a Delta or Iceberg table.
     file_bytes: int
     # Options of Vortex files.
@@ -186,9 +176,8 @@ class TextOptions:
         if detect_timestamps not in (None, True, False):
             raise bad_option(f"detect_timestamps is {detect_timestamps!r}: give True, False or None")
         json_names = [option.name for option in fields(JsonOptions)]
-        parse_options = {option_name(name): value for name, value in (parse or {}).items()}
-        json_options = {name: value for name, value in parse_options.items() if name in json_names}
-        format_options = {name: value for name, value in parse_options.items() if name not in json_names}
+        format_options = {option_name(name): value for name, value in (parse or {}).items()}
+        json_options = {name: format_options.pop(name) for name in json_names if name in format_options}
         if is_json_path(options.get("json_column")):
             options["json_path"] = VariantPath.parse(options.pop("json_column"))
         if options.get("json_column") is not None and input_format == "csv":
@@ -258,22 +247,16 @@ class IngestRequest:
                 f"the destination ends with {suffix}, but format is {self.format!r}: give format={suffix[1:]!r}, or "
                 "another name"
             )
-        rules = FORMAT_RULES[self.format]
-        if self.preview and not rules.preview:
-            raise bad_option(f"preview= is for new Delta tables, not for format {self.format!r}: remove preview=")
-        if self.partition_by and not rules.partitions:
-            raise bad_option(f"partition_by= is not supported for format {self.format!r}: use parquet or delta")
-        if self.one_file and not rules.one_file:
-            raise bad_option(f"one_file= is not supported for format {self.format!r}: use parquet")
-        if self.catalog is not None and not rules.catalogs:
-            raise bad_option(f"catalog= is not supported for format {self.format!r}: use iceberg")
+        for option, formats in _FORMATS_OF_OPTIONS.items():
+            if getattr(self, option) not in (None, False, PartitionBy()) and self.format not in formats:
+                raise bad_option(f"{option}= is not supported for format {self.format!r}: use {' or '.join(formats)}")
         if self.one_file and self.partition_by:
             raise bad_option("one_file= cannot be combined with partition_by=: remove one of the two")
         if self.column.lower() in map(str.lower, self.partition_by.names):
             raise bad_option(
                 f"partition_by= and the Variant column have the same name {self.column!r}: choose another name"
             )
-        rules.check_file_options(self.write)
+        self._check_file_options()
         if self.write.get("exact") and self.text.json_column is None:
             raise bad_option("exact= keeps the JSON text of a column of a table: name the column with json_column=")
 
@@ -300,12 +283,8 @@ class IngestRequest:
         schema, schema_types = schema_and_types(request_options.pop("schema", None))
         policy = request_options.pop("policy", None)
         schema_types |= getattr(policy, "string_types", {})
-        readers = file_options.pop("readers", ())
-        readers = (readers,) if isinstance(readers, str) else readers
-        if not isinstance(readers, Iterable):
-            raise bad_option(f"readers is {readers!r}: give duckdb, spark or a list of these")
-        if schema is not None and "spark" in readers:
-            _check_spark_reads(schema)
+        policy = policy_named(policy) if isinstance(policy, str) else policy
+        policy = _checked_readers(file_options.pop("readers", ()), schema, policy)
         check = ContractCheck.of(file_options.pop("contract", None), file_options.pop("on_violation", "fail"))
         paths, rows = _sources(sources, text.get("json_column"))
         return cls(
@@ -315,11 +294,29 @@ class IngestRequest:
             text=TextOptions.of(**text, sources=paths, schema_types=schema_types, contract=check),
             format=format,
             schema=schema,
-            policy=_with_readers(policy_named(policy) if isinstance(policy, str) else policy, readers),
+            policy=policy,
             partition_by=PartitionBy.of(request_options.pop("partition_by", ())),
             write=file_options,
             **request_options,
         )
+
+    @property
+    def writes_parquet_files(self) -> bool:
+        """Whether the data files are Parquet, so that their column encodings are chosen once for all tasks."""
+        return self.format != "vortex"
+
+    def _check_file_options(self) -> None:
+        """Raise `VariantError` if the options of the data files are invalid for the format."""
+        options = dict(self.write)
+        if self.format == "vortex":
+            # Deferred, because loading the Vortex writer takes longer than checking the options of the other formats.
+            from parquet_variant.files.vortex.writer import check_options
+
+            check_options(**options)
+            return
+        if self.format != "parquet" and (file_bytes := options.pop("file_bytes", 1)) < 1:
+            raise bad_option(f"file_bytes is {file_bytes}: it must be a positive number of bytes")
+        WriterOptions.of(options)
 
     def check_schema(self, schema: ShreddingSchema) -> None:
         """Check the options that depend on the schema: paths with a Bloom filter must be shredded."""
@@ -336,25 +333,26 @@ def is_json_path(column: object) -> bool:
     return isinstance(column, str) and column[:2] in ("$.", "$[")
 
 
-def _with_readers(policy: Policy | None, readers: Iterable[str]) -> Policy | None:
-    """Return the policy with the engines for which paths must be fast to read."""
-    if not readers:
-        return policy
+def _checked_readers(readers: Any, schema: ShreddingSchema | None, policy: Policy | None) -> Policy | None:
+    """Return the policy with the engines for which paths must be fast to read.
 
-    if policy is not None and not isinstance(policy, AutoPolicy):
-        raise VariantError("readers= requires the policy auto: remove readers= or policy=", reason="bad-policy")
-    return replace(policy or AutoPolicy(), readers=tuple(readers))
-
-
-def _check_spark_reads(schema: ShreddingSchema) -> None:
-    """Raise `VariantError` for a column that plain Spark refuses, and with it the file."""
-    for path, leaf in schema.leaves():
+    Raises `VariantError` for a column of the schema that plain Spark refuses, and with it the file.
+    """
+    readers = (readers,) if isinstance(readers, str) else readers
+    if not isinstance(readers, Iterable):
+        raise bad_option(f"readers is {readers!r}: give duckdb, spark or a list of these")
+    for path, leaf in schema.leaves() if schema is not None and "spark" in readers else ():
         if leaf.kind == "primitive" and leaf.type is not None and is_unreadable_by_spark(leaf.type):
             raise VariantError(
                 f"plain Spark cannot read files with the column {path} of schema=, which is {leaf.to_ddl()}: make it "
                 "variant, or remove spark from readers=",
                 reason="bad-schema",
             )
+    if not readers:
+        return policy
+    if policy is not None and not isinstance(policy, AutoPolicy):
+        raise VariantError("readers= requires the policy auto: remove readers= or policy=", reason="bad-policy")
+    return replace(policy or AutoPolicy(), readers=tuple(readers))
 
 
 def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa.Table | None]:
@@ -384,48 +382,10 @@ def _with_json_text(rows: Any, json_column: str) -> pa.Table:
     return table
 
 
-@dataclass(frozen=True, slots=True)
-class FormatRules:
-    """The options that an output format accepts.
-
-    `check_file_options`: raises `VariantError` if the options of the data files (compression, layout, …) are invalid
-      for this format.
-    `partitions`: ``partition_by`` is supported.
-    `one_file`: ``one_file`` is supported: the destination can be a single file instead of a directory.
-    `preview`: ``preview`` is supported: the table can declare the preview name of the shredding feature.
-    `parquet_files`: the data files are Parquet, so that their column encodings are chosen once for all tasks.
-    `catalogs`: ``catalog`` is supported: the destination can be a table of a catalog.
-    """
-
-    check_file_options: Callable[[Mapping[str, Any]], None]
-    partitions: bool = True
-    one_file: bool = False
-    preview: bool = False
-    parquet_files: bool = True
-    catalogs: bool = False
-
-
-def _check_parquet(options: Mapping[str, Any]) -> None:
-    WriterOptions.of(dict(options))
-
-
-def _check_table_files(options: Mapping[str, Any]) -> None:
-    writer_options = dict(options)
-    if (file_bytes := writer_options.pop("file_bytes", 1)) < 1:
-        raise bad_option(f"file_bytes is {file_bytes}: it must be a positive number of bytes")
-    WriterOptions.of(writer_options)
-
-
-def _check_vortex(options: Mapping[str, Any]) -> None:
-    # Deferred, because loading the Vortex writer takes longer than checking the options of the other formats.
-    from parquet_variant.files.vortex.writer import check_options
-
-    check_options(**options)
-
-
-FORMAT_RULES: dict[OutputFormat, FormatRules] = {
-    "parquet": FormatRules(_check_parquet, one_file=True),
-    "delta": FormatRules(_check_table_files, preview=True),
-    "iceberg": FormatRules(_check_table_files, catalogs=True),
-    "vortex": FormatRules(_check_vortex, partitions=False, parquet_files=False),
+# The formats that support an option.
+_FORMATS_OF_OPTIONS = {
+    "partition_by": ("parquet", "delta", "iceberg"),
+    "one_file": ("parquet",),
+    "preview": ("delta",),
+    "catalog": ("iceberg",),
 }

@@ -7,7 +7,7 @@ so that the sample is the same for any splits and chunks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -175,21 +175,6 @@ def whole_text(split: Split, layout: TextLayout) -> bytes:
     return b"".join(parts)
 
 
-def read_ranges(file: InputFile, ranges: Sequence[tuple[int, int]]) -> bytes:
-    """Return the lines that begin in any of the byte ranges of a splittable file, all ended by a newline.
-
-    Raises `VariantFileError` as `open_chunks` does.
-    """
-    parts: list[bytes] = []
-    with file.errors(), file.open_seekable() as stored:
-        for start, end in ranges:
-            text = range_lines(stored, start, end)
-            if start == 0:
-                text = text[start_of_text(text, file.name) :]
-            parts.append(text if text.endswith(b"\n") or not text else text + b"\n")
-    return b"".join(parts)
-
-
 def _blocks(head: bytes, stream: Any, size: int) -> Iterator[bytes]:
     yield from (head[start : start + size] for start in range(0, len(head), size))
     while block := stream.read(size):
@@ -226,16 +211,8 @@ def _split_chunks(
     unit: Unit,
 ) -> Iterator[Chunk]:
     """Yield the values that a splitter finds in a text, as chunks with one value per line."""
-    number, offset = 1, 0
+    number, offset, size = 1, 0, 0
     pending: list[bytes] = []
-    size = 0
-
-    def chunk() -> Iterator[Chunk]:
-        data = b"".join(pending)
-        pending.clear()
-        if data:
-            yield Chunk(file, data, number, offset=offset, unit=unit)
-
     split_error: VariantError | None = None
     try:
         for block in blocks:
@@ -249,14 +226,15 @@ def _split_chunks(
                     file=file.name,
                 )
             if size >= chunk_bytes:
-                yield from chunk()
-                number, offset = splitter.elements + 1, offset + size
-                size = 0
+                yield Chunk(file, b"".join(pending), number, offset=offset, unit=unit)
+                number, offset, size = splitter.elements + 1, offset + size, 0
+                pending.clear()
         pending.append(splitter.finish())
     except JsonError as error:
         pending.append(splitter.remaining())
         split_error = error.at(file=file.name, row=splitter.elements)
-    yield from chunk()
+    if data := b"".join(pending):
+        yield Chunk(file, data, number, offset=offset, unit=unit)
     if split_error is not None:
         raise split_error
 
@@ -379,7 +357,7 @@ def compressed_share(split: Split, format: InputFormat | TextLayout) -> float:
 
 
 def sampled_text(split: Split, share: float, format: InputFormat | TextLayout) -> bytes | None:
-    """Return the sampled lines of a split; None for a file that can only be read as a whole.
+    """Return the sampled lines of a split, all ended by a newline; None for a file that can only be read as a whole.
 
     `split`: part of a file.
     `share`: share of the lines, above 0 and up to 1.
@@ -390,6 +368,11 @@ def sampled_text(split: Split, share: float, format: InputFormat | TextLayout) -
         return None
     start, end = split.byte_range or (0, split.size)
     blocks = np.arange(start // BLOCK_BYTES, -(-end // BLOCK_BYTES), dtype=np.int64) * BLOCK_BYTES
-    sampled_blocks = blocks[in_sample(blocks, share)].tolist()
-    ranges = [(max(start, block), min(end, block + BLOCK_BYTES)) for block in sampled_blocks]
-    return read_ranges(split.file, ranges)
+    parts: list[bytes] = []
+    with split.file.errors(), split.file.open_seekable() as stored:
+        for block in blocks[in_sample(blocks, share)].tolist():
+            text = range_lines(stored, max(start, block), min(end, block + BLOCK_BYTES))
+            if block == 0 and start == 0:
+                text = text[start_of_text(text, split.file.name) :]
+            parts.append(text if text.endswith(b"\n") or not text else text + b"\n")
+    return b"".join(parts)

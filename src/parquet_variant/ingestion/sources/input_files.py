@@ -12,12 +12,14 @@ import bz2
 import glob
 import io
 import os
+import re
 import shutil
 import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -27,12 +29,16 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import everything_below, fixed_part, glob_match
 from parquet_variant.io.filesystems import filesystem_of, path_texts, write_errors
+from parquet_variant.support.fork_safety import cached_property
 
 # Enough for the magic numbers of codecs and of the table formats.
 _HEAD_BYTES = 8
+# Files and directories whose names begin with a dot or an underscore.
+_HIDDEN = re.compile(r"(^|/)[._]")
 _COMPRESSION_WORDS = ("zlib", "zstd", "bz2", "lz4", "compress", "truncated")
 
 
+@dataclass(frozen=True)
 class InputFile:
     """A source file: its name as the user spelled it, and its filesystem, path, size and codec.
 
@@ -40,7 +46,7 @@ class InputFile:
     first use, so that no credentials of a filesystem are sent to tasks. Two files are equal if their names are.
 
     `name`: path or URI.
-    `size`: number of bytes as stored, if it is known.
+    `known_size`: number of bytes as stored, if it was known when the file was found.
     `copy`: the file that holds what was read from a pipe, because the text is read more than once.
 
     >>> file = InputFile("examples/usgs_earthquakes.ndjson")
@@ -48,25 +54,12 @@ class InputFile:
     (None, 1217844)
     """
 
-    __slots__ = ("__weakref__", "_copy", "_head", "_location", "_size", "name")
-
-    def __init__(self, name: str, size: int | None = None, copy: str | None = None) -> None:
-        self.name = name
-        self._size, self._copy = size, copy
-        self._location: tuple[pafs.FileSystem, str] | None = None
-        self._head: bytes | None = None
-
-    def __repr__(self) -> str:
-        return f"InputFile({self.name!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, InputFile) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
+    name: str
+    known_size: int | None = field(default=None, compare=False, repr=False)
+    copy: str | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[type, tuple[str, int | None, str | None]]:
-        return InputFile, (self.name, self._size, self._copy)
+        return InputFile, (self.name, self.known_size, self.copy)
 
     @classmethod
     def of_pipe(cls, name: str) -> InputFile:
@@ -84,28 +77,21 @@ class InputFile:
         return file
 
     @property
-    def known_size(self) -> int | None:
-        """The number of stored bytes if it was known when the file was found, else None."""
-        return self._size
-
-    @property
     def size(self) -> int:
         """The number of bytes as stored."""
-        return self.current_size() if self._size is None else self._size
+        return self.current_size() if self.known_size is None else self.known_size
 
     def current_size(self) -> int:
         """Return the number of stored bytes as the filesystem reports it now."""
-        filesystem, path = self._resolve_location()
+        filesystem, path = self._location
         with self.errors():
             return filesystem.get_file_info(path).size or 0
 
-    @property
+    @cached_property
     def head(self) -> bytes:
         """The first bytes of the file as stored."""
-        if self._head is None:
-            with self.errors(), self.open_stored() as stream:
-                self._head = bytes(stream.read(_HEAD_BYTES))
-        return self._head
+        with self.errors(), self.open_stored() as stream:
+            return bytes(stream.read(_HEAD_BYTES))
 
     @property
     def codec(self) -> Codec | None:
@@ -114,12 +100,12 @@ class InputFile:
 
     def open_stored(self) -> Any:
         """Open a stream of the stored bytes, without decompression. The caller handles errors with `errors`."""
-        filesystem, path = self._resolve_location()
+        filesystem, path = self._location
         return filesystem.open_input_stream(path, compression=None)
 
     def open_seekable(self) -> Any:
         """Open the stored bytes for random access. The caller handles errors with `errors`."""
-        filesystem, path = self._resolve_location()
+        filesystem, path = self._location
         return filesystem.open_input_file(path)
 
     @contextmanager
@@ -129,19 +115,16 @@ class InputFile:
         with self.errors(), self.open_stored() as stored:
             yield decompressed(stored, codec)
 
-    @contextmanager
-    def errors(self) -> Iterator[None]:
+    def errors(self) -> AbstractContextManager[None]:
         """Raise errors of the filesystem and of decompression as `VariantFileError`.
 
         The reasons are ``"missing"``, ``"bad-compression"`` and ``"unreadable"``.
         """
-        with _file_errors(self.name):
-            yield
+        return _file_errors(self.name)
 
-    def _resolve_location(self) -> tuple[pafs.FileSystem, str]:
-        if self._location is None:
-            self._location = filesystem_of(self._copy or self.name)
-        return self._location
+    @cached_property
+    def _location(self) -> tuple[pafs.FileSystem, str]:
+        return filesystem_of(self.copy or self.name)
 
 
 def find_input_files(
@@ -161,7 +144,7 @@ def find_input_files(
     ``"no-files"`` for a directory without files, an empty list of sources, or if all files are excluded.
 
     >>> find_input_files("examples/*.ndjson")
-    [InputFile('examples/usgs_earthquakes.ndjson')]
+    [InputFile(name='examples/usgs_earthquakes.ndjson')]
     """
     source_list = path_texts(sources)
     if not source_list:
@@ -206,9 +189,12 @@ def _expand_source(source: str) -> Sequence[tuple[str, int]]:
     if info.type == pafs.FileType.File:
         return [(source, info.size or 0)]
     if info.type == pafs.FileType.Directory:
-        files = [
-            (name, size) for name, size in _files_below(filesystem, path, source) if not _is_hidden(name[len(source) :])
+        # Names are spelled like the source.
+        base, prefix_length = source.rstrip("/"), len(path.rstrip("/"))
+        below = [
+            (file.path[prefix_length:], file.size or 0) for file in everything_below(filesystem, path) if file.is_file
         ]
+        files = sorted((base + name, size) for name, size in below if not _HIDDEN.search(name))
         if not files:
             raise VariantFileError(
                 f"the directory {source} contains no files: name a directory that contains JSON files",
@@ -226,19 +212,6 @@ def _expand_source(source: str) -> Sequence[tuple[str, int]]:
             )
         return matches
     raise VariantFileError(f"{source} does not exist: check the path", reason="missing", file=source)
-
-
-def _is_hidden(relative_path: str) -> bool:
-    return any(part.startswith((".", "_")) for part in relative_path.strip("/").split("/"))
-
-
-def _files_below(filesystem: pafs.FileSystem, path: str, source: str) -> list[tuple[str, int]]:
-    """Return the names, spelled like the source, and sizes of all files below a directory."""
-    base, prefix_length = source.rstrip("/"), len(path.rstrip("/"))
-    infos = everything_below(filesystem, path)
-    return sorted(
-        (base + info.path[prefix_length:], info.size or 0) for info in infos if info.type == pafs.FileType.File
-    )
 
 
 def _glob(filesystem: pafs.FileSystem, pattern: str, scheme: str) -> list[tuple[str, int]]:
@@ -365,7 +338,10 @@ class _MemberStream(io.RawIOBase):
 
     def _next_member(self) -> bytes:
         """Return the first bytes of the next member, or no bytes at the end of the stream."""
-        data = bytes(self._member.unused_data).lstrip(self._padding) if self._padding else self._member.unused_data
+        data = self._without_padding(self._member.unused_data)
         while not data and (block := self._stored.read(_READ_BYTES)):
-            data = bytes(block).lstrip(self._padding) if self._padding else bytes(block)
-        return bytes(data)
+            data = self._without_padding(block)
+        return data
+
+    def _without_padding(self, data: bytes) -> bytes:
+        return bytes(data).lstrip(self._padding) if self._padding else bytes(data)

@@ -68,9 +68,15 @@ def range_text(file: Any, position: int, end: int) -> Fill:
     def fill(room: memoryview) -> int:
         nonlocal position
         size = int(file.readinto(room)) if position >= 0 else 0
-        last_newline = _next_newline(room[:size], max(end - 1 - position, 0))
-        position = -1 if last_newline >= 0 else position + size
-        return last_newline + 1 if last_newline >= 0 else size
+        start = max(end - 1 - position, 0)
+        while position >= 0 and start < size:
+            newline = bytes(room[start : min(start + _SEARCH_BYTES, size)]).find(b"\n")
+            if newline >= 0:
+                position = -1
+                return start + newline + 1
+            start += _SEARCH_BYTES
+        position = position + size if position >= 0 else -1
+        return size
 
     return fill
 
@@ -131,16 +137,6 @@ def _last_newline(text: Bytes, start: int, stop: int) -> int:
         if position >= 0:
             return begin + position
         stop = begin
-    return -1
-
-
-def _next_newline(text: memoryview, start: int) -> int:
-    """Return the position of the first newline at or after ``start``; -1 if there is none."""
-    while start < len(text):
-        position = bytes(text[start : start + _SEARCH_BYTES]).find(b"\n")
-        if position >= 0:
-            return start + position
-        start += _SEARCH_BYTES
     return -1
 
 
