@@ -28,12 +28,9 @@ _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 class PathCost:
     """Numbers of values at a path, by how they are stored; the four counts are all places where a value could be.
 
-    Parameters
-    ----------
-    typed, null, residual, missing
-        Values in the typed column or group; Variant nulls; values of other types; places without a value.
-    residual_bytes
-        Encoded bytes that stay in the residual, nested values included.
+    `typed`, `null`, `residual`, `missing`: values in the typed column or group; Variant nulls; values of other types;
+      places without a value.
+    `residual_bytes`: encoded bytes that stay in the residual, nested values included.
     """
 
     typed: int
@@ -68,15 +65,17 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class PathEstimate:
-    """The estimated effect of typing one more path."""
+    """The estimated effect of typing one more path.
 
-    # The path, and the type as DDL.
+    `path`, `type`: the path, and the type as DDL.
+    `values`, `typed`: values at the path, and values that the column would hold.
+    `taken`, `column`: encoded bytes that would leave the residual, and bytes of the column, before compression.
+    """
+
     path: VariantPath
     type: str
-    # Values at the path, and values that the column would hold.
     values: int
     typed: int
-    # Encoded bytes that would leave the residual, and bytes of the column, before compression.
     taken: int
     column: int
 
@@ -132,14 +131,7 @@ def typed_count(path_profile: PathProfile, node: ShreddingSchema) -> int:
 
 
 def typed_share(path_profile: PathProfile, node: ShreddingSchema) -> float:
-    """Return `typed_count` as a share of the values of the path, Variant nulls excluded.
-
-    >>> import parquet_variant as pv
-    >>> from parquet_variant.inference.profile import Profile
-    >>> root = Profile.of_array(pv.parse_json(["1", "2", "3", '"x"', "null"])).root
-    >>> typed_share(root, ShreddingSchema.from_ddl("bigint"))
-    0.75
-    """
+    """Return `typed_count` as a share of the values of the path, Variant nulls excluded."""
     total = path_profile.count - path_profile.null_count
     return typed_count(path_profile, node) / total if total else 0.0
 
@@ -207,14 +199,8 @@ def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
 class Prediction:
     """The expected values at a path that is a leaf of the schema.
 
-    Parameters
-    ----------
-    path
-        The path.
-    values
-        Number of values, Variant nulls included.
-    typed
-        Number of values that the typed column will hold; 0 for a column without a type.
+    `values`: number of values, Variant nulls included.
+    `typed`: number of values that the typed column will hold; 0 for a column without a type.
     """
 
     path: VariantPath
@@ -238,15 +224,7 @@ class Actual(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Predicted and actual typed share at one path.
-
-    Parameters
-    ----------
-    path
-        The path.
-    predicted, actual
-        Share of the values that are typed; None without values, or if the file has no statistics.
-    """
+    """Predicted and actual share of the values at a path that are typed; None without values or statistics."""
 
     path: VariantPath
     predicted: float | None
@@ -288,14 +266,9 @@ def predict(profile: Profile, schema: ShreddingSchema) -> tuple[Prediction, ...]
 def compare(predictions: Iterable[Prediction], actuals: Iterable[Actual]) -> tuple[Comparison, ...]:
     """Compare predictions with the contents of files by path; a path that no file has is compared with None.
 
-    >>> import tempfile, parquet_variant as pv
-    >>> rows = pv.parse_json(['{"a": 1}', '{"a": "x"}'])
-    >>> schema = ShreddingSchema.from_ddl("a bigint")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.write(f"{folder}/a.parquet", rows, schema=schema)
-    ...     report = pv.open(folder).inspect()
-    >>> compare(predict(Profile.of_array(rows), schema), report.columns[0].paths)
-    (Comparison(path=VariantPath("$['a']"), predicted=0.5, actual=0.5),)
+    >>> Contents = type("Contents", (), {"path": "$['a']", "typed": 1, "residual": 3})
+    >>> compare([Prediction(VariantPath(("a",)), 4, 2)], [Contents])
+    (Comparison(path=VariantPath("$['a']"), predicted=0.5, actual=0.25),)
     """
     by_path = {actual.path: actual for actual in actuals}
     comparisons = []

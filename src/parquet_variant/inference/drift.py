@@ -66,12 +66,8 @@ class Drift:
 class SchemaOrigin:
     """The files whose schema the data is compared with.
 
-    Parameters
-    ----------
-    rows, total_rows
-        Number of rows in files with this schema, and in all files.
-    since
-        The time of the oldest of these files: since then the schema has been in use. None if unknown.
+    `rows`, `total_rows`: number of rows in files with this schema, and in all files.
+    `since`: the time of the oldest of these files, since which the schema has been in use; None if unknown.
     """
 
     rows: int

@@ -53,17 +53,15 @@ _HASH_RANGE = 2**63
 class PathTable:
     """The figures by path, ordered by depth and hash."""
 
-    # Hashes of each path and of its parent; -1 for the parent of the root.
-    hashes: Int64s
-    parents: Int64s
+    hashes: Int64s  # Of each path.
+    parents: Int64s  # Hashes of the parents; -1 for that of the root.
     depths: Int64s  # Segments of each path.
     keys: pa.BinaryArray  # Last segment; null for the root and for elements.
     kinds: Int64s  # ``int64[n, 23]``: values by tape kind.
     counts: Int64s  # ``int64[n, 16]``: columns as named above.
     sketches: npt.NDArray[np.uint8]  # ``uint8[n, 64]``: HyperLogLog registers of the distinct values.
-    # Paths with decimals, by hash, and their ``int64[d, 78]``: decimals by digits before the point, then by scale.
-    digit_hashes: Int64s
-    digits: Int64s
+    digit_hashes: Int64s  # Paths with decimals, by hash.
+    digits: Int64s  # ``int64[d, 78]``: decimals of these paths by digits before the point, then by scale.
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return all columns but the keys, by name."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from decimal import Context
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -104,10 +105,7 @@ def _pick(left: pa.Scalar | None, right: pa.Scalar | None, *, smaller: bool) -> 
 
 def merge_statistics(statistics: Iterable[LeafStatistics]) -> LeafStatistics:
     """Return the statistics of several row groups together; without row groups, those of no values."""
-    result: LeafStatistics | None = None
-    for leaf in statistics:
-        result = leaf if result is None else result.merge(leaf)
-    return result or LeafStatistics(0, 0)
+    return reduce(LeafStatistics.merge, statistics, LeafStatistics(0, 0))
 
 
 # Maximum number of characters of a bound.
@@ -143,20 +141,16 @@ def shredded_bounds(
     unsafe: Collection[VariantPath] = (),
     limit: int | None = None,
 ) -> dict[VariantPath, ValueBounds]:
-    r"""Return the bounds of every path that may have bounds, in the order of the schema.
+    """Return the bounds of every path that may have bounds, in the order of the schema.
 
     `leaf_statistics`: returns the statistics of a leaf by its place below the column (``("typed_value", "a",
-    "value")``);
-      None if the leaf does not exist.
+      "value")``); None if the leaf does not exist.
     `unsafe`: paths of objects (see `residual_objects`) below which no bounds are known.
     `limit`: the maximum number of paths.
 
-    >>> storage = pa.array(
-    ...     [{"metadata": b"\x01\x00\x00", "value": None, "typed_value": n} for n in (3, 1)],
-    ...     pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.int64()}),
-    ... )
-    >>> array = VariantArray.from_storage(storage)
-    >>> {str(k): (b.lower.to_python(), b.upper.to_python()) for k, b in
+    >>> import parquet_variant as pv
+    >>> array = pv.shred_variant(pv.from_python([3, 1]), "bigint")
+    >>> {str(path): (bounds.lower.to_python(), bounds.upper.to_python()) for path, bounds in
     ...  shredded_bounds(array.schema, array_statistics(array)).items()}
     {'$': (1, 3)}
     """
@@ -172,9 +166,14 @@ def shredded_bounds(
             continue
         if typed is None or typed.nulls == typed.values or typed.lower is None or typed.upper is None:
             continue
-        bounds = _value_bounds(typed.lower, typed.upper, node.type)
-        if bounds is not None:
-            by_path[path] = bounds
+        if pa.types.is_binary(node.type):
+            continue
+        lower, upper = typed.lower, typed.upper
+        if pa.types.is_string(node.type):
+            lower = scalar(lower_text(lower.as_py()), pa.string())
+            raised = upper_text(upper.as_py())
+            upper = None if raised is None else scalar(raised, pa.string())
+        by_path[path] = ValueBounds(_variant(lower, node.type), None if upper is None else _variant(upper, node.type))
     return by_path
 
 
@@ -204,13 +203,16 @@ def residual_objects(column: VariantArray) -> frozenset[VariantPath]:
     >>> residual_objects(VariantArray.from_pylist([{"a": 1}]))
     frozenset()
     """
-    if column.schema is None:
-        return frozenset()
-    return frozenset(
-        path
-        for path, node in column.schema.walk()
-        if node.kind == "object" and not path.has_wildcard and _keeps_object(column.storage, path)
-    )
+    paths = set()
+    for path, node in column.schema.walk() if column.schema is not None else ():
+        if node.kind != "object" or path.has_wildcard:
+            continue
+        value, typed = (part_at(column.storage, (*typed_place(path), name)) for name in ("value", "typed_value"))
+        if value is not None and typed is not None:
+            only_value = pc.and_(value.is_valid(), typed.is_null())
+            if BasicType.OBJECT in basic_types(value.filter(only_value)):
+                paths.add(path)
+    return frozenset(paths)
 
 
 def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
@@ -283,16 +285,6 @@ def upper_text(text: str, length: int = TEXT_LENGTH) -> str | None:
     return None
 
 
-def _value_bounds(lower: pa.Scalar, upper: pa.Scalar, arrow: pa.DataType) -> ValueBounds | None:
-    if pa.types.is_binary(arrow):
-        return None
-    if not pa.types.is_string(arrow):
-        return ValueBounds(_variant(lower, arrow), _variant(upper, arrow))
-    raised = upper_text(upper.as_py())
-    low = _variant(scalar(lower_text(lower.as_py()), pa.string()), arrow)
-    return ValueBounds(low, None if raised is None else _variant(scalar(raised, pa.string()), arrow))
-
-
 def _variant(bound: pa.Scalar, arrow: pa.DataType) -> Variant:
     if pa.types.is_decimal(arrow):
         unscaled = int(bound.as_py().scaleb(arrow.scale, Context(prec=80)))
@@ -332,15 +324,6 @@ def part_at(storage: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
 def typed_place(path: VariantPath) -> tuple[str, ...]:
     """Return the place of the group of a path without wildcards in the storage."""
     return tuple(part for name in path.segments for part in ("typed_value", str(name)))
-
-
-def _keeps_object(storage: pa.StructArray, path: VariantPath) -> bool:
-    place = typed_place(path)
-    value, typed = part_at(storage, (*place, "value")), part_at(storage, (*place, "typed_value"))
-    if value is None or typed is None:
-        return False
-    only_value = pc.and_(value.is_valid(), typed.is_null())
-    return BasicType.OBJECT in basic_types(value.filter(only_value))
 
 
 def basic_types(values: pa.Array) -> set[int]:

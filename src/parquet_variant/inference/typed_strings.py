@@ -41,15 +41,10 @@ _SIMPLE_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z_0-9]*|\[\*\])+")
 class TypedStrings:
     """Counts of the strings at a path that was to be typed.
 
-    Parameters
-    ----------
-    path, type
-        The path or pattern, and its type.
-    typed
-        Number of strings that have the type now.
-    untyped
-        Number of strings that stayed strings, because they do not have the form of the type, or because `to_json` would
-        not write them back unchanged.
+    `path`, `type`: the path or pattern, and its type.
+    `typed`: number of strings that have the type now.
+    `untyped`: number of strings that stayed strings, because they do not have the form of the type, or because
+      `to_json` would not write them back unchanged.
     """
 
     path: str
@@ -78,14 +73,9 @@ class TypedStrings:
 class TypeSuggestion:
     """A path at which all strings are written in the form of another type.
 
-    Parameters
-    ----------
-    path
-        The path, in the notation of ``types=`` and ``--type``.
-    type
-        The type to use for it, such as ``"timestamp!"``.
-    strings
-        Number of strings.
+    `path`: the path, in the notation of ``types=`` and ``--type``.
+    `type`: the type to use for it, such as ``"timestamp!"``.
+    `strings`: number of strings.
     """
 
     path: str
@@ -167,29 +157,16 @@ def schema_and_types(schema: ShreddingSchema | str | None) -> tuple[ShreddingSch
 class StringTypes:
     """The types of strings by path.
 
-    Parameters
-    ----------
-    types
-        Paths or patterns (``$.created_at``, ``$..*_id``, ``$.items[*].at``) and types: ``date``, ``timestamp``,
-        ``timestamp_ntz``, ``uuid`` or ``binary`` (base64) for strings that `to_json` writes back unchanged; ``date!``,
-        ``timestamp!``, ``timestamp_ntz!``, ``uuid!`` or ``number!`` for every string in the form of the type;
-        ``string`` to keep strings. The first pattern that matches a path applies.
-    detect_timestamps
-        Whether all other strings that are dates or timestamps are typed, if `to_json` writes them back unchanged.
-    auto
-        Whether other paths get the types of `suggest_types`; see `resolved`.
+    `types`: paths or patterns (``$.created_at``, ``$..*_id``, ``$.items[*].at``) and types: ``date``, ``timestamp``,
+      ``timestamp_ntz``, ``uuid`` or ``binary`` (base64) for strings that `to_json` writes back unchanged; ``date!``,
+      ``timestamp!``, ``timestamp_ntz!``, ``uuid!`` or ``number!`` for every string in the form of the type; ``string``
+      to keep strings. The first pattern that matches a path applies.
+    `detect_timestamps`: whether all other strings that are dates or timestamps are typed, if `to_json` writes them back
+      unchanged.
+    `auto`: whether other paths get the types of `suggest_types`; see `resolved`.
+    Raises `VariantError` for an unknown type (``bad-option``), `PathError` for an invalid pattern.
 
-    Raises
-    ------
-    VariantError
-        For an unknown type (``bad-option``).
-    PathError
-        For an invalid pattern.
-
-    Examples
-    --------
-    >>> types = StringTypes({"$..*_id": "uuid"}, detect_timestamps=True)
-    >>> bool(types), bool(StringTypes())
+    >>> bool(StringTypes({"$..*_id": "uuid"}, detect_timestamps=True)), bool(StringTypes())
     (True, False)
     """
 

@@ -7,8 +7,7 @@ lost. `formats.csv_rows` reads the rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
@@ -37,34 +36,19 @@ _FORMS: tuple[tuple[pa.DataType, str], ...] = (
 )
 
 
-@dataclass(slots=True)
-class TypesOfStrings:
-    """The types whose form all strings have that were added so far.
+def inferred_types(tables: Iterable[pa.Table]) -> dict[str, pa.DataType]:
+    """Return the first type whose form all strings of a column have, by column; columns without values have none.
 
-    >>> types = TypesOfStrings()
-    >>> types.add(pa.chunked_array([["1", None, "20"]]))
-    >>> types.best, types.add(pa.chunked_array([["1.5"]])), types.best
-    (DataType(int64), None, DataType(double))
-    >>> zeros = TypesOfStrings()
-    >>> zeros.add(pa.chunked_array([["007"]]))
-    >>> zeros.best
-    DataType(string)
+    >>> inferred_types([pa.table({"a": ["1", None], "b": ["007", "1"]}), pa.table({"a": ["1.5"]})])
+    {'a': DataType(double), 'b': DataType(string)}
     """
-
-    possible: list[tuple[pa.DataType, str]] = field(default_factory=lambda: list(_FORMS))
-    has_values: bool = False
-
-    def add(self, values: pa.ChunkedArray) -> None:
-        """Exclude the types that some of the values do not have."""
-        if values.null_count == len(values):
-            return
-        self.has_values = True
-        self.possible = [(kind, form) for kind, form in self.possible if _have_form(values, kind, form)]
-
-    @property
-    def best(self) -> pa.DataType:
-        """The type to use: string if no other is possible, or there are no values."""
-        return self.possible[0][0] if self.has_values and self.possible else pa.string()
+    possible: dict[str, Sequence[tuple[pa.DataType, str]]] = {}
+    for table in tables:
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if column.null_count < len(column):
+                forms = possible.get(name, _FORMS)
+                possible[name] = [(kind, form) for kind, form in forms if _have_form(column, kind, form)]
+    return {name: forms[0][0] if forms else pa.string() for name, forms in possible.items()}
 
 
 def csv_tables(file: InputFile, options: CsvOptions) -> Iterator[pa.Table]:
@@ -101,7 +85,6 @@ def read_csv(path: str | os.PathLike[str]) -> pa.Table:
     Raises `VariantFileError` as `csv_tables` does, and for files with different columns.
     """
     tables: list[pa.Table] = []
-    types: dict[str, TypesOfStrings] = {}
     for file in find_input_files(path):
         for table in csv_tables(file, CsvOptions()):
             if tables and table.column_names != tables[0].column_names:
@@ -112,13 +95,11 @@ def read_csv(path: str | os.PathLike[str]) -> pa.Table:
                     file=file.name,
                 )
             tables.append(table)
-            for name, column in zip(table.column_names, table.columns, strict=True):
-                types.setdefault(name, TypesOfStrings()).add(column)
     if not tables:
         raise VariantFileError(
             f"cannot read {os.fspath(path)} as CSV: it is empty; name a file with a header", reason="unreadable"
         )
-    return with_types(pa.concat_tables(tables), {name: kinds.best for name, kinds in types.items()}, os.fspath(path))
+    return with_types(pa.concat_tables(tables), inferred_types(tables), os.fspath(path))
 
 
 def with_types(table: pa.Table, types: Mapping[str, pa.DataType], file: str) -> pa.Table:

@@ -165,6 +165,10 @@ class TableDestination(Destination):
     def _plan_table(self, columns: pa.Schema) -> None:
         """Plan the table that the commit will create."""
 
+    def check_write_plan(self) -> None:
+        """Raise `TableError` if the table has no such Variant column, or an option is invalid."""
+        self._write_plan(self.request.schema or ShreddingSchema.variant())
+
     @abstractmethod
     def _write_plan(self, schema: ShreddingSchema, **options: Any) -> TableWritePlan[Any]:
         """Return the plan by which tasks write files."""

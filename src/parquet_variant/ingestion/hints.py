@@ -96,9 +96,17 @@ def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]])
     splits = [split for task in tasks for split in task]
     step = max(1, len(splits) // _SAMPLE_SPLITS)
     sample_splits = splits[::step]
-    sample = _sample(request, sample_splits)
-    if sample is None or not len(sample):
+    arrays = []
+    for split in sample_splits:
+        try:
+            first = first_rows([split], ShreddingSchema.variant(), request.text, _SAMPLE_BYTES)
+        except VariantError:
+            return  # the task raises the error with its position
+        if first is not None:
+            arrays.append(first.to_unshredded())
+    if not sum(map(len, arrays)):
         return
+    sample = VariantArray.concat(arrays)
     rows = len(sample)
     values = request.partition_by.values(sample)
     for column in request.partition_by.columns:
@@ -122,18 +130,6 @@ def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]])
 def _text_bytes(split: Split) -> int:
     """Return the approximate size of the text of a split."""
     return split.size * (COMPRESSION_RATIO if split.part is None and split.file.codec else 1)
-
-
-def _sample(request: IngestRequest, splits: Sequence[Split]) -> VariantArray | None:
-    arrays = []
-    for split in splits:
-        try:
-            rows = first_rows([split], ShreddingSchema.variant(), request.text, _SAMPLE_BYTES)
-        except VariantError:
-            return None  # the task raises the error with its position
-        if rows is not None:
-            arrays.append(rows.to_unshredded())
-    return VariantArray.concat(arrays) if arrays else None
 
 
 def _partition_count(values: dict[str, pa.Array], total_rows: float) -> tuple[int, bool]:

@@ -33,10 +33,10 @@ from parquet_variant.ingestion.destination import Destination
 from parquet_variant.ingestion.hints import partition_warnings, root_hints
 from parquet_variant.ingestion.json_column import (
     find_tables,
-    inferred_types,
     output_fields,
     plan_table_splits,
     split_rows,
+    with_inferred_types,
 )
 from parquet_variant.ingestion.option_paths import check_bloom_filters, check_paths, option_paths
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
@@ -305,7 +305,7 @@ def _with_csv_types(text: TextOptions, files: list[InputFile]) -> TextOptions:
     csv = text.layout.csv
     if text.json_column is None or not csv.infer_types or csv.types:
         return text
-    return replace(text, layout=replace(text.layout, csv=inferred_types(files, text.json_column, csv)))
+    return replace(text, layout=replace(text.layout, csv=with_inferred_types(files, text.json_column, csv)))
 
 
 def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:

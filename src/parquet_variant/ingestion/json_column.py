@@ -19,7 +19,7 @@ from parquet_variant.arrays.parts import BinaryParts, binary_parts, columns_of, 
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.errors import JsonError, SchemaError, VariantError, VariantFileError
-from parquet_variant.ingestion.csv_tables import TypesOfStrings, csv_tables, with_types
+from parquet_variant.ingestion.csv_tables import csv_tables, inferred_types, with_types
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, TablePart
@@ -108,18 +108,22 @@ def output_fields(tasks: Sequence[Sequence[Split]], column: str, name: str, opti
     return [field.with_name(name) if field.name == column else field for field in fields]
 
 
-def inferred_types(tables: Iterable[InputFile], column: str, options: CsvOptions) -> CsvOptions:
+def with_inferred_types(files: Iterable[InputFile], column: str, options: CsvOptions) -> CsvOptions:
     """Return the options with the types of the columns next to the JSON column, from all rows of all CSV files."""
-    types: dict[str, TypesOfStrings] = {}
-    for file in tables:
-        if has_delta_log(file.name) or file.head.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM)):
-            continue  # the table has types
-        with file.errors():
-            for table in csv_tables(file, options):
-                for name in table.column_names:
-                    if name != column:
-                        types.setdefault(name, TypesOfStrings()).add(table[name])
-    return replace(options, types=tuple((name, kinds.best) for name, kinds in types.items()))
+    # Other tables have types.
+    texts = [
+        file
+        for file in files
+        if not has_delta_log(file.name) and not file.head.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM))
+    ]
+
+    def tables() -> Iterator[pa.Table]:
+        for file in texts:
+            with file.errors():
+                for table in csv_tables(file, options):
+                    yield table.drop_columns([name for name in table.column_names if name == column])
+
+    return replace(options, types=tuple(inferred_types(tables()).items()))
 
 
 def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRows]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from parquet_variant.errors import PathError, VariantError
+from parquet_variant.errors import VariantError
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.layouts.similar_paths import similar_path
@@ -115,18 +115,11 @@ def _named_paths(request: IngestRequest) -> Iterator[tuple[str, list[VariantPath
         yield "json_column", [request.text.json_path]
     if request.schema is not None:
         yield "schema", [path for path, _ in request.schema.leaves()]
-    yield "types", [path for text in request.text.texts.types if (path := _exact_path(text)) is not None]
-
-
-def _exact_path(pattern: str) -> VariantPath | None:
-    """Return a pattern as a path; None if it matches several paths."""
-    try:
+    for pattern in request.text.texts.types:
         steps = parse_pattern(pattern)
-    except PathError:
-        return None
-    if any(step.any_depth or (step.is_glob and set("*?") & set(str(step.name))) for step in steps):
-        return None
-    return VariantPath(tuple(step.name for step in steps))
+        is_exact = not any(step.any_depth or (step.is_glob and set("*?") & set(str(step.name))) for step in steps)
+        if is_exact:
+            yield "types", [VariantPath(tuple(step.name for step in steps))]
 
 
 def _paths_of(tape: Tape) -> list[Segments]:

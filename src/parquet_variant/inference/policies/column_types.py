@@ -9,6 +9,7 @@ not parsed as dates or numbers, because the values would not be written back unc
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -16,7 +17,9 @@ import pyarrow as pa
 
 from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.layouts.primitive_types import MAX_PRECISION, ddl_name, decimal
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, INTEGERS, TYPES, VariantType
+from parquet_variant.types.path import VariantPath
 
 # Digits of a decimal that is stored as an INT64.
 _NARROW = 18
@@ -77,6 +80,25 @@ def has_scalar_column(path_profile: PathProfile) -> bool:
     """Return whether the best column is one of scalars."""
     groups = _groups(path_profile)
     return bool(groups) and _largest(groups) not in ("array", "object")
+
+
+def typed_leaves(
+    top: PathProfile | None, is_left_out: Callable[[PathProfile, ColumnType | None], bool] = lambda *_: False
+) -> Iterator[tuple[VariantPath, PathProfile, ShreddingSchema]]:
+    """Yield the paths at and below a path whose best column has scalars, with these columns.
+
+    `is_left_out`: returns whether to leave out a path and the paths below it.
+    """
+    stack = [top] if top is not None else []
+    while stack:
+        path_profile = stack.pop()
+        column = best_column(path_profile)
+        if is_left_out(path_profile, column) or column is None:
+            continue
+        if column.arrow is not None:
+            yield path_profile.path, path_profile, ShreddingSchema.primitive(column.arrow)
+        else:
+            stack += path_profile.fields if column.name == "object" else filter(None, [path_profile.element])
 
 
 def _groups(path_profile: PathProfile) -> dict[str, int]:

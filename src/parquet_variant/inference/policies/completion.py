@@ -38,24 +38,12 @@ _COMPARED_KEYS = 64
 class MapRules:
     """The criteria for a map.
 
-    Parameters
-    ----------
-    keys
-        Minimum number of distinct keys.
-    filled
-        Maximum share of the keys that an object has on average.
-    alike
-        Minimum share of the values under the keys that have one type; for objects, also of their keys.
-    surely
-        Number of keys with similar values from which on objects are maps even if they share the keys (such as a single
-        document).
-    common
-        Minimum share of the objects that have a key for it to be treated as a field, if its values are scalars.
-
-    Examples
-    --------
-    >>> MapRules().keys
-    32
+    `keys`: minimum number of distinct keys.
+    `filled`: maximum share of the keys that an object has on average.
+    `alike`: minimum share of the values under the keys that have one type; for objects, also of their keys.
+    `surely`: number of keys with similar values from which on objects are maps even if they share the keys (such as a
+      single document).
+    `common`: minimum share of the objects that have a key for it to be treated as a field, if its values are scalars.
     """
 
     keys: int = 32
@@ -140,18 +128,11 @@ _COUNTED_PATHS, _CONSIDERED_KEYS = 1000, 1000
 class Completion:
     """The columns that an object needs so that it has no residual.
 
-    Parameters
-    ----------
-    path
-        The object.
-    keys
-        The keys that get columns.
-    leaf_bytes
-        The estimated size of a column without values.
-    share
-        The estimated growth of the file, as a share of its size.
-    twins
-        Two keys whose names differ only in case, because of which no columns complete the object.
+    `path`: the object.
+    `keys`: the keys that get columns.
+    `leaf_bytes`: the estimated size of a column without values.
+    `share`: the estimated growth of the file, as a share of its size.
+    `twins`: two keys whose names differ only in case, because of which no columns complete the object.
     """
 
     path: VariantPath

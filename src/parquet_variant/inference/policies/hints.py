@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 from parquet_variant.inference.path_profile import PathProfile
-from parquet_variant.inference.policies.column_types import best_column
+from parquet_variant.inference.policies.column_types import ColumnType, typed_leaves
 from parquet_variant.inference.policies.completion import MapRules, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
@@ -111,10 +111,22 @@ class HintsPolicy:
         """Return the schema for data with this profile, and the reasons."""
         reasons: dict[VariantPath, str] = dict.fromkeys(self._typed, "hint")
         leaves = dict(self._typed)
-        ranked = sorted(
-            self._candidates(profile.root, VariantPath(), reasons) if profile.root is not None else [],
-            key=lambda item: (-item[1].rows, -item[1].count, str(item[0])),
-        )
+
+        def is_left_out(path_profile: PathProfile, column: ColumnType | None) -> bool:
+            path = path_profile.path
+            if path in leaves:
+                return True
+            reason = self._skip_reason(path)
+            if column is None:
+                reason = reason or "only Variant nulls"
+            elif column.name == "object":
+                reason = reason or map_reason(path_profile, self.maps)
+            if reason is not None:
+                reasons[path] = reason
+            return reason is not None
+
+        candidates = list(typed_leaves(profile.root, is_left_out))
+        ranked = sorted(candidates, key=lambda item: (-item[1].rows, -item[1].count, str(item[0])))
         for place, (path, _, leaf) in enumerate(ranked):
             if place < self.max_columns:
                 leaves[path] = leaf
@@ -128,28 +140,6 @@ class HintsPolicy:
             reasons,
             outside_reason="nothing below it is shredded",
         )
-
-    def _candidates(
-        self, path_profile: PathProfile, path: VariantPath, reasons: dict[VariantPath, str]
-    ) -> list[tuple[VariantPath, PathProfile, ShreddingSchema]]:
-        if path in self._typed:
-            return []
-        skipped = self._skip_reason(path)
-        column = best_column(path_profile)
-        if skipped is not None or column is None:
-            reasons[path] = skipped or "only Variant nulls"
-            return []
-        if column.arrow is not None:
-            return [(path, path_profile, ShreddingSchema.primitive(column.arrow))]
-        is_map = map_reason(path_profile, self.maps) if column.name == "object" else None
-        if is_map is not None:
-            reasons[path] = is_map
-            return []
-        candidates = []
-        for child in path_profile.fields if column.name == "object" else [path_profile.element]:
-            if child is not None and child.segment is not None:
-                candidates += self._candidates(child, path / child.segment, reasons)
-        return candidates
 
     def _skip_reason(self, path: VariantPath) -> str | None:
         for skipped in self._skipped:

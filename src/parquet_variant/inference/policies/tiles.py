@@ -11,8 +11,10 @@ group) chose which paths.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -21,7 +23,7 @@ import numpy.typing as npt
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.path_table import TapePaths
-from parquet_variant.inference.policies.column_types import best_column
+from parquet_variant.inference.policies.column_types import ColumnType, best_column, typed_leaves
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.tapes.tape import Tape, path_ids
@@ -40,14 +42,9 @@ _KIND_GROUPS[[4, 5, 6, 8, 9, 10]] = 3
 
 @dataclass(frozen=True, slots=True)
 class Itemset:
-    """Paths that occur together, each with its most frequent type.
+    """Paths that occur together, each with its most frequent type, in the order in which they were joined.
 
-    Parameters
-    ----------
-    paths
-        The paths, in the order in which they were joined.
-    share
-        Share of the tile's rows that have all of them.
+    `share`: share of the tile's rows that have all of them.
     """
 
     paths: tuple[VariantPath, ...]
@@ -58,14 +55,9 @@ class Itemset:
 class Tile:
     """The choice for one range of rows.
 
-    Parameters
-    ----------
-    first_row, rows
-        The range.
-    schema
-        The schema for this range alone.
-    itemsets
-        The frequent itemsets of the range, the largest first; each path is in one of them.
+    `first_row`, `rows`: the range.
+    `schema`: the schema for this range alone.
+    `itemsets`: the frequent itemsets of the range, the largest first; each path is in one of them.
     """
 
     first_row: int
@@ -126,9 +118,7 @@ class TilesPolicy:
         for start in range(0, len(array), self.tile_rows):
             part = array[start : start + self.tile_rows]
             tapes = list(array_tapes(part, start))
-            tile_profile = Profile()
-            for tape in tapes:
-                tile_profile = tile_profile.merge(Profile.of_tape(tape))
+            tile_profile = reduce(Profile.merge, map(Profile.of_tape, tapes), Profile())
             leaves = self._frequent_leaves(tile_profile)
             itemsets = _itemsets(tapes, list(leaves), tile_profile, self.min_share)
             tiles.append(Tile(start, len(part), schema_of_leaves(leaves), itemsets))
@@ -139,29 +129,21 @@ class TilesPolicy:
     def _frequent_leaves(self, profile: Profile) -> dict[VariantPath, ShreddingSchema]:
         """Return the leaves whose most frequent type is in enough of the rows."""
         min_rows = self.min_share * (profile.rows - profile.null_rows)
-        leaves: dict[VariantPath, ShreddingSchema] = {}
-        stack = [profile.root] if profile.root is not None else []
-        while stack:
-            node = stack.pop()
-            column = best_column(node)
+
+        def is_rare(path_profile: PathProfile, column: ColumnType | None) -> bool:
             # Inside arrays a row has several values, so rows are counted, times the share of values of the type.
-            if column is None or node.rows * column.typed / node.count < min_rows:
-                continue
-            if column.arrow is not None:
-                leaves[node.path] = ShreddingSchema.primitive(column.arrow)
-            else:
-                stack.extend(node.fields if column.name == "object" else [node.element] if node.element else [])
-        return leaves
+            return column is None or path_profile.rows * column.typed / path_profile.count < min_rows
+
+        return {path: leaf for path, _, leaf in typed_leaves(profile.root, is_rare)}
 
     def _result(
         self, profile: Profile, tiles: list[Tile], leaves_of_tiles: Sequence[dict[VariantPath, ShreddingSchema]]
     ) -> TilesResult:
-        rows: dict[VariantPath, int] = {}
-        times: dict[VariantPath, int] = {}
+        rows: Counter[VariantPath] = Counter()
+        times: Counter[VariantPath] = Counter()
         for tile, leaves in zip(tiles, leaves_of_tiles, strict=True):
-            for path in leaves:
-                rows[path] = rows.get(path, 0) + tile.rows
-                times[path] = times.get(path, 0) + 1
+            rows.update(dict.fromkeys(leaves, tile.rows))
+            times.update(leaves.keys())
         order = sorted(rows, key=lambda path: (-rows[path], str(path)))
         union: dict[VariantPath, ShreddingSchema] = {}
         for path in order[: self.max_columns]:

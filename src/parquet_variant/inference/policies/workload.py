@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from parquet_variant.errors import PathError
-from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.column_types import best_column
+from parquet_variant.inference.policies.column_types import typed_leaves
 from parquet_variant.inference.policies.decision import (
     InferenceResult,
     Policy,
@@ -108,15 +107,24 @@ class WorkloadPolicy:
         """Return the schema for data with this profile, and the reasons."""
         leaves: dict[VariantPath, ShreddingSchema] = {}
         reasons: dict[VariantPath, str] = {}
+
+        def add(path: VariantPath, leaf: ShreddingSchema, reason: str) -> None:
+            if path in leaves or any(is_within(path, taken) or is_within(taken, path) for taken in leaves):
+                return
+            if len(leaves) < self.max_columns:
+                leaves[path], reasons[path] = leaf, reason
+            else:
+                reasons[path] = f"{reason}, over the budget of {self.max_columns} columns"
+
         for queried, weight in dict(self.weights).items():
-            path_profile = profile.get(queried)
-            for leaf_path, leaf, _ in sorted(_leaves(path_profile), key=lambda item: (-item[2], str(item[0]))):
-                self._add_leaf(leaves, reasons, leaf_path, leaf, f"queried, weight {weight:g}")
+            below = typed_leaves(profile.get(queried))
+            for path, _, leaf in sorted(below, key=lambda item: (-item[1].count, str(item[0]))):
+                add(path, leaf, f"queried, weight {weight:g}")
         if self.fallback is not None:
             other = self.fallback.choose(profile)
             order = {decision.path: decision.row_share for decision in other.decisions}
             for path, leaf in sorted(other.schema.leaves(), key=lambda item: (-order.get(item[0], 0), str(item[0]))):
-                self._add_leaf(leaves, reasons, path, leaf, f"chosen by {self.fallback.name}")
+                add(path, leaf, f"chosen by {self.fallback.name}")
         return result_of(
             self,
             profile,
@@ -124,31 +132,3 @@ class WorkloadPolicy:
             reasons,
             outside_reason="neither queried nor chosen by the other policy",
         )
-
-    def _add_leaf(
-        self,
-        leaves: dict[VariantPath, ShreddingSchema],
-        reasons: dict[VariantPath, str],
-        path: VariantPath,
-        leaf: ShreddingSchema,
-        reason: str,
-    ) -> None:
-        if path in leaves or any(is_within(path, taken) or is_within(taken, path) for taken in leaves):
-            return
-        if len(leaves) < self.max_columns:
-            leaves[path] = leaf
-            reasons[path] = reason
-        else:
-            reasons[path] = f"{reason}, over the budget of {self.max_columns} columns"
-
-
-def _leaves(path_profile: PathProfile | None) -> list[tuple[VariantPath, ShreddingSchema, int]]:
-    """Return the typed leaves at and below a path, with their numbers of values."""
-    column = best_column(path_profile) if path_profile is not None else None
-    if path_profile is None or column is None:
-        return []
-    if column.arrow is not None:
-        return [(path_profile.path, ShreddingSchema.primitive(column.arrow), path_profile.count)]
-    if column.name == "object":
-        return [leaf for child in path_profile.fields for leaf in _leaves(child)]
-    return _leaves(path_profile.element)

@@ -52,7 +52,7 @@ class DeltaDestination(TableDestination):
 
     def _write_plan(self, schema: ShreddingSchema, **options: Any) -> WritePlan:
         assert self._current is not None
-        return _write_plan(self._current, self.request, schema, **options)
+        return plan(self._current, schema={self.request.column: schema}, **options, **self.request.write)
 
     def _commit_files(self, files: list[Add]) -> list[str]:
         assert self._current is not None
@@ -73,14 +73,11 @@ def open_destination(request: IngestRequest) -> DeltaDestination | None:
     must_write, current = open_table(request.dest, request.mode)
     if not must_write:
         return None
+    destination = DeltaDestination(request, current)
     if current is not None:
         check_partitioned_by(current, request.partition_by.names)
-        _write_plan(current, request, request.schema or ShreddingSchema.variant())
-    return DeltaDestination(request, current)
-
-
-def _write_plan(current: Snapshot, request: IngestRequest, schema: ShreddingSchema, **options: Any) -> WritePlan:
-    return plan(current, schema={request.column: schema}, **options, **request.write)
+        destination.check_write_plan()
+    return destination
 
 
 def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
@@ -99,16 +96,12 @@ def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
         return mode != "ignore", current
     filesystem, path = filesystem_of(dest)
     is_free = filesystem.get_file_info(path).type in (pafs.FileType.NotFound, pafs.FileType.Directory)
-    if not is_free or _contains_other_files(filesystem, path):
+    # Files of an interrupted creation of the table do not matter.
+    infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True)) if is_free else ()
+    names = [info.path[len(path) :].strip("/") for info in infos if info.is_file]
+    if not is_free or any(not name.startswith(f"{TEMPORARY}/") and not is_data_file_name(name) for name in names):
         raise DeltaError(
             f"{dest} contains files and is not a Delta table: choose another path", reason="exists", file=dest
         )
     sweep(dest)
     return True, None
-
-
-def _contains_other_files(filesystem: pafs.FileSystem, path: str) -> bool:
-    """Return whether a directory without a log contains files other than those of an interrupted table creation."""
-    infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
-    names = [info.path[len(path) :].strip("/") for info in infos if info.type == pafs.FileType.File]
-    return any(not name.startswith(f"{TEMPORARY}/") and not is_data_file_name(name) for name in names)

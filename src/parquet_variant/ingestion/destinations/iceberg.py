@@ -53,7 +53,11 @@ class IcebergDestination(TableDestination):
 
     def _write_plan(self, schema: ShreddingSchema, **options: Any) -> IcebergWritePlan:
         assert self._table is not None
-        return _plan(self._table, self.request, schema, **options)
+        write = dict(self.request.write)
+        file_bytes, schemas = write.pop("file_bytes", None), {self.request.column: schema}
+        return plan_write(
+            newest_snapshot(self._table), schema=schemas, file_bytes=file_bytes, options={**options, **write}
+        )
 
     def _commit_files(self, files: list[TableFile]) -> list[str]:
         assert self._table is not None
@@ -74,11 +78,12 @@ def open_destination(request: IngestRequest) -> IcebergDestination | None:
     must_write, table = open_table(request.dest, request.mode, request.catalog)
     if not must_write:
         return None
+    destination = IcebergDestination(request, table)
     if table is not None:
         check_writable(table.metadata)
         _check_partitioned_by(table, request)
-        _plan(table, request, request.schema or ShreddingSchema.variant())
-    return IcebergDestination(request, table)
+        destination.check_write_plan()
+    return destination
 
 
 def open_table(dest: str, mode: Mode, catalog: CatalogOption) -> tuple[bool, LoadedTable | None]:
@@ -129,11 +134,3 @@ def _check_partitioned_by(table: LoadedTable, request: IngestRequest) -> None:
             reason="bad-option",
             file=request.dest,
         )
-
-
-def _plan(table: LoadedTable, request: IngestRequest, schema: ShreddingSchema, **options: Any) -> IcebergWritePlan:
-    write = dict(request.write)
-    file_bytes = write.pop("file_bytes", None)
-    return plan_write(
-        newest_snapshot(table), schema={request.column: schema}, file_bytes=file_bytes, options={**options, **write}
-    )
