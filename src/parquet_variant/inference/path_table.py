@@ -311,26 +311,15 @@ def distinct_paths(sketch: Int64s) -> int:
     return max(_SKETCH, int((_SKETCH - 1) * _HASH_RANGE / (int(sketch[-1]) + 1)))
 
 
-def keys_kept(paths: int, max_paths: int) -> tuple[int, int] | None:
-    """Return the number of keys that an object keeps, and the maximum depth; None for no limits.
-
-    At most ``16 * max_paths`` paths remain.
-    """
-    if paths <= max_paths:
-        return None
-    if paths <= 4 * max_paths:
-        return max(max_paths // 128, 2), paths
-    if paths <= 16 * max_paths:
-        return max(max_paths // 512, 2), paths
-    return max(isqrt(isqrt(2 * max_paths)), 2), 4
-
-
 def capped(table: PathTable, sketch: Int64s, max_paths: int) -> PathTable:
-    """Return the table without the paths over the limit."""
-    limits = keys_kept(distinct_paths(sketch), max_paths)
-    if limits is None:
+    """Return the table without the paths over the limit: at most ``16 * max_paths`` paths remain."""
+    paths = distinct_paths(sketch)
+    if paths <= max_paths:
         return table
-    max_keys, depth = limits
+    # The number of keys that an object keeps, and the maximum depth.
+    max_keys, depth = max(isqrt(isqrt(2 * max_paths)), 2), 4
+    if paths <= 16 * max_paths:
+        max_keys, depth = max(max_paths // (128 if paths <= 4 * max_paths else 512), 2), paths
     keep = table.depths <= depth
     fields_of_objects = np.flatnonzero(to_numpy(table.keys.is_valid()))
     parents, hashes = table.parents[fields_of_objects], table.hashes[fields_of_objects]

@@ -25,7 +25,7 @@ from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.commit_journal import visible_files
 from parquet_variant.io.filesystems import filesystem_of, info_of, write_errors
-from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, staging_beside
+from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, check_target, staging_beside
 from parquet_variant.io.temporaries import keep_mode, linked_file
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.commits import is_uncommitted
@@ -106,23 +106,16 @@ class FileDestination(Destination):
         """
         dest, mode = request.dest, request.mode
         filesystem, path = filesystem_of(dest)
-        file_type = info_of(filesystem, path).type
-        if file_type == pafs.FileType.Directory:
-            raise VariantFileError(
-                f"{dest} is a directory, not a file: choose another path", reason="exists", file=dest
-            )
-        if file_type == pafs.FileType.File:
+        if mode in ("append", "ignore") and info_of(filesystem, path).type == pafs.FileType.File:
             if mode == "ignore":
                 return None
-            if mode != "overwrite":
-                advice = (
-                    "rows cannot be appended to a file: append to a directory"
-                    if mode == "append"
-                    else "use mode=overwrite"
-                )
-                raise VariantFileError(
-                    f"{dest} already exists: {advice}, or choose another path", reason="exists", file=dest
-                )
+            raise VariantFileError(
+                f"{dest} already exists: rows cannot be appended to a file: append to a directory, or choose another "
+                "path",
+                reason="exists",
+                file=dest,
+            )
+        check_target(filesystem, path, "overwrite" if mode == "overwrite" else "error")
         return cls(request, staging_beside(dest), write)
 
     def abort(self) -> None:

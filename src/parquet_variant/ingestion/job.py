@@ -86,10 +86,14 @@ class IngestJob:
     """
 
     def __init__(self, request: IngestRequest) -> None:
-        self._rows = request.rows
-        self._files = find_files(request.sources, request.text) if request.rows is None else []
+        self._rows, text = request.rows, request.text
+        self._files = find_files(request.sources, text) if request.rows is None else []
+        csv = text.layout.csv
+        if text.json_column is not None and csv.infer_types and not csv.types:
+            csv = with_inferred_types(self._files, text.json_column, csv)
+            text = replace(text, layout=replace(text.layout, csv=csv))
         # The sources are not sent to the tasks, which receive their splits.
-        self._request = replace(request, sources=(), rows=None, text=_with_csv_types(request.text, self._files))
+        self._request = replace(request, sources=(), rows=None, text=text)
         self._source_names = tuple(map(without_secrets, request.sources)) or ("the rows",)
         self._destination = open_destination(self._request)
         if self._destination is not None:
@@ -300,14 +304,6 @@ def find_files(sources: Iterable[str | os.PathLike[str]], text: TextOptions) -> 
     return find_tables(sources, text.exclude)
 
 
-def _with_csv_types(text: TextOptions, files: list[InputFile]) -> TextOptions:
-    """Return the options with the types of the columns next to a JSON column of CSV, if they are to be inferred."""
-    csv = text.layout.csv
-    if text.json_column is None or not csv.infer_types or csv.types:
-        return text
-    return replace(text, layout=replace(text.layout, csv=with_inferred_types(files, text.json_column, csv)))
-
-
 def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:
     work = partial(_profile, text, _threads(engine, tasks))
     profile = engine.reduce("infer the schema", work, tasks, Profile.merge)
@@ -336,13 +332,14 @@ def _no_value(files: list[InputFile], text: TextOptions) -> VariantFileError:
 def _plan_tasks(
     engine: Engine, files: list[InputFile], split_bytes: int | None, text: TextOptions
 ) -> list[list[Split]]:
+    def splits(split_bytes: int) -> list[Split]:
+        if text.json_column is not None:
+            return plan_table_splits(files, split_bytes)
+        return plan_splits(files, split_bytes, text.layout)
+
     if split_bytes is None:
-        table_splits = [] if text.json_column is None else plan_table_splits(files, _MAX_SPLIT_BYTES)
-        total_bytes = sum(split.size for split in table_splits) if table_splits else sum(file.size for file in files)
-        split_bytes = _split_bytes(total_bytes, engine.parallelism)
-    if text.json_column is not None:
-        return pack_splits(plan_table_splits(files, split_bytes), split_bytes)
-    return pack_splits(plan_splits(files, split_bytes, text.layout), split_bytes)
+        split_bytes = _split_bytes(sum(split.size for split in splits(_MAX_SPLIT_BYTES)), engine.parallelism)
+    return pack_splits(splits(split_bytes), split_bytes)
 
 
 def _split_bytes(input_bytes: int, tasks: int) -> int:

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, VariantFileError, bad_option, strings_of
+from parquet_variant.errors import VariantFileError, bad_option, strings_of
 from parquet_variant.files.parquet.format.files import locate
-from parquet_variant.io.hive import partition_texts, types_to_declare
+from parquet_variant.io.hive import types_to_declare
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.support.choices import Errors
 from parquet_variant.tables.partitions import split_by_partition
@@ -138,22 +138,6 @@ def check_partition_names(
             f"{option} names {', '.join(names)}, but {dest} is {columns}: name the same columns, or write to "
             "another directory"
         )
-
-
-def check_derived_values(names: Sequence[str], folders: Sequence[Sequence[str]], dest: str) -> None:
-    """Refuse files of which none has a value of a derived partition column.
-
-    `folders`: the names of the directories of each new file.
-    """
-    values = [partition_texts(parts) for parts in folders]
-    for name in names:
-        if values and all(partitions.get(name) is None for partitions in values):
-            raise VariantError(
-                f"{dest} is partitioned by {name}, and no row has a value at $.{name}: name its path, as in "
-                f"partition_by={name}=$.path:type",
-                reason="missing-column",
-                file=dest,
-            )
 
 
 def split_columns(

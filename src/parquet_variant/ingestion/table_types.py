@@ -27,7 +27,10 @@ from parquet_variant.types.path import VariantPath
 # The types of a table are those of at most this many files, spread over its files.
 _FILES = 16
 _KINDS = 32
-_CONTAINERS = {21: "array", 22: "object"}
+_NUMBERS = (*INTEGER_IDS, *DECIMAL_IDS, PrimitiveId.FLOAT, PrimitiveId.DOUBLE)
+# Kinds of values in messages.
+_NAMES = {int(kind): TYPE_OF_ID[kind].type.value for kind in PrimitiveId} | {21: "array", 22: "object"}
+_NAMES |= {int(kind): "number" for kind in _NUMBERS}
 
 
 def table_schema(files: Sequence[ParquetSource], column: str) -> ShreddingSchema | None:
@@ -129,7 +132,7 @@ class OtherTypes:
             kinds = {kind: count for (other, _, kind), count in total.items() if other == path}
             shown: Counter[str] = Counter()
             for kind, count in kinds.items():
-                shown[_kind_name(kind)] += count
+                shown[_NAMES[kind]] += count
             parts = " and ".join(counted(count, name) for name, count in shown.most_common())
             yield (
                 f"{parts} at {path} {'does' if sum(kinds.values()) == 1 else 'do'} not have the type {name} of the "
@@ -142,12 +145,7 @@ def _fitting(type: pa.DataType | None) -> frozenset[int]:
     if pa.types.is_decimal(type) or TYPE_OF_ARROW[type].type in EXACT_NUMERIC:
         kinds: Iterable[int] = (*INTEGER_IDS, *DECIMAL_IDS)
     elif pa.types.is_floating(type):
-        kinds = (*INTEGER_IDS, *DECIMAL_IDS, PrimitiveId.FLOAT, PrimitiveId.DOUBLE)
+        kinds = _NUMBERS
     else:
         kinds = TYPE_OF_ARROW[type].ids
     return frozenset((*map(int, kinds), int(PrimitiveId.NULL)))
-
-
-def _kind_name(kind: int) -> str:
-    number_ids = (*INTEGER_IDS, *DECIMAL_IDS, PrimitiveId.FLOAT, PrimitiveId.DOUBLE)
-    return _CONTAINERS.get(kind) or ("number" if kind in number_ids else TYPE_OF_ID[PrimitiveId(kind)].type.value)

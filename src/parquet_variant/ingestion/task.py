@@ -87,12 +87,9 @@ class TaskRows:
         """Return the columns to write, with the Variants under `name` in the place of the JSON column."""
         if self.table is None:
             return {name: self.variants}
-        return {
-            name if column_name == self.json_column else column_name: (
-                self.variants if column_name == self.json_column else column
-            )
-            for column_name, column in zip(self.table.column_names, self.table.columns, strict=True)
-        }
+        columns = dict(zip(self.table.column_names, self.table.columns, strict=True))
+        columns[str(self.json_column)] = self.variants
+        return {name if key == self.json_column else key: column for key, column in columns.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,25 +73,21 @@ class SparkPolicy:
 
     def choose_rows(self, array: VariantArray) -> InferenceResult:
         """Return the schema for the first rows of an array, and the reasons."""
-        return self.choose(Profile.of_array(_first_bytes(array[: self.rows], self.sample_bytes)))
+        from parquet_variant.arrays.parts import binary_parts, metadata_parts
+
+        first = array[: self.rows]
+        storage = first.to_unshredded().storage
+        metadata = metadata_parts(storage.field("metadata"))
+        lengths = np.array([len(blob) for blob in metadata.dictionary.to_pylist()] + [0], np.int64)
+        sizes = np.diff(binary_parts(storage.field("value")).offsets) + lengths[metadata.indices]
+        count = int(np.searchsorted(np.cumsum(sizes), self.sample_bytes, "right"))
+        return self.choose(Profile.of_array(first[: max(count, 1)]))
 
     def choose(self, profile: Profile) -> InferenceResult:
         """Return the schema for data with this profile, and the reasons."""
         walk = _Walk(self, profile, self.max_width)
         schema = None if profile.root is None else walk.node(profile.root, VariantPath())
         return result_of(self, profile, schema, walk.reasons)
-
-
-def _first_bytes(array: VariantArray, size: int) -> VariantArray:
-    """Return the first rows, up to a size of their metadata and values."""
-    from parquet_variant.arrays.parts import binary_parts, metadata_parts
-
-    storage = array.to_unshredded().storage
-    values = np.diff(binary_parts(storage.field("value")).offsets)
-    metadata = metadata_parts(storage.field("metadata"))
-    lengths = np.array([len(blob) for blob in metadata.dictionary.to_pylist()] + [0], np.int64)
-    total = np.cumsum(values + lengths[metadata.indices])
-    return array[: max(int(np.searchsorted(total, size, "right")), 1)]
 
 
 @dataclass(slots=True)

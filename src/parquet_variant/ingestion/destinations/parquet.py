@@ -14,15 +14,15 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError
+from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.ingestion.destination import Destination, FileDestination, move_file
-from parquet_variant.ingestion.partition_by import PartitionBy, check_derived_values, existing_partitions
+from parquet_variant.ingestion.partition_by import PartitionBy, existing_partitions
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.hive import declared_types, types_to_declare
+from parquet_variant.io.hive import declared_types, partition_texts, types_to_declare
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.ops.shred_variant import shred_variant
@@ -156,9 +156,16 @@ class ParquetDirectory(Destination):
         """Make the files of all tasks visible, unless a partition column of the directory has no value in any row."""
         partition_by = self.request.partition_by
         if partition_by.is_derived:
-            names = [file.name.split("/")[:-1] for file in written.files]
-            folders = [parts for parts in names if parts[:1] != [BAD_RECORDS]]
-            check_derived_values(partition_by.names, folders, self.dest)
+            folders = [file.name.split("/")[:-1] for file in written.files]
+            values = [partition_texts(parts) for parts in folders if parts[:1] != [BAD_RECORDS]]
+            for name in partition_by.names:
+                if values and all(partitions.get(name) is None for partitions in values):
+                    raise VariantError(
+                        f"{self.dest} is partitioned by {name}, and no row has a value at $.{name}: name its path, as "
+                        f"in partition_by={name}=$.path:type",
+                        reason="missing-column",
+                        file=self.dest,
+                    )
         return super().commit(written)
 
     def partition_types(self) -> dict[str, str]:

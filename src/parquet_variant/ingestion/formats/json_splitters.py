@@ -132,13 +132,23 @@ class ArraySplitter(Splitter):
         self.closed = bool(ended) and block[stop - 1 : stop] != b","
         if self.closed:
             data[stop - 1] = _NEWLINE
-            self._check_end(block[stop - 1 :])
+            if block[stop - 1 : stop] == b"]":
+                self._check_after(block[stop:])
+            else:  # raised by the next call
+                self.error = JsonError(
+                    f"element {self.elements} of the JSON array is followed by }}, not by ]: fix the file"
+                )
         if not ended:
             self.text += data[start:].tobytes()
             return b""
         lines = bytes(self.text) + data[start:stop].tobytes()
         self.text = bytearray() if self.closed else bytearray(data[stop:].tobytes())
-        return self._with_commas(lines) if empty else lines
+        if not empty:
+            return lines
+        if self.closed and self.elements == 1:
+            self.elements = 0
+            return b""
+        return b"".join(line if line.strip() else b",\n" for line in lines.splitlines(keepends=True))
 
     def finish(self) -> bytes:
         """Check that the array was closed at the end of the text.
@@ -154,23 +164,8 @@ class ArraySplitter(Splitter):
             )
         return b""
 
-    def _with_commas(self, lines: bytes) -> bytes:
-        """Return lines with a comma in place of each element that is missing; an empty array has none."""
-        if self.closed and self.elements == 1:
-            self.elements = 0
-            return b""
-        return b"".join(line if line.strip() else b",\n" for line in lines.splitlines(keepends=True))
-
-    def _check_end(self, end: bytes) -> None:
-        """Check the last bracket of the array and the text after it; an error is raised by the next call."""
-        if not end.startswith(b"]"):
-            self.error = JsonError(
-                f"element {self.elements} of the JSON array is followed by }}, not by ]: fix the file"
-            )
-        else:
-            self._check_after(end[1:])
-
     def _check_after(self, text: bytes) -> None:
+        """Check the text after the array; an error is raised by the next call."""
         if text.strip(WHITESPACE):
             self.error = JsonError(
                 f"text follows the end of the JSON array: {text.strip()[:40]!r}; "

@@ -98,17 +98,27 @@ _OTHER_ENCODINGS = re.compile(
     rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[^\0]\0[^\0]\0|\0[^\0]\0[^\0]|[^\0]\0\0\0|\0\0\0[^\0]|[{[\"]\0|\0[{[\"]",
     re.DOTALL,
 )
-# Magic numbers of formats that are not supported as text.
-_ARCHIVES = ((b"\xfd7zXZ", "xz"), (b"PK\x03\x04", "zip"), (b"7z\xbc\xaf", "7z"), (b"\x1f\x9d", "compress"))
-_PARQUET = b"PAR1"
-_OTHER_FORMATS = (
-    (b"Obj\x01", "an Avro file"),
-    (b"ARROW1\0\0", "an Arrow file"),
-    (b"VTXF", "a Vortex file"),
-    (b"SQLite format 3\0", "an SQLite database"),
-    (b"PARE", "an encrypted Parquet file"),
+_ARCHIVE = (
+    "compressed with {}, which is not supported: decompress it, use gzip or zstd, or leave the file out with exclude="
 )
-_TABLES = ("an Arrow file", "a Vortex file")
+_FORMAT = "{}, not JSON: name JSON files, or leave it out with exclude="
+_IN_COLUMN = "; for JSON in a column of the file, name the column with json_column="
+# Magic numbers of files that are not text, and the rest of the message about them.
+_NOT_TEXT = (
+    (b"\xfd7zXZ", _ARCHIVE.format("xz")),
+    (b"PK\x03\x04", _ARCHIVE.format("zip")),
+    (b"7z\xbc\xaf", _ARCHIVE.format("7z")),
+    (b"\x1f\x9d", _ARCHIVE.format("compress")),
+    (b"Obj\x01", _FORMAT.format("an Avro file")),
+    (b"ARROW1\0\0", _FORMAT.format("an Arrow file") + _IN_COLUMN),
+    (b"VTXF", _FORMAT.format("a Vortex file") + _IN_COLUMN),
+    (b"SQLite format 3\0", _FORMAT.format("an SQLite database")),
+    (b"PARE", _FORMAT.format("an encrypted Parquet file")),
+    (
+        b"PAR1",
+        "a Parquet file, not JSON: name JSON files, or rewrite Parquet files with `variant rewrite`" + _IN_COLUMN,
+    ),
+)
 _DETECT_BYTES = 1 << 20
 
 
@@ -119,29 +129,9 @@ def start_of_text(head: bytes, file: str) -> int:
     """
     if _OTHER_ENCODINGS.match(head):
         raise VariantFileError(f"{file} is UTF-16 or UTF-32 text: convert it to UTF-8", reason="encoding", file=file)
-    for magic, name in _ARCHIVES:
+    for magic, words in _NOT_TEXT:
         if head.startswith(magic):
-            raise VariantFileError(
-                f"{file} is compressed with {name}, which is not supported: decompress it, use gzip or zstd, or leave "
-                "the file out with exclude=",
-                reason="not-json",
-                file=file,
-            )
-    for magic, name in _OTHER_FORMATS:
-        if head.startswith(magic):
-            column = "; for JSON in a column of the file, name the column with json_column=" if name in _TABLES else ""
-            raise VariantFileError(
-                f"{file} is {name}, not JSON: name JSON files, or leave it out with exclude={column}",
-                reason="not-json",
-                file=file,
-            )
-    if head.startswith(_PARQUET):
-        raise VariantFileError(
-            f"{file} is a Parquet file, not JSON: name JSON files, or rewrite Parquet files with `variant rewrite`; "
-            "for JSON in a column of the file, name the column with json_column=",
-            reason="not-json",
-            file=file,
-        )
+            raise VariantFileError(f"{file} is {words}", reason="not-json", file=file)
     return len(BOM) if head.startswith(BOM) else 0
 
 
