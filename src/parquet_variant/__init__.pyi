@@ -23,7 +23,7 @@ from parquet_variant.inference.contracts.contract import Contract as Contract
 from parquet_variant.inference.contracts.path_rules import PathRules as PathRules
 from parquet_variant.inference.policies.auto import AutoPolicy as AutoPolicy
 from parquet_variant.inference.policies.explicit import ExplicitPolicy as ExplicitPolicy
-from parquet_variant.inference.policies.hints import HintsPolicy as HintsPolicy
+from parquet_variant.inference.policies.explicit import HintsPolicy as HintsPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy as SparkPolicy
 from parquet_variant.inference.policies.tiles import TilesPolicy as TilesPolicy
 from parquet_variant.inference.policies.workload import WorkloadPolicy as WorkloadPolicy

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
+from parquet_variant.ingestion.formats.layout import ArraySplitter, DocumentSplitter
 from parquet_variant.ingestion.job import IngestJob
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.chunks import open_chunks, split_lines

@@ -13,8 +13,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.explicit import ExplicitPolicy
-from parquet_variant.inference.policies.hints import HintsPolicy
+from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
 from parquet_variant.inference.policies.tiles import TilesPolicy
 from parquet_variant.inference.policies.workload import WorkloadPolicy

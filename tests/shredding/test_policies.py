@@ -16,8 +16,7 @@ from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.completion import MapRules, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, schema_of_leaves
-from parquet_variant.inference.policies.explicit import ExplicitPolicy
-from parquet_variant.inference.policies.hints import HintsPolicy
+from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
 from parquet_variant.inference.policies.tiles import TilesPolicy
 from parquet_variant.inference.policies.workload import WorkloadPolicy

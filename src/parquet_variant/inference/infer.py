@@ -11,8 +11,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult, Policy, RowsPolicy
-from parquet_variant.inference.policies.explicit import ExplicitPolicy
-from parquet_variant.inference.policies.hints import HintsPolicy
+from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
 from parquet_variant.inference.policies.tiles import TilesPolicy
 from parquet_variant.inference.policies.workload import WorkloadPolicy

@@ -24,7 +24,7 @@ from parquet_variant.errors import ContractError, JsonError, VariantError
 from parquet_variant.inference.contracts.report import ContractCounts
 from parquet_variant.inference.profile import StringCounts
 from parquet_variant.ingestion.formats.csv_rows import is_csv
-from parquet_variant.ingestion.formats.json_splitters import WHITESPACE
+from parquet_variant.ingestion.formats.layout import WHITESPACE
 from parquet_variant.ingestion.formats.wrapped import values_at
 from parquet_variant.ingestion.json_column import JsonRows, ParsedStrings, open_rows, parse_strings
 from parquet_variant.ingestion.request import TextOptions

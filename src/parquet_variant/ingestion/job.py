@@ -38,13 +38,19 @@ from parquet_variant.ingestion.json_column import (
     split_rows,
     with_inferred_types,
 )
-from parquet_variant.ingestion.option_paths import check_bloom_filters, check_paths, option_paths
+from parquet_variant.ingestion.option_paths import (
+    check_bloom_filters,
+    check_paths,
+    keep_types,
+    option_paths,
+    string_types,
+    table_schema,
+)
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.chunks import compressed_share
 from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, pack_splits, plan_splits
-from parquet_variant.ingestion.table_types import keep_types, string_types, table_schema
 from parquet_variant.ingestion.task import (
     TaskPlan,
     WrittenSplits,

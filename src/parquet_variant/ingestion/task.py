@@ -20,11 +20,10 @@ from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.row_sample import ProfiledData
 from parquet_variant.ingestion.batches import Pass, steps
-from parquet_variant.ingestion.option_paths import SeenPaths
+from parquet_variant.ingestion.option_paths import OtherTypes, SeenPaths
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import ValueCounts
 from parquet_variant.ingestion.sources.splits import Split
-from parquet_variant.ingestion.table_types import OtherTypes
 from parquet_variant.io.engine import check_interrupted
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.parallel import in_order

@@ -1,19 +1,155 @@
-"""`ExplicitPolicy`: shred what the user says.
+"""`ExplicitPolicy` and `HintsPolicy`: a schema of the user; and types of the user with the most frequent other paths.
 
-Owns accepting a schema in any notation, and its effect on the data. `ShreddingSchema` reads the notations.
+`ShreddingSchema` reads the notations of schemas, `column_types` chooses the types of other paths.
+
+Source of hints: ClickHouse's ``JSON(max_dynamic_paths=N, path Type, SKIP path, SKIP REGEXP 'pattern')``. ClickHouse
+does not store a skipped path; here it is only not shredded, because no data may be lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pyarrow as pa
 
-from parquet_variant.inference.policies.decision import InferenceResult, result_of
+from parquet_variant.errors import VariantError
+from parquet_variant.inference.path_profile import PathProfile
+from parquet_variant.inference.policies.column_types import ColumnType, typed_leaves
+from parquet_variant.inference.policies.completion import MapRules, map_reason
+from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.typed_strings import pattern_of
+from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
+from parquet_variant.types.path import VariantPath, is_within
+
+
+@dataclass(frozen=True, slots=True)
+class HintsPolicy:
+    """Shred paths with types of the user, and the most frequent other paths.
+
+    Parameters
+    ----------
+    types
+        DDL or Arrow types by path. ``"timestamp!"`` also types strings while JSON is parsed (docs/json.md).
+    max_columns
+        Maximum number of shredded paths that are not in `types`.
+    skip
+        Paths that are not shredded, with all paths below them.
+    skip_regexp
+        Regular expressions; a path is not shredded if one matches in its dotted form (``a.b``, ``a.[*].b``).
+    maps
+        Which objects are maps; paths in maps are shredded only if they are in `types`.
+
+    Raises
+    ------
+    VariantError
+        For an invalid regular expression (``bad-policy``).
+    PathError, SchemaError
+        For an invalid path or type.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.inference.infer import infer
+    >>> rows = pv.parse_json(['{"a": 1, "b": {"c": 2, "d": 3}, "x_1": 4}'])
+    >>> policy = HintsPolicy({"$.a": "decimal(9,2)"}, skip=["$.b.d"], skip_regexp=["^x_"])
+    >>> infer(rows, policy).schema.to_ddl()
+    'a decimal(9,2), b struct<c: bigint>'
+    """
+
+    name: ClassVar[str] = "hints"  # What `infer` takes.
+    types: Mapping[str, str | pa.DataType] | tuple[tuple[str, str | pa.DataType], ...] = ()
+    max_columns: int = 1024
+    skip: Iterable[str] = ()
+    skip_regexp: Iterable[str] = ()
+    maps: MapRules = field(default_factory=MapRules)
+    string_types: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _typed: dict[VariantPath, ShreddingSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _skipped: tuple[VariantPath, ...] = field(init=False, repr=False, compare=False, default=())
+    _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False, default=())
+
+    def __post_init__(self) -> None:
+        check_constants(self)
+        types = tuple(dict(self.types).items())
+        object.__setattr__(self, "types", types)
+        object.__setattr__(self, "skip", tuple(self.skip))
+        object.__setattr__(self, "skip_regexp", tuple(self.skip_regexp))
+        typed: dict[VariantPath, ShreddingSchema] = {}
+        string_types: dict[str, str] = {}
+        for path, hint in types:
+            parsed = VariantPath.parse(path)
+            if isinstance(hint, str):
+                tree, types_of_hint = parse_ddl_with_strings(hint)
+                typed[parsed] = ShreddingSchema.from_tree(tree)
+                string_types |= {
+                    pattern_of(VariantPath(parsed.segments + VariantPath.parse(place).segments)): kind
+                    for place, kind in types_of_hint.items()
+                }
+            else:
+                typed[parsed] = ShreddingSchema.from_arrow(hint)
+        object.__setattr__(self, "string_types", string_types)
+        for hinted, schema in typed.items():
+            deepest = max((path for path, _ in schema.leaves()), key=path_depth)
+            leaf = VariantPath(hinted.segments + deepest.segments)
+            if path_depth(leaf) > MAX_PHYSICAL_DEPTH:
+                raise too_deep(leaf)
+        object.__setattr__(self, "_typed", typed)
+        object.__setattr__(self, "_skipped", tuple(map(VariantPath.parse, self.skip)))
+        try:
+            object.__setattr__(self, "_patterns", tuple(map(re.compile, self.skip_regexp)))
+        except re.error as error:
+            raise VariantError(
+                f"invalid regular expression {error.pattern!r} in skip_regexp: {error}", reason="bad-policy"
+            ) from None
+
+    def choose(self, profile: Profile) -> InferenceResult:
+        """Return the schema for data with this profile, and the reasons."""
+        reasons: dict[VariantPath, str] = dict.fromkeys(self._typed, "hint")
+        leaves = dict(self._typed)
+
+        def is_left_out(path_profile: PathProfile, column: ColumnType | None) -> bool:
+            path = path_profile.path
+            if path in leaves:
+                return True
+            reason = self._skip_reason(path)
+            if column is None:
+                reason = reason or "only Variant nulls"
+            elif column.name == "object":
+                reason = reason or map_reason(path_profile, self.maps)
+            if reason is not None:
+                reasons[path] = reason
+            return reason is not None
+
+        candidates = list(typed_leaves(profile.root, is_left_out))
+        ranked = sorted(candidates, key=lambda item: (-item[1].rows, -item[1].count, str(item[0])))
+        for place, (path, _, leaf) in enumerate(ranked):
+            if place < self.max_columns:
+                leaves[path] = leaf
+                reasons[path] = f"number {place + 1:,} by frequency"
+            else:
+                reasons[path] = f"number {place + 1:,} by frequency, over max_columns={self.max_columns:,}"
+        return result_of(
+            self,
+            profile,
+            schema_of_leaves(leaves) if leaves else None,
+            reasons,
+            outside_reason="nothing below it is shredded",
+        )
+
+    def _skip_reason(self, path: VariantPath) -> str | None:
+        for skipped in self._skipped:
+            if is_within(path, skipped):
+                return f"SKIP {skipped}"
+        dotted = ".".join(segment if isinstance(segment, str) else "[*]" for segment in path.segments)
+        for pattern in self._patterns:
+            if dotted and pattern.search(dotted):
+                return f"SKIP REGEXP {pattern.pattern!r}"
+        return None
 
 
 @dataclass(frozen=True, slots=True)

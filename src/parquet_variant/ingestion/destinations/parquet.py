@@ -1,32 +1,41 @@
 """Parquet files as the destination of an ingest: a directory, a partitioned directory, or one file.
 
 Tasks stage files, and the driver moves them into place. `partition_by` extracts partition values, `VariantWriter`
-writes a file, and `io.staging` moves files.
+writes a file, and `io.staging` moves files. Rows in memory that are added to a directory of files, or replace its rows
+(`Table.append`, `Table.overwrite`), are written likewise, after checks against its columns and partitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
+from parquet_variant.files.parquet.reading.read import read_schema
+from parquet_variant.files.parquet.writing.write import with_layout
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.ingestion.destination import Destination, FileDestination, move_file
 from parquet_variant.ingestion.partition_by import PartitionBy, existing_partitions
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.hive import declared_types, partition_texts, types_to_declare
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
+from parquet_variant.support.choices import Mode
 from parquet_variant.tables.partitions import partition_directory
+from parquet_variant.tables.row_input import all_rows
 
 # An open file holds a row group in memory. Above this number the least recently used file is closed.
 MAX_OPEN_FILES = 100
@@ -215,3 +224,128 @@ def _write(split_rows: SplitRows) -> WrittenSplits:
                 files.write(values, part)
         files.close()
     return split_rows.written(files.files, rows=files.rows, file_bytes=files.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryCommit:
+    """The result of a write to a directory of files.
+
+    Parameters
+    ----------
+    rows
+        The number of rows.
+    files
+        The new files.
+    committed
+        True; tables can also answer that a batch had been committed before.
+    """
+
+    rows: int
+    files: tuple[str, ...]
+    committed: bool = True
+
+
+def _put_parquet(mode: Mode, path: Any, data: Any, *, schema: Any = None, **options: Any) -> DirectoryCommit:
+    dest = _directory(path)
+    source = locate(dest)[0]
+    names = [name for name, _ in source.partition]
+    rows = _in_columns(data, read_schema(dest), dest)
+    if schema is None:  # the shredding schemas of the first file
+        variants = [field.name for field in rows.schema if is_variant_field(field) and field.name not in names]
+        schemas = {
+            name: ShreddingSchema.from_parquet(source.path, name, filesystem=source.filesystem) for name in variants
+        }
+        schema = {name: of_file for name, of_file in schemas.items() if of_file.kind != "variant"}
+    rows = with_layout(rows, schema)
+    staging = _begin(dest, mode)
+    try:
+        with PartitionedFiles(staging, staging.attempt(0), 0, **options) as files:
+            for values, part in _partitions(rows, names):
+                files.write(values, part)
+            files.close()
+        written = staging.commit(files.files)
+    except BaseException:
+        staging.abort()
+        raise
+    return DirectoryCommit(files.rows, tuple(written))
+
+
+def _put_vortex(mode: Mode, path: Any, data: Any, *, schema: Any = None, **options: Any) -> DirectoryCommit:
+    from parquet_variant.files.vortex.reader import read_schema as read_vortex_schema
+    from parquet_variant.files.vortex.writer import write
+
+    dest = _directory(path)
+    rows = _in_columns(data, read_vortex_schema(dest), dest)
+    staging = _begin(dest, mode)
+    try:
+        file = StagedFile(staging.attempt(0), staging.file_name(0, extension="vortex"))
+        info = write(filesystem_of(file.path)[1], rows, schema=schema, **options)
+        written = staging.commit([file])
+    except BaseException:
+        staging.abort()
+        raise
+    return DirectoryCommit(info.rows, tuple(written))
+
+
+# `Table.append` and `Table.overwrite` of directories.
+append_parquet, overwrite_parquet = partial(_put_parquet, "append"), partial(_put_parquet, "overwrite")
+append_vortex, overwrite_vortex = partial(_put_vortex, "append"), partial(_put_vortex, "overwrite")
+
+
+def _directory(path: Any) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise VariantFileError("rows cannot be added to a list of files: open their directory", reason="bad-path")
+    return path_text(path)
+
+
+def _begin(dest: str, mode: Mode) -> Staging:
+    staging = open_staging(dest, mode)
+    assert staging is not None
+    return staging.begin()
+
+
+def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
+    """Return rows with the columns of the directory, in their order and types.
+
+    Raises `SchemaError`: reasons ``"missing-column"``, ``"unknown-column"`` and ``"type-mismatch"``.
+    """
+    rows = pa.concat_tables(all_rows(data), promote_options="permissive")
+    for name in schema.names:
+        if name not in rows.column_names:
+            raise SchemaError(f"{dest} has a column {name}, which the rows lack: add it", reason="missing-column")
+    for name in rows.column_names:
+        if name not in schema.names:
+            raise SchemaError(
+                f"{dest} has no column {name}: its columns are {', '.join(schema.names)}", reason="unknown-column"
+            )
+    columns, fields = [], []
+    for expected in schema:
+        field, column = rows.schema.field(expected.name), rows[expected.name]
+        if not is_variant_field(expected):
+            try:
+                field, column = expected, column.cast(expected.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise SchemaError(
+                    f"column {expected.name} is {field.type}, and {dest} has {expected.type}: cast it ({error})",
+                    reason="type-mismatch",
+                ) from None
+        elif not is_variant_field(field):
+            raise SchemaError(
+                f"column {expected.name} is {field.type}, and {dest} has Variants: convert it with cast_to_variant",
+                reason="type-mismatch",
+            )
+        columns.append(column)
+        fields.append(field)
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _partitions(rows: pa.Table, names: list[str]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
+    """Yield the rows of each partition without the partition columns, with the partition's values as text."""
+    if not names:
+        yield {}, rows
+        return
+    texts = pa.table({name: rows[name].cast(pa.string()) for name in names})
+    keys = list(zip(*(texts[name].to_pylist() for name in names), strict=True))
+    for key in dict.fromkeys(keys):
+        mask = pa.array([other == key for other in keys])
+        yield dict(zip(names, key, strict=True)), rows.filter(mask).drop_columns(names)

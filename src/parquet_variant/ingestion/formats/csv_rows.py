@@ -22,9 +22,10 @@ from pyarrow import csv
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import JsonError, VariantFileError, bad_option
-from parquet_variant.ingestion.formats.json_splitters import MAX_LINE_BYTES
 from parquet_variant.support import arrow_compute as pc
 
+# The largest line, value or row.
+MAX_LINE_BYTES = 256 << 20
 _NAMES = re.compile(r"\.(csv|tsv)(\.\w+)?$", re.IGNORECASE)
 # Numbers as JSON writes them. A field with a leading zero, such as a postal code, remains a string, because the zero
 # would be lost.

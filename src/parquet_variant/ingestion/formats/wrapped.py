@@ -1,7 +1,7 @@
 """Conversion of documents whose rows are in an array inside them (``{"items": [...]}``) to lines, block by block.
 
 The array is found by the names on its path, in bounded memory. `values_at` applies the remainder of a path to parsed
-values. `json_splitters` finds the end of strings. The parser checks that the elements are valid JSON, and this module
+values. `layout` finds the end of strings. The parser checks that the elements are valid JSON, and this module
 has it check the text around the array.
 """
 
@@ -16,13 +16,13 @@ import numpy.typing as npt
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.json_reader import JsonOptions
 from parquet_variant.errors import JsonError
-from parquet_variant.ingestion.formats.json_splitters import (
+from parquet_variant.ingestion.formats.csv_rows import MAX_LINE_BYTES
+from parquet_variant.ingestion.formats.layout import (
     CLOSING,
     COLON,
     COMMA,
     DEPTH_STEP,
     LINE_END,
-    MAX_LINE_BYTES,
     OPENING,
     RECORD_SEPARATOR,
     SPACE,

@@ -17,10 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.ingestion.formats.csv_rows import CsvOptions, CsvReader
-from parquet_variant.ingestion.formats.json_splitters import MAX_LINE_BYTES, ArraySplitter, DocumentSplitter
+from parquet_variant.ingestion.formats.csv_rows import MAX_LINE_BYTES, CsvOptions, CsvReader
 from parquet_variant.ingestion.formats.layout import (
     BOM,
+    ArraySplitter,
+    DocumentSplitter,
     TextLayout,
     detect,
     is_json_sequence,

@@ -1,6 +1,6 @@
 """Turn a JSON array into lines with one element each, in place.
 
-Owns which commas separate elements. Leaves blocks of text, and errors, to `ingestion.formats.json_splitters`.
+Owns which commas separate elements. Leaves blocks of text, and errors, to `ingestion.formats.layout`.
 """
 
 from __future__ import annotations
