@@ -1,8 +1,8 @@
 """`Profile`: a summary of values by path, for schema inference.
 
 Owns the mergeable summary and its creation from a tape or an array. `kernels.tapes.profile` counts, `path_profile` has
-the figures of one path, `path_table` merges tables and limits the number of paths, `row_sample` finds frequent paths
-among too many, and `policies` draw conclusions.
+the figures of one path, `path_table` merges tables, limits the number of paths and finds frequent ones among too many
+in a sample of rows, and `policies` draw conclusions.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from parquet_variant.errors import VariantError
 from parquet_variant.inference.path_profile import PathProfile, ProfiledPaths
 from parquet_variant.inference.path_table import (
     PathTable,
+    ProfiledData,
+    RowSample,
     TapePaths,
     capped,
     distinct_paths,
@@ -32,8 +34,8 @@ from parquet_variant.inference.path_table import (
     pack_array,
     table_of_rows,
     unpack_array,
+    with_frequent_paths,
 )
-from parquet_variant.inference.row_sample import ProfiledData, RowSample, with_frequent_paths
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types.path import VariantPath

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
+from parquet_variant.inference.path_table import ProfiledData
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.row_sample import ProfiledData
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.option_paths import OtherTypes, SeenPaths
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
