@@ -17,8 +17,8 @@ from typing import Any
 import parquet_variant as pv
 from benchmarks.data import ROOT, data_sets, scratch
 from benchmarks.peers import duckdb
+from parquet_variant.inference.columns import has_scalar_column
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.column_types import has_scalar_column
 from parquet_variant.types.path import WILDCARD
 
 _THREADS, _PATHS, _JSONBENCH_ROWS = 2, 10, 100_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import parquet_variant as pv
-from parquet_variant.inference.costs import estimate_path
+from parquet_variant.inference.columns import estimate_path
 from parquet_variant.inference.explain import explain, explain_table
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy

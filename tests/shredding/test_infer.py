@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.inference.costs import compare, predict
+from parquet_variant.inference.columns import compare, predict
 from parquet_variant.inference.drift import find_drift
 from parquet_variant.inference.explain import explain, explain_diff, explain_json, slow_paths
 from parquet_variant.inference.infer import infer

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal
 
 from parquet_variant.errors import check_number
-from parquet_variant.inference.costs import bytes_saved, typed_share
+from parquet_variant.inference.columns import bytes_saved, typed_share
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.decision import Policy

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from parquet_variant.inference.costs import PathCost, PathEstimate
+from parquet_variant.inference.columns import PathCost, PathEstimate
 from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE
 from parquet_variant.inference.policies.decision import Decision, InferenceResult
 from parquet_variant.support.choices import SortBy

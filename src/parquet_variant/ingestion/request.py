@@ -30,10 +30,10 @@ from parquet_variant.errors import (
 )
 from parquet_variant.files.parquet.format.bloom import check_bloom_paths
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
+from parquet_variant.inference.columns import is_unreadable_by_spark
 from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.infer import policy_named
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.column_types import is_unreadable_by_spark
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
 from parquet_variant.ingestion.formats.csv_rows import is_csv

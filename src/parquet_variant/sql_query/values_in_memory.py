@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.field_names import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.inference.policies.column_types import best_column
+from parquet_variant.inference.columns import best_column
 from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.records import KIND

@@ -72,7 +72,7 @@ def infer(
 
     The output of --ddl and --json can be edited and passed to ingest --schema.
     """
-    from parquet_variant.inference.costs import estimate_path
+    from parquet_variant.inference.columns import estimate_path
     from parquet_variant.inference.drift import find_drift
     from parquet_variant.inference.explain import explain_diff, explain_estimate
     from parquet_variant.inference.infer import infer

@@ -1,7 +1,7 @@
 """``variant inspect``, ``validate`` and ``explore``: reports about files with Variant columns.
 
 Owns the presentation of the reports, the exit code, and the file of a page. Leaves the figures to `Table.inspect`,
-predictions to `inference.costs`, the rules to `Table.validate`, and the page to `explorer`.
+predictions to `inference.columns`, the rules to `Table.validate`, and the page to `explorer`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from parquet_variant.files.parquet.report_text import counted
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.operations.inspect import ColumnReport, PathReport
-    from parquet_variant.inference.costs import Comparison, PathEstimate
+    from parquet_variant.inference.columns import Comparison, PathEstimate
 
 SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
 
@@ -111,7 +111,7 @@ def _report_vortex(report: Any, *, as_json: bool) -> None:
 
 def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[PathEstimate]:
     """Estimate from all rows what typing more paths would save."""
-    from parquet_variant.inference.costs import estimate_path
+    from parquet_variant.inference.columns import estimate_path
     from parquet_variant.ingestion.ingest import profile
 
     with Progress() as progress:
@@ -122,7 +122,7 @@ def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:
     """Compare the typed shares of the files with those predicted from the original JSON."""
     from parquet_variant.files.parquet.format.files import locate
-    from parquet_variant.inference.costs import compare, predict
+    from parquet_variant.inference.columns import compare, predict
     from parquet_variant.ingestion.ingest import profile
     from parquet_variant.layouts.shredding_schema import ShreddingSchema
 

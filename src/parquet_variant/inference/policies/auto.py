@@ -1,6 +1,6 @@
 """`AutoPolicy`: shred frequent paths, as the type of most values, within a budget of columns.
 
-Owns the default rules and their constants. `column_types` chooses the type of a column, `maps` recognizes maps.
+Owns the default rules and their constants. `columns` chooses the type of a column, `maps` recognizes maps.
 
 Source: measurements on the shared data sets (docs/inference.md). A rare path costs more as a column than in the
 residual, where the compressor sees the other values of its row next to it; from about a seventh of the rows on, columns
@@ -16,15 +16,15 @@ from typing import ClassVar
 import numpy as np
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.costs import bytes_saved
-from parquet_variant.inference.path_profile import PathProfile
-from parquet_variant.inference.path_table import ROWS
-from parquet_variant.inference.policies.column_types import (
+from parquet_variant.inference.columns import (
     ColumnType,
     best_column,
+    bytes_saved,
     has_scalar_column,
     is_unreadable_by_spark,
 )
+from parquet_variant.inference.path_profile import PathProfile
+from parquet_variant.inference.path_table import ROWS
 from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE, Completion, MapRules, completions, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile

@@ -22,8 +22,8 @@ from math import ceil, log2
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.inference.columns import best_column, is_unreadable_by_spark
 from parquet_variant.inference.path_profile import PathProfile
-from parquet_variant.inference.policies.column_types import best_column, is_unreadable_by_spark
 from parquet_variant.inference.policies.decision import check_constants
 from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.costs import Costs, PathCost, Prediction, bytes_saved, predict, typed_share
+from parquet_variant.inference.columns import Costs, PathCost, Prediction, bytes_saved, predict, typed_share
 from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion, suggest_types
@@ -76,7 +76,7 @@ class InferenceResult:
     rows
         Rows of the profile.
     predictions
-        The expected number of values per leaf of the schema; `inference.costs` compares them with a file.
+        The expected number of values per leaf of the schema; `inference.columns` compares them with a file.
     costs
         Typed, null, residual and missing values per path, with bytes.
     typed_strings

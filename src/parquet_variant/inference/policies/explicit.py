@@ -1,6 +1,6 @@
 """`ExplicitPolicy` and `HintsPolicy`: a schema of the user; and types of the user with the most frequent other paths.
 
-`ShreddingSchema` reads the notations of schemas, `column_types` chooses the types of other paths.
+`ShreddingSchema` reads the notations of schemas, `columns` chooses the types of other paths.
 
 Source of hints: ClickHouse's ``JSON(max_dynamic_paths=N, path Type, SKIP path, SKIP REGEXP 'pattern')``. ClickHouse
 does not store a skipped path; here it is only not shredded, because no data may be lost.
@@ -16,8 +16,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
+from parquet_variant.inference.columns import ColumnType, typed_leaves
 from parquet_variant.inference.path_profile import PathProfile
-from parquet_variant.inference.policies.column_types import ColumnType, typed_leaves
 from parquet_variant.inference.policies.completion import MapRules, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile

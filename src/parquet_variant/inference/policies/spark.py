@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from parquet_variant.inference.columns import ColumnType, best_column
 from parquet_variant.inference.path_profile import PathProfile
-from parquet_variant.inference.policies.column_types import ColumnType, best_column
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of
 from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.primitive_types import MAX_PRECISION, decimal

@@ -1,6 +1,6 @@
 """`TilesPolicy`: paths that are frequent in ranges of rows (tiles).
 
-Owns the tiles, the itemsets and their report. `column_types` chooses types.
+Owns the tiles, the itemsets and their report. `columns` chooses types.
 
 Source: D. Durner, V. Leis, T. Neumann, "JSON Tiles: Fast Analytics on Semi-Structured Data" (SIGMOD 2021): rows are
 divided into tiles; in each tile, the paths that occur with their types together in at least 60 % of the rows are
@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.arrays.tapes import array_tapes
+from parquet_variant.inference.columns import ColumnType, best_column, typed_leaves
 from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.path_table import TapePaths
-from parquet_variant.inference.policies.column_types import ColumnType, best_column, typed_leaves
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.tapes.tape import Tape, path_ids
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from parquet_variant.arrays.variant_array import VariantArray
 
 _ARRAY, _OBJECT = 21, 22
-# Node kinds that count as one type, as in `column_types`: booleans, and exact numbers.
+# Node kinds that count as one type, as in `columns`: booleans, and exact numbers.
 _KIND_GROUPS = np.arange(_OBJECT + 1)
 _KIND_GROUPS[2] = 1
 _KIND_GROUPS[[4, 5, 6, 8, 9, 10]] = 3

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from parquet_variant.errors import PathError
+from parquet_variant.inference.columns import typed_leaves
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.column_types import typed_leaves
 from parquet_variant.inference.policies.decision import (
     InferenceResult,
     Policy,

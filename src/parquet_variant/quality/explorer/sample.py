@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.operations.inspect import inspect
 from parquet_variant.files.parquet.writing.write import write
+from parquet_variant.inference.columns import best_column
 from parquet_variant.inference.explain import slow_paths
 from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.column_types import best_column
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ops.conversions import to_json
