@@ -80,7 +80,7 @@ register_methods(
         "Table.spark": "tables.table.files:SparkTable",
         "Table.vortex": "tables.table.files:VortexTable",
         "Table.is_csv": "ingestion.formats.csv_rows:is_csv",
-        "Table.read_csv": "ingestion.csv_tables:read_csv",
+        "Table.read_csv": "ingestion.table_sources:read_csv",
         "Table.is_json": "ingestion.json_files:is_json",
         "Table.check": "quality.check:check",
         "Table.column_name": "quality.table_methods:column_name",

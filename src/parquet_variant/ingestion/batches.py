@@ -26,7 +26,6 @@ from parquet_variant.inference.profile import StringCounts
 from parquet_variant.ingestion.formats.csv_rows import is_csv
 from parquet_variant.ingestion.formats.layout import WHITESPACE
 from parquet_variant.ingestion.formats.wrapped import values_at
-from parquet_variant.ingestion.json_column import JsonRows, ParsedStrings, open_rows, parse_strings
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.result import BadRecord, InexactNumbers, ValueCounts
 from parquet_variant.ingestion.sources.chunks import (
@@ -40,6 +39,7 @@ from parquet_variant.ingestion.sources.chunks import (
     whole_text,
 )
 from parquet_variant.ingestion.sources.splits import Split
+from parquet_variant.ingestion.table_sources import JsonRows, ParsedStrings, open_rows, parse_strings
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
 

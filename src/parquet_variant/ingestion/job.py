@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from importlib import import_module
 from itertools import chain, islice
 from math import ceil
 from operator import add
@@ -31,13 +30,6 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import StringTypes, TypedStrings
 from parquet_variant.ingestion.destination import Destination
 from parquet_variant.ingestion.hints import partition_warnings, root_hints
-from parquet_variant.ingestion.json_column import (
-    find_tables,
-    output_fields,
-    plan_table_splits,
-    split_rows,
-    with_inferred_types,
-)
 from parquet_variant.ingestion.option_paths import (
     check_bloom_filters,
     check_paths,
@@ -51,6 +43,13 @@ from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.chunks import compressed_share
 from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO, InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split, pack_splits, plan_splits
+from parquet_variant.ingestion.table_sources import (
+    find_tables,
+    output_fields,
+    plan_table_splits,
+    split_rows,
+    with_inferred_types,
+)
 from parquet_variant.ingestion.task import (
     TaskPlan,
     WrittenSplits,
@@ -395,6 +394,18 @@ def open_destination(request: IngestRequest) -> Destination | None:
     Raises `VariantFileError` or `TableError` if the mode is ``"error"`` and the destination holds data, or if the
     destination cannot be written.
     """
-    module = import_module(f"parquet_variant.ingestion.destinations.{request.format}")
-    destination: Destination | None = module.open_destination(request)
-    return destination
+    if request.format == "delta":
+        from parquet_variant.ingestion.destinations.delta import open_delta
+
+        return open_delta(request)
+    if request.format == "iceberg":
+        from parquet_variant.ingestion.destinations.iceberg import open_iceberg
+
+        return open_iceberg(request)
+    if request.format == "vortex":
+        from parquet_variant.ingestion.destinations.vortex import open_vortex
+
+        return open_vortex(request)
+    from parquet_variant.ingestion.destinations.parquet import open_parquet
+
+    return open_parquet(request)

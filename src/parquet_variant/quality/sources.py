@@ -19,10 +19,10 @@ from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, locate, open_file
 from parquet_variant.files.parquet.reading.read import row_group_arrays
-from parquet_variant.ingestion.json_column import find_tables
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split
+from parquet_variant.ingestion.table_sources import find_tables
 from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.ops.interop.tables import table_of

@@ -64,7 +64,7 @@ class DeltaDestination(TableDestination):
         return [unquote(add.path) for add in files]
 
 
-def open_destination(request: IngestRequest) -> DeltaDestination | None:
+def open_delta(request: IngestRequest) -> DeltaDestination | None:
     """Open the table; return None if it exists and the mode is ``"ignore"``.
 
     Raises `DeltaError` if the mode is ``"error"`` and the table or other files exist, or if the table has no such
@@ -81,7 +81,7 @@ def open_destination(request: IngestRequest) -> DeltaDestination | None:
 
 
 def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
-    """Return whether to write to a table, and the table if it exists; raises as `open_destination`."""
+    """Return whether to write to a table, and the table if it exists; raises as `open_delta`."""
     check_mode(mode)
     current = existing_table(open_storage(dest))
     if current is not None:

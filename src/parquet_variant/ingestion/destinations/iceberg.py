@@ -70,7 +70,7 @@ class IcebergDestination(TableDestination):
         return [file.path.removeprefix(root) for file in added]
 
 
-def open_destination(request: IngestRequest) -> IcebergDestination | None:
+def open_iceberg(request: IngestRequest) -> IcebergDestination | None:
     """Open the table; return None if it exists and the mode is ``"ignore"``.
 
     Raises `IcebergError` if the mode is ``"error"`` and the table exists, or if the table has no such Variant column.
@@ -87,7 +87,7 @@ def open_destination(request: IngestRequest) -> IcebergDestination | None:
 
 
 def open_table(dest: str, mode: Mode, catalog: CatalogOption) -> tuple[bool, LoadedTable | None]:
-    """Return whether to write to a table, and the table if it exists; raises as `open_destination`."""
+    """Return whether to write to a table, and the table if it exists; raises as `open_iceberg`."""
     check_mode(mode)
     opened, identifier = find_table(dest, catalog)
     try:

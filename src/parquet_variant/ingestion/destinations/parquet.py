@@ -185,7 +185,7 @@ class ParquetDirectory(Destination):
         return types | types_to_declare(declared_types(*filesystem_of(self.dest)))
 
 
-def open_destination(request: IngestRequest) -> Destination | None:
+def open_parquet(request: IngestRequest) -> Destination | None:
     """Open the directory or file; return None if it holds data and the mode is ``"ignore"``.
 
     Raises `VariantFileError` as `open_staging` or `FileDestination.open` does.

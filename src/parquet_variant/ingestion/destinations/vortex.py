@@ -51,7 +51,7 @@ class VortexFileDestination(FileDestination):
         return [Path(self.dest).name]
 
 
-def open_destination(request: IngestRequest) -> Destination | None:
+def open_vortex(request: IngestRequest) -> Destination | None:
     """Open the directory, or the file if the name ends in ``.vortex``; return None if the mode is ``"ignore"``.
 
     Raises `VariantFileError` if the destination holds data and the mode is ``"error"``, or cannot be written;

@@ -1,8 +1,8 @@
 """CSV: its options, which are detected from the first rows, and its rows as columns of strings or as JSON lines.
 
 `pyarrow.csv` parses the rows. This module divides blocks of text at the ends of rows, and refuses rows that `pyarrow`
-would read as other rows: those with a quote that is not closed, or text in another encoding. `csv_tables` gives types
-to the columns, for SQL and for tables with a JSON column.
+would read as other rows: those with a quote that is not closed, or text in another encoding. `table_sources` gives
+types to the columns, for SQL and for tables with a JSON column.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -280,32 +281,11 @@ def decompressed(stored: Any, codec: Codec | None) -> Any:
     if codec is None:
         return stored
     if codec == "gzip":
-        return io.BufferedReader(_MemberStream(stored, _GzipMember, "zlib", padding=b"\0"))
+        new_member = partial(zlib.decompressobj, _GZIP_WINDOW_BITS)
+        return io.BufferedReader(_MemberStream(stored, new_member, "zlib", padding=b"\0"))
     if codec == "bz2":
         return io.BufferedReader(_MemberStream(stored, bz2.BZ2Decompressor, "bz2"))
     return pa.CompressedInputStream(stored, codec)
-
-
-class _GzipMember:
-    """A decompressor of one gzip member with the interface of `bz2.BZ2Decompressor`."""
-
-    def __init__(self) -> None:
-        self._inflate = zlib.decompressobj(_GZIP_WINDOW_BITS)
-
-    @property
-    def eof(self) -> bool:
-        return self._inflate.eof
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._inflate.unconsumed_tail
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._inflate.unused_data
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        return self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
 
 
 class _MemberStream(io.RawIOBase):
@@ -321,14 +301,17 @@ class _MemberStream(io.RawIOBase):
     def readinto(self, room: Any) -> int:
         text = b""
         while not text:
-            data = b""
+            # zlib returns the input that it did not use, and bz2 keeps it.
+            data = getattr(self._member, "unconsumed_tail", b"")
             if self._member.eof:
                 data = self._next_member()
                 if not data:
                     return 0
                 self._member = self._new_member()
-            elif self._member.needs_input and not (data := self._stored.read(_READ_BYTES)):
-                raise OSError(f"the {self._name} stream is truncated")
+            elif not data and getattr(self._member, "needs_input", True):
+                data = self._stored.read(_READ_BYTES)
+                if not data:
+                    raise OSError(f"the {self._name} stream is truncated")
             try:
                 text = self._member.decompress(data, len(room))
             except (OSError, zlib.error) as error:

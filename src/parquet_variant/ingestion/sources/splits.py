@@ -1,7 +1,7 @@
 """`Split`: the part of a file or table that one task reads; how files are divided; and reading text in whole lines.
 
 Text is read in place where possible, because copying it and clearing pages for it takes as long as parsing it. `chunks`
-opens the files, numbers the lines and removes byte order marks; `json_column` divides tables whose column holds JSON.
+opens the files, numbers the lines and removes byte order marks; `table_sources` divides tables.
 """
 
 from __future__ import annotations
