@@ -112,7 +112,7 @@ def _check_columns(selected: Sequence[Selected], table: BoundTable, path: str) -
 
 def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> list[tuple[str, str, int]]:
     """Return the paths with values that differ from a shredded path only in letter case: path, shredded path, count."""
-    from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
+    from parquet_variant.files.parquet.scanning.projection import keys_of_files
     from parquet_variant.sql_query.sql import sql
 
     keys = keys_of_files(table.parquet_files(), variant)

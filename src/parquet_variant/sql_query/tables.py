@@ -109,7 +109,7 @@ class BoundTable:
         `nulls`: whether values may also be Variant null, which the typed column has as NULL. Without them, values of
           files are not inspected.
         """
-        from parquet_variant.files.parquet.scanning.path_facts import common_type
+        from parquet_variant.files.parquet.scanning.projection import common_type
 
         place = self._stored_place(name, path)
         if place is None:
@@ -172,7 +172,7 @@ class BoundTable:
 
         The path is relative to the Variant column.
         """
-        from parquet_variant.files.parquet.scanning.path_facts import leaf_of_elements
+        from parquet_variant.files.parquet.scanning.projection import leaf_of_elements
 
         place = self._stored_place(name, path)
         if place is None:
@@ -195,7 +195,7 @@ class BoundTable:
 
     def keys(self, variant: str) -> frozenset[str] | None:
         """Return every key of the objects in a Variant column; None if they are unknown without reading values."""
-        from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
+        from parquet_variant.files.parquet.scanning.projection import keys_of_files
 
         derived = self.derived.get(variant)
         try:
@@ -227,7 +227,7 @@ class BoundTable:
 
     def _other_fields(self, name: str, path: VariantPath, *, is_shredded: bool) -> tuple[set[str], bool]:
         """Return names of fields at a path that are not shredded, and whether these are all."""
-        from parquet_variant.files.parquet.scanning.path_facts import residual_objects
+        from parquet_variant.files.parquet.scanning.projection import residual_objects
 
         groups = residual_objects(self.parquet_files(), name, path) if is_shredded else None
         if groups is not None:

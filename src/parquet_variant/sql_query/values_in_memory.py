@@ -1,7 +1,7 @@
 """Facts about the Variants of an Arrow table or of JSON files: the keys of objects, and the only type of a path.
 
 Owns conclusions from values, and scans of JSON files: a scan keeps the fields of its paths and skips the others. Leaves
-conclusions from footers to `files.parquet.scanning.path_facts`.
+conclusions from footers to `files.parquet.scanning.projection`.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from parquet_variant.files.parquet.pages import codecs
-from parquet_variant.files.parquet.pages.codecs import compressor
+from parquet_variant.files.parquet.pages import encodings
+from parquet_variant.files.parquet.pages.encodings import compressor
 
 SIZES = (0, 1, 1000, 512 << 10, (512 << 10) + 1, 5 << 20)
 
@@ -56,7 +56,7 @@ def test_other_levels_are_arrows(level: int | None) -> None:
 
 
 def test_without_the_library_arrow_compresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codecs, "has_zstandard", lambda: False)
+    monkeypatch.setattr(encodings, "has_zstandard", lambda: False)
     compress = compressor("zstd", 3)
     assert compress is not None
     assert isinstance(compress(b"abc" * 99), pa.Buffer)

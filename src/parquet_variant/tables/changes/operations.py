@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.arrays.field_names import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError, VariantError
-from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
+from parquet_variant.files.parquet.scanning.projection import keys_of_files
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine, engine_or_threads
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.path_hints import is_correction, needed_path_hints

@@ -1,7 +1,7 @@
 """Changing rows of a file: by a deletion vector, by rewriting it, or by copying columns or pages that do not change.
 
 Owns what replaces a file, and the metrics of the new file. Leaves the bytes to `files.parquet.writing.patch` and
-`files.parquet.operations.shrink`.
+`files.parquet.writing.patch`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.files.parquet.operations.shrink import plan_shrink
 from parquet_variant.files.parquet.reading.chunk_pages import PAGE_ERRORS
 from parquet_variant.files.parquet.writing.conform import conform_table
-from parquet_variant.files.parquet.writing.patch import FilePatch, plan_patch, plan_path_patch
+from parquet_variant.files.parquet.writing.patch import FilePatch, plan_patch, plan_path_patch, plan_shrink
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.files.parquet.format.thrift import BOOL, DATA_PAGE, DICTIONARY_PAGE, I32, STRUCT, encode_struct
-from parquet_variant.files.parquet.pages.codecs import Codec
 from parquet_variant.files.parquet.pages.encodings import (
+    Codec,
     Dictionary,
     Encoding,
     encode_indices,

@@ -1,8 +1,7 @@
 """Rewriting a file with changes to some columns or pages: everything else is copied byte for byte.
 
 Owns the places of copied chunks, pages and their indexes, the offsets that refer to them, and the options for new pages
-next to them. Leaves new chunks to `file_writer`, and the choice of what changes to `writing.patch` and
-`operations.shrink`. Spec: ``parquet.thrift``, ``PageIndex.md``.
+next to them. Leaves new chunks to `file_writer`, and the choice of what changes to `writing.patch`. Spec: ``parquet.thrift``, ``PageIndex.md``.
 """
 
 from __future__ import annotations
@@ -23,9 +22,8 @@ from parquet_variant.files.parquet.format.page_places import (
     read_at,
     row_groups,
 )
-from parquet_variant.files.parquet.pages.codecs import codec_name, compressor
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Page, Shared
-from parquet_variant.files.parquet.pages.encodings import Encoding, is_encodable
+from parquet_variant.files.parquet.pages.encodings import Encoding, codec_name, compressor, is_encodable
 from parquet_variant.files.parquet.pages.file_metadata import CopiedChunk, PlacedChunk, PlacedGroup
 from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical
 from parquet_variant.files.parquet.pages.file_writer import PageFileWriter

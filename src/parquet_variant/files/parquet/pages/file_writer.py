@@ -18,9 +18,8 @@ from parquet_variant._version import __version__
 from parquet_variant.files.parquet.format.facts import OWN_WRITER
 from parquet_variant.files.parquet.format.footer import MAGIC
 from parquet_variant.files.parquet.pages import file_metadata
-from parquet_variant.files.parquet.pages.codecs import codec_number, compressor
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Shared, Slots
-from parquet_variant.files.parquet.pages.encodings import Encoding
+from parquet_variant.files.parquet.pages.encodings import Encoding, codec_number, compressor
 from parquet_variant.files.parquet.pages.file_metadata import PlacedChunk, PlacedGroup
 from parquet_variant.files.parquet.pages.file_schema import Physical, file_schema
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, stored_numbers

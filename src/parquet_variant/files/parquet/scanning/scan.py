@@ -25,8 +25,7 @@ from parquet_variant.files.parquet.reading.column_values import DICTIONARY
 from parquet_variant.files.parquet.reading.read import plain_field
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.files.parquet.scanning.part_reader import PartReader, in_type
-from parquet_variant.files.parquet.scanning.path_facts import keys_of_files
-from parquet_variant.files.parquet.scanning.projection import constant_statistics
+from parquet_variant.files.parquet.scanning.projection import constant_statistics, keys_of_files
 from parquet_variant.files.parquet.scanning.scan_plan import (
     FilePlan,
     GroupPlan,

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.files.parquet.pages.codecs import compressor
 from parquet_variant.files.parquet.pages.encodings import (
     Encoding,
+    compressor,
     encode_indices,
     encode_values,
     is_encodable,

@@ -20,7 +20,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import DeltaError, TableError, VariantFileError
-from parquet_variant.files.parquet.pages.codecs import codec_number
+from parquet_variant.files.parquet.pages.encodings import codec_number
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.variant_get import variant_get

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parquet_variant.errors import IcebergError, VariantFileError
-from parquet_variant.files.parquet.pages.codecs import codec_number
+from parquet_variant.files.parquet.pages.encodings import codec_number
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
