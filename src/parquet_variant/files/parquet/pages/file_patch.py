@@ -1,7 +1,8 @@
 """Rewriting a file with changes to some columns or pages: everything else is copied byte for byte.
 
 Owns the places of copied chunks, pages and their indexes, the offsets that refer to them, and the options for new pages
-next to them. Leaves new chunks to `file_writer`, and the choice of what changes to `writing.patch`. Spec: ``parquet.thrift``, ``PageIndex.md``.
+next to them. Leaves new chunks to `file_writer`, and the choice of what changes to `writing.patch`. Spec:
+``parquet.thrift``, ``PageIndex.md``.
 """
 
 from __future__ import annotations
