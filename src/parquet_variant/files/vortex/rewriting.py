@@ -23,6 +23,7 @@ from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.format.files import open_file as open_parquet
+from parquet_variant.files.parquet.format.nested import Place, map_variants
 from parquet_variant.files.parquet.operations.optimize import (
     DEFAULT_FILE_BYTES,
     FormatToOptimize,
@@ -34,7 +35,6 @@ from parquet_variant.files.parquet.operations.optimize import (
 )
 from parquet_variant.files.parquet.operations.rewrite import VariantForm, profile_task
 from parquet_variant.files.parquet.reading.read import tagged_table
-from parquet_variant.files.parquet.writing.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.files.vortex.json_columns import JsonColumn, compress_json, json_errors

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.errors import TableError
-from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.tables.iceberg.locations import is_remote, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.values import arrow_array

@@ -22,7 +22,7 @@ from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.facts import OWN_WRITER, may_hide_nan
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.files.parquet.format.footer import footer_bytes
-from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.files.vortex.library import open_file as open_vortex
 from parquet_variant.files.vortex.paths import SUFFIX, some_vortex_files

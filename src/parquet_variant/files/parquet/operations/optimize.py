@@ -23,11 +23,11 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, check_count
 from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
+from parquet_variant.files.parquet.format.nested import Place, map_variants
 from parquet_variant.files.parquet.operations.rewrite import VariantForm, profile_task
 from parquet_variant.files.parquet.reading.read import row_group_arrays, tagged_table
 from parquet_variant.files.parquet.report_text import rewritten
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
-from parquet_variant.files.parquet.writing.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.inference.drift import DriftReport, SchemaOrigin, find_drift
 from parquet_variant.inference.policies.decision import Policy

@@ -28,9 +28,9 @@ from parquet_variant.files.parquet.format.footer import (
     parse_schema,
     refuse_signed,
 )
+from parquet_variant.files.parquet.format.nested import Place, map_variants
 from parquet_variant.files.parquet.reading.read import profile_column, tagged_table
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
-from parquet_variant.files.parquet.writing.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.inference.infer import infer

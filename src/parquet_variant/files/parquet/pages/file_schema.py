@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.files.parquet.format.thrift import BINARY, BOOL, I8, I32, STRUCT, encode_struct
 from parquet_variant.types import of_arrow
 
@@ -117,8 +118,6 @@ def _decimal(precision: int, scale: int) -> LeafType:
 
 
 _REQUIRED, _OPTIONAL, _REPEATED = range(3)
-# The key of a field id in the metadata of an Arrow field.
-FIELD_ID = b"PARQUET:field_id"
 _VARIANT = logical_type(16, encode_struct((1, I8, 1)))
 
 

@@ -34,7 +34,7 @@ from parquet_variant.files.parquet.format.files import (
     open_file,
     with_current_files,
 )
-from parquet_variant.files.parquet.writing.nested import map_variants, tagged
+from parquet_variant.files.parquet.format.nested import map_variants, tagged
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.layouts.storage_shape import is_binary
 from parquet_variant.support import arrow_compute as pc

@@ -21,8 +21,8 @@ from parquet_variant.arrays.parts import columns_of, stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_names
+from parquet_variant.files.parquet.format.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.encodings import UNCOMPRESSED, ColumnEncodings
-from parquet_variant.files.parquet.writing.nested import Place, map_variants
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.depth_limits import depth_limit
 from parquet_variant.ops.interop.tables import table_of

@@ -18,6 +18,7 @@ from parquet_variant.arrays.parts import stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, OWN_WRITER, footer_metadata, writer_of
 from parquet_variant.files.parquet.format.footer import SchemaNode, footer_bytes, parse_schema, schema_elements
+from parquet_variant.files.parquet.format.nested import Place, has_nan, may_have_nan, null_rows
 from parquet_variant.files.parquet.format.page_places import LeafPages, leaf_pages, row_groups
 from parquet_variant.files.parquet.format.thrift import ThriftError
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, Shared
@@ -26,7 +27,6 @@ from parquet_variant.files.parquet.pages.file_schema import file_schema, is_writ
 from parquet_variant.files.parquet.pages.levels import Entries, leaf_entries
 from parquet_variant.files.parquet.reading.chunk_pages import PAGE_ERRORS, ChosenPages, pages_by_rows, read_pages
 from parquet_variant.files.parquet.writing.encodings import choose_encodings
-from parquet_variant.files.parquet.writing.nested import Place, has_nan, may_have_nan, null_rows
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import basic_types
 from parquet_variant.io.filesystems import write_errors

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.footer import TAIL, patch_tail
+from parquet_variant.files.parquet.format.nested import leaf_paths
 from parquet_variant.files.parquet.writing.encodings import DICTIONARY_BYTES
-from parquet_variant.files.parquet.writing.nested import leaf_paths
 
 # Each page is compressed on its own, so large pages make smaller files.
 _PAGE_BYTES = 16 << 20

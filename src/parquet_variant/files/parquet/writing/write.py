@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import check_choice
+from parquet_variant.files.parquet.format.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.conform import WriterKeywords
-from parquet_variant.files.parquet.writing.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.inference.policies.decision import InferenceResult, schema_of_leaves
 from parquet_variant.io.parallel import in_order

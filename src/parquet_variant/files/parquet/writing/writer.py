@@ -24,11 +24,7 @@ from parquet_variant.errors import SchemaError, VariantFileError, check_count, c
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, FileFacts, footer_metadata
 from parquet_variant.files.parquet.format.footer import parse_schema
-from parquet_variant.files.parquet.pages.file_schema import is_written
-from parquet_variant.files.parquet.pages.file_writer import MOST_SLICE_BYTES, PageFileWriter
-from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions, conform_table
-from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, choose_encodings
-from parquet_variant.files.parquet.writing.nested import (
+from parquet_variant.files.parquet.format.nested import (
     has_nan,
     is_recovered,
     leaf_paths,
@@ -36,6 +32,10 @@ from parquet_variant.files.parquet.writing.nested import (
     null_rows,
     schema_for_others,
 )
+from parquet_variant.files.parquet.pages.file_schema import is_written
+from parquet_variant.files.parquet.pages.file_writer import MOST_SLICE_BYTES, PageFileWriter
+from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions, conform_table
+from parquet_variant.files.parquet.writing.encodings import ColumnEncodings, choose_encodings
 from parquet_variant.files.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.io.filesystems import filesystem_of, write_errors

@@ -19,7 +19,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import DeltaError, TableError, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer_cache import without_views
-from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.files.parquet.reading.chunk_pages import rows_of_pages
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.io.parallel import in_order, thread_count

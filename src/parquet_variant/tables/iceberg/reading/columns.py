@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.tables.columns import align_column, align_table, by_field_id, unchanged
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec
 from parquet_variant.tables.iceberg.metadata.schema import INITIAL_DEFAULT, NAME_MAPPING, NameMapping, type_name

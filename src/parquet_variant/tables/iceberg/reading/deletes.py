@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.iceberg.locations import TableFiles
 from parquet_variant.tables.iceberg.metadata.manifests import Content, DataFile, ManifestEntry

@@ -18,8 +18,8 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format.footer import parse_schema
+from parquet_variant.files.parquet.format.nested import map_variants
 from parquet_variant.files.parquet.reading.read import plain_storage
-from parquet_variant.files.parquet.writing.nested import map_variants
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Set
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
-from parquet_variant.files.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.forms import list_elements, with_fields
 
+# The key of a field id in the metadata of an Arrow field.
+FIELD_ID = b"PARQUET:field_id"
 _RECOVERED = (
     pa.string(),
     pa.binary(),
