@@ -109,7 +109,7 @@ register_methods(
         "ParquetTable.schema": "files.parquet.reading.read:read_schema",
         "ParquetTable.to_arrow": "files.parquet.reading.read:read_table",
         "ParquetTable.validate": "files.parquet.validation.validate:validate",
-        "VortexTable.inspect": "files.vortex.inspecting:inspect",
+        "VortexTable.inspect": "files.vortex.reader:inspect",
         "VortexTable.optimize": "files.vortex.rewriting:optimize",
         "VortexTable.publish": "tables.publishing.publish:publish",
         "VortexTable.read": "files.vortex.reader:read",

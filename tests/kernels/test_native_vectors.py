@@ -15,6 +15,8 @@ from parquet_variant.kernels.buffer_pool import adopt, adopt_bytes
 from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.memory import store_u8
 from parquet_variant.kernels.native_vectors import (
+    Memory,
+    allocate,
     export_bytes,
     export_table,
     export_vector,
@@ -27,7 +29,6 @@ from parquet_variant.kernels.native_vectors import (
     sort_run,
     sort_with,
 )
-from parquet_variant.kernels.ownership import Memory, allocate
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 

@@ -20,7 +20,7 @@ from parquet_variant.spark.arrow_variant import (
     slices_by_bytes,
     to_spark,
 )
-from parquet_variant.spark.datasource.parquet import spark_batches
+from parquet_variant.spark.datasource.reading import spark_batches
 
 _TEXT = ['{"a": 1, "b": [true, null]}', None, "null", '"x"', '{"b": 1.25}']
 

@@ -16,7 +16,8 @@ from pyspark.sql.types import StructType, VariantType
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
-from parquet_variant.spark.datasource.parquet import BatchReader, BatchWriter, TaskFiles
+from parquet_variant.spark.datasource.reading import BatchReader
+from parquet_variant.spark.datasource.writing import BatchWriter, WrittenFiles
 from parquet_variant.spark.frames import choose_column
 from parquet_variant.spark.task_errors import from_spark_errors
 
@@ -198,7 +199,7 @@ def test_repeated_and_failed_attempts_leave_no_duplicate(tmp_path):
     staged = third.write(_batches(["3"]))
     third.abort([staged, None])
     assert pv.open(tmp_path / "t").read().to_pylist() == [{"a": 1}, {"a": 2}]
-    assert isinstance(staged, TaskFiles)
+    assert isinstance(staged, WrittenFiles)
     assert not (tmp_path / "t" / "_temporary").exists()
 
 

@@ -10,9 +10,10 @@ from pyspark.sql.types import StringType, StructType, VariantType
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, TableError, VariantError
-from parquet_variant.spark.datasource.delta import DeltaBatchWriter, DeltaReader, DeltaStreamWriter
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
+from parquet_variant.spark.datasource.reading import BatchReader
 from parquet_variant.spark.datasource.source import VariantDataSource
+from parquet_variant.spark.datasource.writing import BatchWriter, StreamWriter
 
 
 def _exact(text: str) -> object:
@@ -117,8 +118,8 @@ def test_a_filter_opens_only_the_files_that_may_match(source, tmp_path):
         pv.write(table, frame, schema="n bigint", format="delta", mode="append")
     options = {"path": str(table), "columns": '{"n": "$.n"}', "partitionBytes": "1"}
     schema = StructType().add("n", "long")
-    assert len(DeltaReader(ReadOptions.of(options), schema).partitions()) == 3
-    assert len(DeltaReader(ReadOptions.of({**options, "where": "n > 250"}), schema).partitions()) == 1
+    assert len(BatchReader(ReadOptions.of(options), schema).partitions()) == 3
+    assert len(BatchReader(ReadOptions.of({**options, "where": "n > 250"}), schema).partitions()) == 1
     frame = pv.open(table, engine=source).scan({"n": ("$.n", "bigint")}, where="n > 250").to_spark()
     assert sorted(row.n for row in frame.collect()) == list(range(251, 300))
 
@@ -142,7 +143,7 @@ def _batch(*texts):
 def test_attempts_that_no_message_names_are_not_in_the_table(tmp_path):
     schema = StructType().add("v", StringType())
     options = WriteOptions.of({"path": str(tmp_path / "t"), "format": "delta", "schema": "a int"})
-    writer, failed = (DeltaBatchWriter(options, schema, False) for _ in range(2))
+    writer, failed = (BatchWriter(options, schema, False) for _ in range(2))
     lost, kept = failed.write(_batch('{"a": 1}')), writer.write(_batch('{"a": 1}'))
     writer.commit([kept, None])
     assert _live_files(tmp_path / "t") == {kept.files[0].path}
@@ -156,7 +157,7 @@ def test_a_repeated_stream_batch_is_committed_once_and_its_files_go(tmp_path):
     schema = StructType().add("v", StringType())
     given = {"path": str(tmp_path / "t"), "format": "delta", "schema": "a int", "txnAppId": "app"}
     for number, text in ((0, '{"a": 0}'), (1, '{"a": 1}'), (1, '{"a": 1}')):
-        writer = DeltaStreamWriter(WriteOptions.of(given), schema, False)
+        writer = StreamWriter(WriteOptions.of(given), schema, False)
         writer.commit([writer.write(_batch(text))], number)
     assert sorted(row["a"] for row in pv.open(tmp_path / "t").read().to_pylist()) == [0, 1]
     assert _data_files(tmp_path / "t") == _live_files(tmp_path / "t")
@@ -230,8 +231,8 @@ def test_a_commit_of_which_nobody_knows_keeps_its_files(spark, tmp_path):
     import pyarrow as pa
     from pyspark.sql.types import StringType, StructType
 
-    from parquet_variant.spark.datasource.delta import DeltaBatchWriter
     from parquet_variant.spark.datasource.options import WriteOptions
+    from parquet_variant.spark.datasource.writing import BatchWriter
 
     def files():
         return sorted(path.name for path in tmp_path.rglob("*") if path.is_file() and "_delta_log" not in path.parts)
@@ -239,7 +240,7 @@ def test_a_commit_of_which_nobody_knows_keeps_its_files(spark, tmp_path):
     schema = StructType().add("j", StringType())
     options = WriteOptions.of({"path": str(tmp_path / "t"), "format": "delta", "schema": "n int"})
     batch = pa.record_batch({"j": ['{"n": 1}']})
-    writer = DeltaBatchWriter(options, schema, False)
+    writer = BatchWriter(options, schema, False)
     message = writer.write(iter([batch]))
     # A task of a job that is over, however it ends, leaves nothing of its own.
     writer.abort([message])

@@ -12,9 +12,8 @@ from pyspark.sql.types import LongType, StructField, StructType, VariantType
 
 import parquet_variant as pv
 from parquet_variant.spark.arrow_variant import to_spark
-from parquet_variant.spark.datasource.delta import DeltaBatchWriter, DeltaStreamWriter
 from parquet_variant.spark.datasource.options import WriteOptions
-from parquet_variant.spark.datasource.parquet import BatchWriter
+from parquet_variant.spark.datasource.writing import BatchWriter, StreamWriter
 
 _SCHEMA = StructType([StructField("id", LongType()), StructField("v", VariantType())])
 
@@ -50,7 +49,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_of_the_table_while_files_are_written_is_a_conflict(table: Path, change: str, stream: bool) -> None:
     options = _options(table, **({"checkpointLocation": str(table.parent / "checkpoint")} if stream else {}))
-    writer = (DeltaStreamWriter if stream else DeltaBatchWriter)(options, _SCHEMA, False)
+    writer = (StreamWriter if stream else BatchWriter)(options, _SCHEMA, False)
     messages = [writer.write(iter([_batch(20, 30)]))]
     CHANGES[change](table)
     with pytest.raises(pv.DeltaError) as caught:
@@ -61,7 +60,7 @@ def test_a_change_of_the_table_while_files_are_written_is_a_conflict(table: Path
 
 
 def test_other_commits_are_no_conflict(table: Path) -> None:
-    writer = DeltaBatchWriter(_options(table), _SCHEMA, False)
+    writer = BatchWriter(_options(table), _SCHEMA, False)
     messages = [writer.write(iter([_batch(1)]))]
     pv.open(table).append({"id": [2], "v": pv.from_python([{"a": 2}])})
     writer.commit(messages)
@@ -71,12 +70,12 @@ def test_other_commits_are_no_conflict(table: Path) -> None:
 def test_a_batch_with_an_application_and_version_is_committed_once(table: Path) -> None:
     options = _options(table, txnAppId="job", txnVersion="7")
     for _ in range(2):
-        writer = DeltaBatchWriter(options, _SCHEMA, False)
+        writer = BatchWriter(options, _SCHEMA, False)
         writer.commit([writer.write(iter([_batch(1)]))])
         assert _ids(table) == [1]
     assert len(list(table.glob("*.parquet"))) == 1
     for version, ids in (("6", [1]), ("8", [1, 1])):
-        writer = DeltaBatchWriter(_options(table, txnAppId="job", txnVersion=version), _SCHEMA, False)
+        writer = BatchWriter(_options(table, txnAppId="job", txnVersion=version), _SCHEMA, False)
         writer.commit([writer.write(iter([_batch(1)]))])
         assert _ids(table) == ids
 
@@ -84,7 +83,7 @@ def test_a_batch_with_an_application_and_version_is_committed_once(table: Path) 
 @pytest.mark.parametrize("options", [{"txnAppId": "a"}, {"txnVersion": "1"}, {"txnAppId": "a", "txnVersion": "x"}])
 def test_half_of_a_transaction_is_refused(table: Path, options: dict[str, str]) -> None:
     with pytest.raises(pv.VariantError) as caught:
-        DeltaBatchWriter(_options(table, **options), _SCHEMA, False)
+        BatchWriter(_options(table, **options), _SCHEMA, False)
     assert caught.value.reason == "bad-option"
 
 
@@ -97,13 +96,13 @@ def test_a_transaction_of_a_directory_is_refused(tmp_path: Path) -> None:
 def test_files_are_kept_if_it_is_unknown_whether_they_were_committed(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = DeltaBatchWriter(_options(table), _SCHEMA, False)
+    writer = BatchWriter(_options(table), _SCHEMA, False)
     messages = [writer.write(iter([_batch(1)]))]
 
     def unknown(*_: object, **__: object) -> None:
         raise pv.TableError("the answer was lost", reason="unknown-outcome")
 
-    monkeypatch.setattr("parquet_variant.spark.datasource.delta.commit_files", unknown)
+    monkeypatch.setattr("parquet_variant.tables.delta.writing.write.commit_files", unknown)
     with pytest.raises(pv.TableError):
         writer.commit(messages)
     assert len(list(table.glob("*.parquet"))) == 1

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql.types import StructType, VariantType
 
 import parquet_variant as pv
-from parquet_variant.spark.datasource.delta import DeltaStreamReader
 from parquet_variant.spark.datasource.options import ReadOptions
-from parquet_variant.spark.datasource.read_schema import read_schema
+from parquet_variant.spark.datasource.reading import read_schema
+from parquet_variant.spark.datasource.streams import DeltaStreamReader
 
 limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="Spark 4.1 has no read limits")
 ReadAllAvailable = limits.ReadAllAvailable

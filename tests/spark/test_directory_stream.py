@@ -10,8 +10,8 @@ import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.staging import StagedFile, open_staging
 from parquet_variant.spark.datasource.options import ReadOptions
-from parquet_variant.spark.datasource.parquet import DirectoryStreamReader
-from parquet_variant.spark.datasource.read_schema import read_schema
+from parquet_variant.spark.datasource.reading import read_schema
+from parquet_variant.spark.datasource.streams import DirectoryStreamReader
 
 limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="Spark 4.1 has no read limits")
 ReadAllAvailable = limits.ReadAllAvailable

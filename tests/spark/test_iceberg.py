@@ -12,15 +12,11 @@ from pyspark.sql.types import StringType, StructType, VariantType
 
 import parquet_variant as pv
 from parquet_variant.errors import IcebergError, JsonError, VariantError
-from parquet_variant.spark.datasource.iceberg import (
-    IcebergBatchWriter,
-    IcebergReader,
-    IcebergStreamReader,
-    IcebergStreamWriter,
-)
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
-from parquet_variant.spark.datasource.read_schema import read_schema
+from parquet_variant.spark.datasource.reading import BatchReader, read_schema
 from parquet_variant.spark.datasource.source import VariantDataSource
+from parquet_variant.spark.datasource.streams import IcebergStreamReader
+from parquet_variant.spark.datasource.writing import BatchWriter, StreamWriter
 
 Catalog = dict[str, str]
 
@@ -137,8 +133,8 @@ def test_a_filter_opens_only_files_that_may_match_and_options_are_checked(tmp_pa
         pv.write(table, rows, format="iceberg", mode="append")
     options = {"path": str(table), "columns": '{"n": "$.n"}', "partitionBytes": "1"}
     schema = StructType().add("n", "long")
-    assert len(IcebergReader(ReadOptions.of(options), schema).partitions()) == 3
-    reader = IcebergReader(ReadOptions.of({**options, "where": "n > 250"}), schema)
+    assert len(BatchReader(ReadOptions.of(options), schema).partitions()) == 3
+    reader = BatchReader(ReadOptions.of({**options, "where": "n > 250"}), schema)
     (partition,) = reader.partitions()
     assert sorted(n for batch in reader.read(partition) for n in batch["n"].to_pylist()) == list(range(251, 300))
     variants = StructType().add("v", VariantType())
@@ -154,7 +150,7 @@ def test_a_filter_opens_only_files_that_may_match_and_options_are_checked(tmp_pa
         with pytest.raises(VariantError, match=match):
             ReadOptions.of({"path": str(table), **wrong})
     with pytest.raises(IcebergError, match="partition fields are none"):
-        IcebergBatchWriter(WriteOptions.of({"path": str(table), "partitionBy": "v2=$.n:int"}), variants, False)
+        BatchWriter(WriteOptions.of({"path": str(table), "partitionBy": "v2=$.n:int"}), variants, False)
 
 
 def _batch(*texts: str) -> Any:
@@ -164,13 +160,13 @@ def _batch(*texts: str) -> Any:
 def test_attempts_that_no_message_names_are_not_in_the_table(tmp_path: Path) -> None:
     schema = StructType().add("v", StringType())
     options = WriteOptions.of({"path": str(tmp_path / "t"), "format": "iceberg", "schema": "n int"})
-    writer = IcebergBatchWriter(options, schema, False)
+    writer = BatchWriter(options, schema, False)
     writer.write(_batch('{"n": 2}'))
     kept = writer.write(_batch('{"n": 1}'))
     writer.commit([kept, None])
     assert live_files(tmp_path / "t") == {file.path.removeprefix("file://") for file in kept.files}
     assert numbers(tmp_path / "t") == [1]
-    failed = IcebergBatchWriter(options, schema, False)
+    failed = BatchWriter(options, schema, False)
     lost = failed.write(_batch('{"n": 3}'))
     failed.abort([lost, None])
     assert len(data_files(tmp_path / "t")) == 2
@@ -183,8 +179,8 @@ def test_a_repeated_stream_batch_is_committed_once_and_its_files_are_removed(tmp
     schema = StructType().add("v", StringType())
     given = {"path": "db.events", **options_of(catalog), "schema": "n int", "txnAppId": "app"}
 
-    def writer() -> IcebergStreamWriter:
-        return IcebergStreamWriter(WriteOptions.of(given), schema, False)
+    def writer() -> StreamWriter:
+        return StreamWriter(WriteOptions.of(given), schema, False)
 
     for number, text in ((0, '{"n": 0}'), (1, '{"n": 1}'), (1, '{"n": 1}')):
         # Spark commits with another writer than the tasks have.

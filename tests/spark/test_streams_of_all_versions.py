@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.spark.datasource.options import SUPPORTS_LIMITS
+from parquet_variant.spark.datasource.streams import SUPPORTS_LIMITS
 
 
 @pytest.mark.parametrize("kind", ["directory", "delta"])

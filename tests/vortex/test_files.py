@@ -596,7 +596,7 @@ def test_a_directory_is_read_as_its_files_are(tmp_path):
     assert pv.to_json(pv.open(tmp_path / "t").read()).to_pylist() == texts
     scan = pv.open(tmp_path / "t").scan({"n": "$.n:string", "k": "k"})
     assert scan.to_arrow().to_pydict() == {"n": ["1", None, "1", None, "x"], "k": ["a", "a", "b", "b", "c"]}
-    assert scan.explain().files == 3
+    assert scan.explain().files_total == 3
     assert pv.open(tmp_path / "t" / "[ab].vortex").to_arrow()["k"].to_pylist() == ["a", "a", "b", "b"]
     assert pv.open(tmp_path / "t").to_arrow(["k"])["k"].to_pylist() == ["a", "a", "b", "b", "c"]
     with pytest.raises(VariantFileError, match=r"columns differ.*read paths with scan"):

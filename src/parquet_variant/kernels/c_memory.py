@@ -2,7 +2,7 @@
 
 Owns finding the library, the types of its functions, and the layout of blocks. Kernels, the buffer pool and checked
 kernels allocate with the same library and the same layout, so that memory may be allocated by one and freed by another:
-a block begins with room for the list of `kernels.ownership`, and its address is that of the bytes after this room.
+a block begins with room for the list of `kernels.native_vectors`, and its address is that of the bytes after this room.
 """
 
 from __future__ import annotations

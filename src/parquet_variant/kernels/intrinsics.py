@@ -14,7 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from parquet_variant.kernels.machine_code.building.checking import check_access
+from parquet_variant.kernels.machine_code.building.frontend import check_access
 from parquet_variant.kernels.machine_code.checks import LOAD, LOAD_BLOCK, STORE, is_checking
 
 _WORD = ir.IntType(64)
@@ -208,7 +208,7 @@ def address_in(typing_context: Any, array: Any) -> Any:
     return types.int64(array), codegen
 
 
-# The C library's memory, which `ownership` declares.
+# The C library's memory, which `native_vectors` declares.
 
 _REALLOC, _FREE = ("pv_realloc", "pv_free") if is_checking() else ("realloc", "free")
 

@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
-from parquet_variant.spark.worker_end import QuietEnd
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -101,12 +100,10 @@ class SparkEngine:
 
 def _in_worker(work: Callable[[int, int, Item], Result]) -> Callable[[int, Item], Result]:
     """Return the function that a worker runs for an item: it adds the attempt and transfers errors completely."""
-    end = QuietEnd()
 
     def run(task: int, item: Item) -> Result:
         from pyspark import TaskContext
 
-        _ = end
         context = TaskContext.get()
         with to_spark_errors():
             return work(task, context.taskAttemptId() if context else 0, item)

@@ -7,9 +7,11 @@ checks the option ``partitionBy``: columns of the DataFrame, or JSON paths of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
@@ -28,26 +30,23 @@ from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant
+from parquet_variant.spark.engine import is_connect
+from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+Result = TypeVar("Result")
 
 
 class Partitioning:
     """The partition columns of a write; pickled into every task.
 
-    Parameters
-    ----------
-    columns
-        Names of columns, or paths such as ``day=$.ts:date``.
-    transforms
-        Whether `columns` may contain transforms of Iceberg, such as ``bucket(16, id)``, which the table checks.
-    schema
-        The schema of the DataFrame.
-    column
-        The Variant column.
-
-    Raises
-    ------
-    VariantError
-        With reason ``"bad-option"`` for a column that does not exist, or whose values cannot be names of directories.
+    `columns`: names of columns, or paths such as ``day=$.ts:date``.
+    `transforms`: whether `columns` may contain transforms of Iceberg, such as ``bucket(16, id)``, which the table
+      checks.
+    Raises `VariantError` with reason ``"bad-option"`` for a column that does not exist, or whose values cannot be names
+    of directories.
     """
 
     def __init__(self, columns: Sequence[str], schema: StructType, column: str, *, transforms: bool = False) -> None:
@@ -152,17 +151,44 @@ def choose_column(schema: StructType, name: str | None) -> tuple[str, bool]:
     return columns[0], not variants
 
 
+def merged_batches(
+    df: DataFrame,
+    column: str | None,
+    work: Callable[[VariantArray], Result],
+    empty: Result,
+    merge: Callable[[Result, Result], Result],
+) -> Result:
+    """Return the merged results of `work` for the batches of a VARIANT or JSON column, as one job over all rows.
+
+    `empty`: the result of no rows.
+    """
+    from pyspark.sql.functions import arrow_udf
+
+    name, is_json = choose_column(df.schema, column)
+
+    @arrow_udf("binary")
+    def batch_result(values: pa.Array) -> pa.Array:
+        # The first row of a batch contains its result. An Arrow UDF does not need pandas; `mapInArrow` does.
+        with to_spark_errors():
+            result = pickle.dumps(work(parse_json(values) if is_json else from_spark(values)))
+        return pa.array([result, *[None] * (len(values) - 1)], pa.binary())
+
+    def with_batch(merged: Result, row: Row) -> Result:
+        return merge(merged, pickle.loads(row.result))
+
+    # Non-deterministic, because Spark would otherwise run it again on the rows that the filter returns.
+    results = df.select(batch_result.asNondeterministic()(df[name]).alias("result")).where("result IS NOT NULL")
+    with from_spark_errors():
+        if is_connect(df.sparkSession):
+            return reduce(with_batch, results.toLocalIterator(), empty)
+        return results.rdd.treeAggregate(empty, with_batch, merge)
+
+
 class Frame:
     """The columns of a DataFrame for writing tasks; pickled into every task.
 
-    Parameters
-    ----------
-    schema
-        The schema of the DataFrame.
-    column
-        The VARIANT or JSON string column; by default the only one.
-    shredding
-        The shredding schema; None to infer it from the first rows.
+    `column`: the VARIANT or JSON string column; by default the only one.
+    `shredding`: the shredding schema; None to infer it from the first rows.
     """
 
     def __init__(self, schema: StructType, column: str | None, shredding: ShreddingSchema | None) -> None:

@@ -29,7 +29,6 @@ from parquet_variant.ops.value_edits import (
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant, to_spark
 from parquet_variant.spark.task_errors import one_line
-from parquet_variant.spark.worker_end import QuietEnd
 from parquet_variant.support.choices import Errors
 
 if TYPE_CHECKING:
@@ -75,11 +74,10 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
     from pyspark.sql.types import BinaryType, DataType, StringType, VariantType
 
     def udf(work: Callable[..., pa.Array], returns: DataType) -> Any:
-        end, expected = QuietEnd(), len(signature(work).parameters)
+        expected = len(signature(work).parameters)
 
         @wraps(work)
-        def quietly(*columns: pa.Array) -> pa.Array:
-            _ = end
+        def checked(*columns: pa.Array) -> pa.Array:
             with one_line():
                 if len(columns) != expected:
                     raise VariantError(
@@ -87,7 +85,7 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
                     )
                 return work(*columns)
 
-        return arrow_udf(quietly, returns)
+        return arrow_udf(checked, returns)
 
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     functions: dict[str, Any] = {

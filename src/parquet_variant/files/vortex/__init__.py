@@ -11,11 +11,10 @@ from parquet_variant.support.lazy_names import lazy_names
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
     "arrays.chunked_array": "ChunkedVariantArray",
-    "files.vortex.dtype": "VariantDType",
-    "files.vortex.inspecting": "dtype_of",
+    "files.vortex.dtype": "VariantDType variant_table",
+    "files.vortex.reader": "dtype_of",
     "files.vortex.json_columns": "JsonColumn compress_json decompress_json",
     "files.vortex.range_statistics": "RangeStatistics collect_statistics matching_rows",
-    "files.vortex.storing": "variant_table",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names

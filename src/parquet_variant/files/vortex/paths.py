@@ -23,11 +23,6 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
     """Return the Vortex files that a path names: a file, the matches of a glob, or the files of a directory.
 
     The list is empty if the path names no Vortex file.
-
-    Examples
-    --------
-    >>> vortex_files("examples")
-    []
     """
     name = path_text(path).removeprefix("file://")
     if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file

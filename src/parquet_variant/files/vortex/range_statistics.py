@@ -8,8 +8,6 @@ values, `scanning.path_statistics` casts bounds, and `trailer` stores the statis
 
 from __future__ import annotations
 
-import json
-import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -38,7 +36,6 @@ Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 
 RANGE_ROWS = 8192
-_LENGTH = struct.Struct("<I")
 _ONLY_NULL = ColumnStatistics(may_be_value=False, may_be_nan=False)
 # Families of exact numbers, whose values compare with each other.
 _EXACT = ("integer", "decimal")
@@ -180,52 +177,36 @@ class RangeStatistics:
     # -- serialization
 
     def to_bytes(self) -> bytes:
-        """Return the statistics as an Arrow stream with one row of lists: counts, flags, and bounds by type."""
-        by_type: dict[pa.DataType, list[VariantPath]] = {}
-        for path, statistics in self.paths.items():
-            by_type.setdefault(statistics.type, []).append(path)
-        ordered = [self.paths[path] for paths in by_type.values() for path in paths]
-        lists = [
-            pa.array(np.concatenate([np.zeros(0, kind), *(getattr(item, name) for item in ordered)]))
-            for name, kind in _FLAGS.items()
+        """Return the statistics as a compressed Arrow stream with a struct column per path and a row per range."""
+        columns = [
+            pa.StructArray.from_arrays(
+                [pa.array(item.counts), item.lower, item.upper, pa.array(item.has_nan), pa.array(item.in_bytes)],
+                names=_STORED,
+            )
+            for item in self.paths.values()
         ]
-        for paths in by_type.values():
-            lists.append(pa.concat_arrays([self.paths[path].lower for path in paths]))
-            lists.append(pa.concat_arrays([self.paths[path].upper for path in paths]))
-        columns = [pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values) for values in lists]
-        batch = pa.record_batch(columns, names=list(map(str, range(len(columns)))))
+        batch = pa.record_batch(columns, names=list(map(str, self.paths)))
+        schema = batch.schema.with_metadata({"rows": str(self.rows), "range_rows": str(self.range_rows)})
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-            writer.write_batch(batch)
-        paths_by_type = [list(map(str, paths)) for paths in by_type.values()]
-        header = json.dumps({"rows": self.rows, "range_rows": self.range_rows, "paths": paths_by_type}).encode()
-        packed_header = zlib.compress(header)
-        return _LENGTH.pack(len(packed_header)) + packed_header + bytes(sink.getvalue())
+        with pa.ipc.new_stream(sink, schema) as writer:
+            writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+        return zlib.compress(sink.getvalue())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> RangeStatistics:
         """Read statistics that `to_bytes` wrote."""
-        (length,) = _LENGTH.unpack_from(data)
-        body = _LENGTH.size + length
-        header = json.loads(zlib.decompress(data[_LENGTH.size : body]))
-        columns = [column.values for column in pa.ipc.open_stream(pa.py_buffer(data[body:])).read_next_batch()]
-        flags = [column.to_numpy(zero_copy_only=False) for column in columns[: len(_FLAGS)]]
-        result = cls(header["rows"], header["range_rows"])
-        size, offset = result.count, 0
-        for number, paths in enumerate(header["paths"]):
-            lower, upper = columns[len(_FLAGS) + 2 * number :][:2]
-            for index, path in enumerate(paths):
-                counts, has_nan, in_bytes = (values[offset : offset + size] for values in flags)
-                bounds = [values.slice(index * size, size) for values in (lower, upper)]
-                result.paths[VariantPath.parse(path)] = PathStatistics(
-                    lower.type, counts, bounds[0], bounds[1], has_nan, in_bytes
-                )
-                offset += size
+        batch = pa.ipc.open_stream(zlib.decompress(data)).read_next_batch()
+        stored = batch.schema.metadata
+        result = cls(int(stored[b"rows"]), int(stored[b"range_rows"]))
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            counts, lower, upper, *flags = column.flatten()
+            numbers = [values.to_numpy(zero_copy_only=False) for values in (counts, *flags)]
+            result.paths[VariantPath.parse(name)] = PathStatistics(lower.type, numbers[0], lower, upper, *numbers[1:])
         return result
 
 
-# Attributes of `PathStatistics` that are stored as numbers.
-_FLAGS: dict[str, type] = {"counts": np.int64, "has_nan": np.bool_, "in_bytes": np.uint32}
+# Attributes of `PathStatistics` that are stored.
+_STORED = ["counts", "lower", "upper", "has_nan", "in_bytes"]
 
 
 def _can_be(stored: pa.DataType, requested: pa.DataType) -> bool:

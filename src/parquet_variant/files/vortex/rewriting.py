@@ -37,6 +37,7 @@ from parquet_variant.files.parquet.operations.rewrite import VariantForm, profil
 from parquet_variant.files.parquet.reading.read import tagged_table
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.files.vortex.dtype import StoredLayout
 from parquet_variant.files.vortex.json_columns import JsonColumn, compress_json, json_errors
 from parquet_variant.files.vortex.library import OpenVortexFile, open_file, vortex
 from parquet_variant.files.vortex.paths import SUFFIX, local_target, some_vortex_files, vortex_files
@@ -91,7 +92,7 @@ def optimize(
     files = FormatToOptimize(
         _files,
         partial(_described, column=column),
-        partial(_profile_file, column=column),
+        partial(_profile, column=column),
         partial(_merged, column=column),
     )
     options = OptimizeOptions(file_bytes, reshred, schema, policy, min_saving, dry_run)
@@ -116,10 +117,6 @@ def _described(source: _VortexFile, column: str | None) -> ShreddedFile:
     return ShreddedFile(source, file.shredding_schema(name), len(file), key)
 
 
-def _profile_file(task: int, attempt: int, source: _VortexFile, *, column: str | None) -> Profile:
-    return Profile.of_array(read(source.path, column))
-
-
 def _merged(
     task: int,
     attempt: int,
@@ -139,25 +136,24 @@ def _merged(
     tables = [read_table(source.path) for source in sources]
     columns: dict[str, VortexColumn] = {}
     for field in tables[0].schema:
-        parts = [table.column(field.name) for table in tables]
-        if field.name not in files[0].layouts:
-            columns[field.name] = VortexColumn(
-                one_chunk(pa.chunked_array([chunk for part in parts for chunk in part.chunks], field.type)),
-                nullable=field.nullable,
-            )
-            continue
-        arrays = [VariantArray.from_arrow(part) for part in parts]
-        layout = files[0].layouts[field.name]
-        own_schema = files[0].shredding_schema(field.name)
-        values = _joined(arrays, schema if field.name == main and schema is not None else own_schema)
-        notes = files[0].note(field.name)
-        content: VariantArray | JsonColumn = values
-        if notes.is_json:
-            texts = [original_texts(file, field.name) for file in files]
-            content = JsonColumn(values, pa.concat_arrays(texts) if notes.has_texts else None)
-        columns[field.name] = VortexColumn(content, layout, field.nullable)
+        name, parts = field.name, [table.column(field.name) for table in tables]
+        if name in files[0].layouts:
+            arrays = [VariantArray.from_arrow(part) for part in parts]
+            own_schema = files[0].shredding_schema(name)
+            values: Any = _joined(arrays, schema if name == main and schema is not None else own_schema)
+        else:
+            values = one_chunk(pa.chunked_array([chunk for part in parts for chunk in part.chunks], field.type))
+        columns[name] = _column(values, field, files, files[0].layouts.get(name))
     info = write(filesystem_of(staged.path)[1], columns)
     return staged, info.rows, info.bytes
+
+
+def _column(values: Any, field: pa.Field, files: Sequence[OpenVortexFile], layout: StoredLayout | None) -> VortexColumn:
+    """Return a column to write; Variants that were written from JSON with their original texts in some files."""
+    if files and field.name in files[0].layouts and files[0].note(field.name).is_json:
+        texts = [part for file in files if (part := original_texts(file, field.name)) is not None]
+        values = JsonColumn(values, pa.concat_arrays(texts) if texts else None)
+    return VortexColumn(values, layout, field.nullable)
 
 
 def _joined(arrays: list[VariantArray], schema: ShreddingSchema) -> VariantArray:
@@ -198,7 +194,10 @@ def rewrite(
     engine = engine_or_threads(engine, threads, progress)
     files = source_files(source)
     dest = path_text(dest).removeprefix("file://")
-    kind = _format_of(dest, format, "parquet" if isinstance(files[0], ParquetSource) else "vortex")
+    if format is not None:
+        check_choice("format", format, get_args(FileFormat))
+    is_parquet = dest.endswith(".parquet") or (isinstance(files[0], ParquetSource) and not dest.endswith(SUFFIX))
+    kind: FileFormat = format or ("parquet" if is_parquet else "vortex")
     form = _Form.of(kind, layout, on_conflict)
     if kind == "vortex":
         check_options(**options)
@@ -224,13 +223,6 @@ def source_files(source: str | os.PathLike[str]) -> list[SourceFile]:
     return list(vortex_files(source)) or list(locate(source))
 
 
-def _format_of(dest: str, format: FileFormat | None, source_format: FileFormat) -> FileFormat:
-    if format is not None:
-        check_choice("format", format, get_args(FileFormat))
-    by_name: FileFormat | None = "vortex" if dest.endswith(SUFFIX) else "parquet" if dest.endswith(".parquet") else None
-    return format or by_name or source_format
-
-
 def _targets(files: list[SourceFile], source: str, dest: str, kind: FileFormat) -> list[tuple[SourceFile, str]]:
     paths = [path_of(file) for file in files]
     is_directory = Path(dest).is_dir() or dest.endswith("/")
@@ -242,9 +234,9 @@ def _targets(files: list[SourceFile], source: str, dest: str, kind: FileFormat) 
     return [(file, f"{dest.rstrip('/')}/{name.as_posix()}") for file, name in zip(files, names, strict=True)]
 
 
-def path_of(file: SourceFile) -> str:
+def path_of(file: SourceFile | _VortexFile) -> str:
     """Return the path of a file."""
-    return file.path if isinstance(file, ParquetSource) else file
+    return file if isinstance(file, str) else file.path
 
 
 def tables_of(file: SourceFile, *, json: bool = False) -> Iterator[pa.Table]:
@@ -266,10 +258,10 @@ def tables_of(file: SourceFile, *, json: bool = False) -> Iterator[pa.Table]:
         yield empty if json else with_variants(open_file(file), empty)
 
 
-def _profile(task: int, attempt: int, file: SourceFile, *, column: str | None) -> Profile:
+def _profile(task: int, attempt: int, file: SourceFile | _VortexFile, *, column: str | None) -> Profile:
     if isinstance(file, ParquetSource):
         return profile_task(task, attempt, file, column=column)
-    return Profile.of_array(read(file, column))
+    return Profile.of_array(read(path_of(file), column))
 
 
 # -- one file
@@ -353,9 +345,7 @@ def write_shredded_parquet(file: str, dest: str) -> None:
     _to_parquet(0, 0, (file, dest), form=_Form(None, None, "error"), options={}, shreds_all=True)
 
 
-def _schemas_of(
-    file: OpenVortexFile, *, skip: Place | None = None, shreds_all: bool = False
-) -> dict[str, ShreddingSchema]:
+def _schemas_of(file: OpenVortexFile, *, skip: Place | None, shreds_all: bool) -> dict[str, ShreddingSchema]:
     """Return the schemas of columns whose rows are read unshredded: the schema of the column, or one of its values.
 
     `skip`: a column that has another schema.
@@ -367,8 +357,7 @@ def _schemas_of(
             schemas[name] = infer_shredding_schema(read(file.path, name))
     for name in file.json_columns:
         with json_errors(name, file.path):
-            unshredded = compress_json(json_texts(file, name), shred=False)
-        schemas[name] = infer_shredding_schema(unshredded)
+            schemas[name] = infer_shredding_schema(compress_json(json_texts(file, name), shred=False))
     return schemas
 
 
@@ -386,14 +375,13 @@ def _to_vortex(
     schemas = _own_schemas(open_file(file)) if isinstance(file, str) and form.layout is None else {}
     parts = [form.converted(part, main, schemas, drafts=False) for part in tables_of(file, json=True)]
     table = pa.concat_tables(parts)
-    opened = None if isinstance(file, ParquetSource) else open_file(file)
+    opened = [] if isinstance(file, ParquetSource) else [open_file(file)]
     columns = {}
     for field, column in zip(table.schema, table.columns, strict=True):
         values: Any = VariantArray.from_arrow(column) if is_variant_field(field) else one_chunk(column)
-        layout = None if opened is None else opened.layouts.get(field.name)
-        if opened is not None and layout is not None and opened.note(field.name).is_json:
-            values = JsonColumn(values, original_texts(opened, field.name))
         # Columns keep their layout, except for the one whose schema changes.
-        kept = layout if form.vortex_layout is None and (field.name,) != main else None
-        columns[field.name] = VortexColumn(values, kept, field.nullable)
+        keeps_layout = opened and form.vortex_layout is None and (field.name,) != main
+        columns[field.name] = _column(
+            values, field, opened, opened[0].layouts.get(field.name) if keeps_layout else None
+        )
     return write(dest, columns, layout=form.vortex_layout or "auto", mode="overwrite", **options)

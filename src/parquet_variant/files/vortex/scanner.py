@@ -7,10 +7,10 @@ path needs and the part of a filter that Vortex may apply, `query.predicate` own
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,12 +18,11 @@ from parquet_variant.arrays.capsules import without_views
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.report_text import Report
+from parquet_variant.files.vortex.dtype import unstored_rows
 from parquet_variant.files.vortex.json_columns import json_errors
 from parquet_variant.files.vortex.library import OpenVortexFile, open_files, vortex
 from parquet_variant.files.vortex.parts import JsonPart, NestedPart, Part, TypedPart, part_of, pushed_filter
-from parquet_variant.files.vortex.range_statistics import RangeStatistics
 from parquet_variant.files.vortex.reader import choose_path_column, tagged_inside
-from parquet_variant.files.vortex.storing import unstored_rows
 from parquet_variant.files.vortex.trailer import ColumnNote
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.columns.extract_path import extract_path
@@ -46,7 +45,7 @@ class VortexScanReport(Report):
 
     Parameters
     ----------
-    files, rows, bytes
+    files_total, rows_total, bytes_total
         Number of files, rows and bytes in total.
     columns
         Columns read from each file: ordinary columns, and parts of the Variant column.
@@ -56,67 +55,40 @@ class VortexScanReport(Report):
         Layouts of the Variant columns.
     rows_read
         Number of rows in the ranges that statistics do not exclude.
-    ranges, ranges_read
+    ranges_total, ranges_read
         Number of row ranges with statistics of shredded children, and of those that are read.
     """
 
-    files: int
-    rows: int
-    bytes: int
+    files_total: int
+    rows_total: int
+    bytes_total: int
     columns: tuple[str, ...]
     filters_in_file: bool
     layouts: tuple[str, ...]
     rows_read: int
-    ranges: int
+    ranges_total: int
     ranges_read: int
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the report as a dictionary of JSON values."""
-        return {
-            "files_total": self.files, "rows_total": self.rows, "bytes_total": self.bytes,
-            "columns": list(self.columns), "filters_in_file": self.filters_in_file, "layouts": list(self.layouts),
-            "rows_read": self.rows_read, "ranges_total": self.ranges, "ranges_read": self.ranges_read,
-        }  # fmt: skip
 
     def __str__(self) -> str:
         columns = "\n".join(f"  {name}" for name in self.columns)
         filtered = "applied by Vortex, which may skip zones" if self.filters_in_file else "not applied by Vortex"
-        ranges = f"{self.ranges_read:,} of {self.ranges:,} ranges" if self.ranges else "no range statistics"
+        ranges = f"{self.ranges_read:,} of {self.ranges_total:,} ranges" if self.ranges_total else "no range statistics"
         return (
-            f"files       {self.files:,} Vortex{', ' if self.layouts else ''}{', '.join(self.layouts)}\n"
-            f"rows        {self.rows_read:,} of {self.rows:,}: {ranges}\n"
-            f"bytes       {self.bytes:,} in the files\n"
+            f"files       {self.files_total:,} Vortex{', ' if self.layouts else ''}{', '.join(self.layouts)}\n"
+            f"rows        {self.rows_read:,} of {self.rows_total:,}: {ranges}\n"
+            f"bytes       {self.bytes_total:,} in the files\n"
             f"columns     {len(self.columns)}\n{columns}\nfilter      {filtered}"
         )
 
 
-class _Options(NamedTuple):
-    """Options of a scan; `scan` documents them."""
-
-    pushdown: bool
-    cast: bool
-    zone: str
-    threads: int | None
-
-
 @dataclass(frozen=True)
 class VortexScan(PlannedQuery):
-    """A planned query over Vortex files; see `scan`.
+    """A planned query over Vortex files; see `scan`."""
 
-    Parameters
-    ----------
-    selection, hidden
-        Output columns, and columns that only the filter reads.
-    predicate
-        The bound filter; None for all rows.
-    files
-        The plan of each file.
-    """
-
-    selection: tuple[Selected, ...]
-    hidden: tuple[Selected, ...]
-    predicate: Predicate | None
-    files: tuple[FileScan, ...]
+    selection: tuple[Selected, ...]  # The output columns.
+    hidden: tuple[Selected, ...]  # The columns that only the filter reads.
+    predicate: Predicate | None  # The bound filter; None for all rows.
+    files: tuple[FileScan, ...]  # The plan of each file.
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     @property
@@ -127,45 +99,37 @@ class VortexScan(PlannedQuery):
     def batches(self) -> Iterator[pa.Table]:
         """Yield the result, file by file, in tables of some thousand rows.
 
-        Raises
-        ------
-        VariantFileError
-            If a file cannot be read, or its columns differ from those of the first file (``files-differ``).
-        MalformedVariantError
-            If bytes that are read are malformed.
+        Raises `VariantFileError` (``files-differ``) if the columns of a file differ from those of the first file.
         """
         for planned in self.files:
             for table in planned.tables(self._bytes_read):
-                if len(table):
-                    yield self._in_schema(planned, table)
+                if not len(table):
+                    continue
+                try:
+                    yield table if table.schema.equals(self.schema) else table.cast(self.schema)
+                except (pa.ArrowException, ValueError) as error:
+                    raise VariantFileError(
+                        f"the columns differ from those of {self.files[0].file.path}: {error}",
+                        file=planned.file.path,
+                        reason="files-differ",
+                    ) from None
 
     def explain(self) -> VortexScanReport:
         """Report how much of the files would be read."""
-        with_statistics = [planned for planned in self.files if planned.statistics is not None]
+        with_statistics = [(planned, planned.note.statistics) for planned in self.files]
+        counted = [(planned, statistics) for planned, statistics in with_statistics if statistics is not None]
         names = (planned.name_of(part) for planned in self.files for part in planned.parts.values())
         return VortexScanReport(
-            files=len(self.files),
-            rows=sum(len(planned.file) for planned in self.files),
-            bytes=sum(planned.file.size for planned in self.files),
+            files_total=len(self.files),
+            rows_total=sum(len(planned.file) for planned in self.files),
+            bytes_total=sum(planned.file.size for planned in self.files),
             columns=tuple(sorted(set(names))),
             filters_in_file=any(planned.filter() is not None for planned in self.files),
             layouts=tuple(sorted({str(planned.layout) for planned in self.files if planned.layout is not None})),
             rows_read=sum(planned.rows_read for planned in self.files),
-            ranges=sum(planned.statistics.count for planned in with_statistics if planned.statistics is not None),
-            ranges_read=sum(len(planned.range_numbers) for planned in with_statistics),
+            ranges_total=sum(statistics.count for _, statistics in counted),
+            ranges_read=sum(len(planned.range_numbers) for planned, _ in counted),
         )
-
-    def _in_schema(self, planned: FileScan, table: pa.Table) -> pa.Table:
-        if table.schema.equals(self.schema):
-            return table
-        try:
-            return table.cast(self.schema)
-        except (pa.ArrowException, ValueError) as error:
-            raise VariantFileError(
-                f"the columns differ from those of {self.files[0].file.path}: {error}",
-                file=planned.file.path,
-                reason="files-differ",
-            ) from None
 
 
 @dataclass(frozen=True)
@@ -175,7 +139,10 @@ class FileScan:
     file: OpenVortexFile
     question: Question  # Bound to the types of the file.
     column: str | None  # The Variant column; None if no path is selected.
-    options: _Options
+    skipping: bool  # Whether rows may be skipped.
+    cast: bool  # Whether values of other types are cast; without, they are null.
+    zone: str
+    threads: int | None
 
     @property
     def layout(self) -> str | None:
@@ -213,7 +180,7 @@ class FileScan:
         if self.kind is None:
             place = self.file.nested_variants.get(str(self.column))
             return JsonPart() if place is None else NestedPart(place)
-        typed, statistics = self.note.typed_schema, self.statistics
+        typed, statistics = self.note.typed_schema, self.note.statistics
         node = None if typed is None else typed.get(selected.path)
         # For a Variant result the typed column is not enough: its null may be Variant null, a missing field or an
         # absent row. Nor is it if a value at the path is in bytes, in a range that is read.
@@ -234,17 +201,12 @@ class FileScan:
     @property
     def _skipping(self) -> Predicate | None:
         """The filter by which rows may be skipped."""
-        return self.question.predicate if self.options.pushdown else None
-
-    @property
-    def statistics(self) -> RangeStatistics | None:
-        """Statistics of ranges of rows; None without statistics."""
-        return self.note.statistics
+        return self.question.predicate if self.skipping else None
 
     @cached_property
     def range_numbers(self) -> list[int]:
         """The ranges in which a row can match; without statistics the file is one range."""
-        ranges = self.statistics
+        ranges = self.note.statistics
         if ranges is None:
             return [0]
         numbers = list(range(ranges.count))
@@ -257,14 +219,14 @@ class FileScan:
             selected = by_name[name]
             if selected.path is None:
                 return UNKNOWN
-            return ranges.of_path(selected.path, selected.type, number, cast=self.options.cast and not selected.exact)
+            return ranges.of_path(selected.path, selected.type, number, cast=self.cast and not selected.exact)
 
         return [number for number in numbers if may_match(predicate, partial(statistics_in, number))]
 
     @property
     def row_ranges(self) -> list[tuple[int, int]] | None:
         """First row and the row after the last of each run of ranges that is read; None for all rows."""
-        statistics = None if self._skipping is None else self.statistics
+        statistics = None if self._skipping is None else self.note.statistics
         if statistics is None or len(self.range_numbers) == statistics.count:
             return None
         runs: list[tuple[int, int]] = []
@@ -296,8 +258,17 @@ class FileScan:
             name: expr.column(part) if isinstance(part, str) else part.expression(self.column)
             for name, part in self.parts.items()
         }
-        batches = _with_first_rows(self.file.batches(expr.pack(pieces), self.filter(), self.row_ranges), bytes_read)
-        yield from in_order(self._result, batches, thread_count(self.options.threads))
+
+        def numbered_batches() -> Iterator[tuple[int, pa.RecordBatch]]:
+            """Yield the batches that have rows, each with the number of its first row."""
+            start = 0
+            for batch in self.file.batches(expr.pack(pieces), self.filter(), self.row_ranges):
+                bytes_read[0] += batch.nbytes
+                if batch.num_rows:
+                    yield start, batch
+                start += batch.num_rows
+
+        yield from in_order(self._result, numbered_batches(), thread_count(self.threads))
 
     def _result(self, rows: tuple[int, pa.RecordBatch]) -> pa.Table:
         start, batch = rows
@@ -321,8 +292,8 @@ class FileScan:
                 path,
                 target,
                 safe=False,
-                zone=self.options.zone,
-                lossless="numbers" if selected.exact else not self.options.cast,
+                zone=self.zone,
+                lossless="numbers" if selected.exact else not self.cast,
             )
         outputs = self.question.selection
         schema = pa.schema([selected.field for selected in outputs])
@@ -331,16 +302,6 @@ class FileScan:
             return table
         keep = evaluate(self.question.predicate, columns)
         return table.filter(pc.fill_null(keep, False))
-
-
-def _with_first_rows(batches: Iterable[pa.RecordBatch], bytes_read: list[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the batches that have rows, each with the number of its first row."""
-    start = 0
-    for batch in batches:
-        bytes_read[0] += batch.nbytes
-        if batch.num_rows:
-            yield start, batch
-        start += batch.num_rows
 
 
 def _ordinary_column(array: pa.Array, selected: Selected) -> pa.Array:
@@ -356,7 +317,7 @@ def scan(
     where: Any = None,
     *,
     column: str | None = None,
-    pushdown: bool = True,
+    skipping: bool = True,
     cast: bool = True,
     zone: str = "UTC",
     threads: int | None = None,
@@ -372,7 +333,7 @@ def scan(
         bound = question.bound(_with_types(file, question.columns), zone)
         has_path = any(selected.path is not None for selected in bound.columns)
         name = choose_path_column(file, column) if has_path else None
-        files.append(FileScan(file, bound, name, _Options(pushdown, cast, zone, threads)))
+        files.append(FileScan(file, bound, name, skipping, cast, zone, threads))
     first = files[0].question
     return VortexScan(first.selection, first.hidden, first.predicate, tuple(files))
 

@@ -40,7 +40,7 @@ from parquet_variant.types.path import VariantPath
 BLOCK_BYTES = 1 << 16
 _END = struct.Struct("<HH4s")
 _TAIL = struct.Struct("<QQIII8s")
-_MAGIC, _VORTEX = b"PVVARV02", b"VTXF"
+_MAGIC, _VORTEX = b"PVVARV03", b"VTXF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +180,6 @@ class CheckedSource:
         )
 
 
-_LENGTH = struct.Struct("<I")
-
-
 @dataclass(frozen=True)
 class ColumnNote:
     """The note on a Variant column of a file."""
@@ -214,18 +211,17 @@ def text_column(name: str) -> str:
 
 def write_notes(notes: Mapping[str, ColumnNote]) -> bytes:
     """Serialize the notes of columns by name."""
-    header = {
+    by_name = {
         name: {
             "schema": None if note.schema is None else note.schema.to_ddl(),
             "in_bytes": dict(note.in_bytes),
             "is_json": note.is_json,
             "has_texts": note.has_texts,
-            "statistics": len(note.data),
+            "data": note.data.hex(),
         }
         for name, note in notes.items()
     }
-    packed_header = json.dumps(header).encode()
-    return b"".join([_LENGTH.pack(len(packed_header)), packed_header, *(note.data for note in notes.values())])
+    return zlib.compress(json.dumps(by_name).encode())
 
 
 def read_notes(data: bytes | None) -> dict[str, ColumnNote]:
@@ -234,15 +230,8 @@ def read_notes(data: bytes | None) -> dict[str, ColumnNote]:
     >>> read_notes(write_notes({"v": ColumnNote(is_json=True)}))["v"].is_json
     True
     """
-    if data is None:
-        return {}
-    (length,) = _LENGTH.unpack_from(data)
-    offset = _LENGTH.size + length
     notes = {}
-    for name, note in json.loads(data[_LENGTH.size : offset]).items():
-        size = note.pop("statistics")
-        ddl = note.pop("schema")
-        schema = None if ddl is None else ShreddingSchema.from_ddl(ddl)
-        notes[name] = ColumnNote(schema, **note, data=data[offset : offset + size])
-        offset += size
+    for name, note in json.loads(zlib.decompress(data)).items() if data is not None else ():
+        schema = None if note["schema"] is None else ShreddingSchema.from_ddl(note["schema"])
+        notes[name] = ColumnNote(**note | {"schema": schema, "data": bytes.fromhex(note["data"])})
     return notes

@@ -1,6 +1,6 @@
 """`write`: write Variant columns to a Vortex file, which is verified before it gets its name.
 
-Owns the public operation, the choice of each column's layout, and the verification. `storing` owns the layouts,
+Owns the public operation, the choice of each column's layout, and the verification. `dtype` owns the layouts,
 `json_columns` JSON text, and `trailer` the checksums and notes.
 """
 
@@ -21,12 +21,19 @@ from parquet_variant.arrays.field_names import with_field_names
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError, check_choice, check_names, strings_of
 from parquet_variant.files.parquet.writing.write import shredded_as
-from parquet_variant.files.vortex.dtype import LAYOUTS, StoredLayout, final_variant, within_dtype, without_nul
+from parquet_variant.files.vortex.dtype import (
+    LAYOUTS,
+    StoredLayout,
+    final_variant,
+    first_difference,
+    stored_column,
+    within_dtype,
+    without_nul,
+)
 from parquet_variant.files.vortex.json_columns import AnyPolicy, JsonColumn, compress_json, json_errors
 from parquet_variant.files.vortex.library import BLOCK_ROWS, open_file, vortex, vortex_errors
 from parquet_variant.files.vortex.paths import local_target
 from parquet_variant.files.vortex.range_statistics import collect_statistics
-from parquet_variant.files.vortex.storing import first_difference, stored_column
 from parquet_variant.files.vortex.trailer import ColumnNote, append_trailer, text_column, write_notes
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.profile import Profile

@@ -21,8 +21,7 @@ from parquet_variant.kernels.memory import (
     store_u8,
     trailing_zeros,
 )
-from parquet_variant.kernels.native_vectors import address_in, export_vector, new_vector, reserve
-from parquet_variant.kernels.ownership import Memory
+from parquet_variant.kernels.native_vectors import Memory, address_in, export_vector, new_vector, reserve
 from parquet_variant.kernels.records import KIND
 
 # Status codes of the parser. The scalar reader words the errors.

@@ -2,7 +2,7 @@
 
 Owns the table of buffers (of Python's objects, and of blocks that kernels and the pool allocate), the functions that
 checked machine code calls, and the report of an access outside of every buffer. Does nothing in other modes. Leaves the
-instructions that call these functions to `building.checking`.
+instructions that call these functions to `building.frontend`.
 """
 
 from __future__ import annotations

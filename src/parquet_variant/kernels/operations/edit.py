@@ -21,6 +21,7 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import (
+    Memory,
     export_table,
     export_vector,
     filled_vector,
@@ -30,7 +31,6 @@ from parquet_variant.kernels.native_vectors import (
     reserve_rows,
     sort_run,
 )
-from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.name_tables import NameTable

@@ -36,8 +36,7 @@ from parquet_variant.kernels.memory import (
     store_u64,
     trailing_zeros,
 )
-from parquet_variant.kernels.native_vectors import export_bytes, new_table, reserve_bytes
-from parquet_variant.kernels.ownership import Memory, allocate
+from parquet_variant.kernels.native_vectors import Memory, allocate, export_bytes, new_table, reserve_bytes
 from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.values.name_tables import UNUSABLE
 from parquet_variant.kernels.values.reading import (

@@ -14,8 +14,14 @@ from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json.scalar_text import int_text
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import load_u64, store_u8, store_u64
-from parquet_variant.kernels.native_vectors import export_bytes, new_table, reserve_bytes, reserve_rows
-from parquet_variant.kernels.ownership import Memory, allocate
+from parquet_variant.kernels.native_vectors import (
+    Memory,
+    allocate,
+    export_bytes,
+    new_table,
+    reserve_bytes,
+    reserve_rows,
+)
 from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.values.reading import scalar
 

@@ -15,8 +15,7 @@ from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_uint
-from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_vector
-from parquet_variant.kernels.ownership import Memory, allocate, reallocate
+from parquet_variant.kernels.native_vectors import Memory, address_in, allocate, filled_vector, new_vector, reallocate
 from parquet_variant.kernels.records import KIND, get, put
 from parquet_variant.kernels.shredding.growing_columns import (
     GrowingColumns,

@@ -17,8 +17,16 @@ from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.kernels.memory import copy, load_s32, store_u8, store_u32, store_uint
-from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_vector, reserve, sort_with, vector_at
-from parquet_variant.kernels.ownership import Memory, disown
+from parquet_variant.kernels.native_vectors import (
+    Memory,
+    address_in,
+    disown,
+    filled_vector,
+    new_vector,
+    reserve,
+    sort_with,
+    vector_at,
+)
 from parquet_variant.kernels.records import KIND, NODE, NODE_BYTES, get, put
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, S
 from parquet_variant.kernels.tapes.dictionaries import assign_dictionaries

@@ -18,13 +18,14 @@ from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, load_uint, store_u32
 from parquet_variant.kernels.native_vectors import (
+    Memory,
     address_in,
+    allocate,
     export_table,
     new_vector,
     pooled_table,
     reserve_rows,
 )
-from parquet_variant.kernels.ownership import Memory, allocate
 from parquet_variant.kernels.records import KIND, NODE, NODE_BYTES, get, put
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, NamedNodes, S
 from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names

@@ -13,7 +13,9 @@ from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.kernels.memory import MIX_A, copy, store_u8, store_u32, store_uint
 from parquet_variant.kernels.native_vectors import (
+    Memory,
     address_in,
+    allocate,
     filled_vector,
     new_vector,
     refilled_vector,
@@ -21,7 +23,6 @@ from parquet_variant.kernels.native_vectors import (
     sort_run,
     widest_gap,
 )
-from parquet_variant.kernels.ownership import Memory, allocate
 from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.tape import KEY, SHAPE
 from parquet_variant.kernels.values.name_tables import compare_bytes

@@ -14,8 +14,14 @@ import numpy as np
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.kernels.memory import MIX_A, MIX_B, equal
-from parquet_variant.kernels.native_vectors import export_table, filled_vector, new_table, refilled_vector, reserve_rows
-from parquet_variant.kernels.ownership import Memory
+from parquet_variant.kernels.native_vectors import (
+    Memory,
+    export_table,
+    filled_vector,
+    new_table,
+    refilled_vector,
+    reserve_rows,
+)
 from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.tape import KEY, PATH, SHAPE
 

@@ -22,8 +22,7 @@ from parquet_variant.kernels.memory import (
     load_u64,
     trailing_zeros,
 )
-from parquet_variant.kernels.native_vectors import export_table, new_table, new_vector, reserve_rows
-from parquet_variant.kernels.ownership import Memory
+from parquet_variant.kernels.native_vectors import Memory, export_table, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.string_forms import FORMS, string_form
 from parquet_variant.kernels.tapes.tape import KEY, PATH, path_of

@@ -1,6 +1,6 @@
 """The options of the `variant` data source, which Spark passes as strings by name.
 
-This module parses and checks the options, also the limits of micro-batches. The readers and writers apply them.
+This module parses and checks the options. The readers and writers apply them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import pyspark
-from pyspark.sql.datasource import DataSourceStreamReader
+from typing import Any, TypeAlias
 
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError, choice_of
@@ -25,38 +22,23 @@ from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import split_type
 from parquet_variant.tables.opening import format_of_table
 
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.datasource import ReadLimit
-
-try:
-    from pyspark.sql.streaming.datasource import (
-        ReadAllAvailable,
-        ReadMaxBytes,
-        ReadMaxFiles,
-        SupportsTriggerAvailableNow,
-    )
-
-    SUPPORTS_LIMITS = True
-except ImportError:  # Spark 4.1
-    SupportsTriggerAvailableNow = object
-    SUPPORTS_LIMITS = False
-
 # Options that Spark adds, or that users set for Spark.
 _SPARK_OPTIONS = frozenset({"path", "paths", "checkpointlocation", "queryname", "truncate", "serialization.format"})
-_DEFAULT_PARTITION_BYTES = 64 << 20
+# The name of a stream or application, and the number of the batch.
+Batch: TypeAlias = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
     """The options of a write."""
 
     path: str  # The directory or table.
-    column: str | None  # The JSON or VARIANT column; by default the only one.
-    schema: ShreddingSchema | None  # The shredding schema; None to infer it from the first rows of each file.
-    write: Mapping[str, Any] = field(default_factory=dict)  # Arguments of `VariantWriter`.
-    checkpoint: str | None = None  # The checkpoint directory of a stream, as the user named it.
     format: str = "parquet"  # The format of the target: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
     catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
+    column: str | None = None  # The JSON or VARIANT column; by default the only one.
+    schema: ShreddingSchema | None = None  # The shredding schema; None to infer it from the first rows of each file.
+    write: Mapping[str, Any] = field(default_factory=dict)  # Arguments of `VariantWriter`.
+    checkpoint: str | None = None  # The checkpoint directory of a stream, as the user named it.
     # Partition columns: names of columns, JSON paths such as ``day=$.ts:date``, or transforms of Iceberg.
     partition_by: tuple[str, ...] = ()
     # The id under which a table records the batches of a stream (by default the id of the query), or a write with
@@ -83,25 +65,23 @@ class WriteOptions:
             identity = stream.read().decode()
         return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
-    def transaction(self) -> tuple[str, int] | None:
+    def transaction(self) -> Batch | None:
         """Return the application and version of a batch write.
 
         Raises `VariantError` with reason ``"bad-option"`` if only one of the two is set, or for a Parquet directory.
         """
-        txn = transaction_of(self.application, self.transaction_version)
-        if txn is not None and self.format == "parquet":
+        if self.application is None and self.transaction_version is None:
+            return None
+        if self.application is None or self.transaction_version is None:
+            missing = "txnAppId" if self.application is None else "txnVersion"
+            problem = f"an idempotent change requires the options txnAppId and txnVersion: set {missing}, too"
+            raise VariantError(problem, reason="bad-option")
+        if self.format == "parquet":
             raise VariantError(
                 "the options txnAppId and txnVersion apply to Delta and Iceberg tables: remove them, or write a table",
                 reason="bad-option",
             )
-        return txn
-
-    def check_stream(self) -> None:
-        """Raise `VariantError` for an option that applies to batches only."""
-        if self.transaction_version is not None:
-            raise _bad_value(
-                "txnVersion", str(self.transaction_version), "it applies to batches; streams number their batches"
-            )
+        return self.application, self.transaction_version
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -109,44 +89,35 @@ class WriteOptions:
 
         Raises `VariantError` with reason ``"bad-option"`` for an unknown name or an invalid value.
         """
-        texts = _OptionTexts(options, _WRITE_OPTIONS, "write")
-        write = {name: value for option, name, read in _FOR_WRITER if (value := texts.value(option, read)) is not None}
+        texts = _OptionTexts(options, [*_WRITE, *_FOR_WRITER, "layout", "format", "catalog"], "write")
+        write = texts.values(_FOR_WRITER)
         WriterOptions.of(write)  # raises in the driver, not in the first task
-        layout = texts.value("layout")
-        if layout not in (None, "final", "unshredded"):
-            raise _bad_value("layout", layout, "use final or unshredded")
+        values = texts.values(_WRITE)
+        if (layout := texts.value("layout")) is not None:
+            if layout not in ("final", "unshredded"):
+                raise _bad_value("layout", layout, "use final or unshredded")
+            values |= {"schema": ShreddingSchema.variant()} if layout == "unshredded" else {}
         path = texts.path()
-        format_name = table_format(texts.by_name.get("format"), path, texts.catalog)
-        if format_name != "iceberg" and (branch := texts.value("branch")) is not None:
-            raise _bad_value("branch", branch, f"it applies to Iceberg tables, and {path} is not an Iceberg table")
-        return cls(
-            path,
-            texts.value("column"),
-            ShreddingSchema.variant() if layout == "unshredded" else texts.value("schema", _schema),
-            write,
-            texts.value("checkpointLocation"),
-            format_name,
-            texts.catalog,
-            tuple(texts.value("partitionBy", _names) or ()),
-            texts.value("txnAppId"),
-            texts.value("txnVersion", _integer),
-            texts.value("branch"),
-        )
+        format_name = texts.format(path)
+        if format_name != "iceberg" and "branch" in values:
+            hint = f"it applies to Iceberg tables, and {path} is not an Iceberg table"
+            raise _bad_value("branch", values["branch"], hint)
+        return cls(path=path, format=format_name, catalog=texts.catalog, write=write, **values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
     """The options of a read."""
 
-    sources: tuple[str, ...]  # Files, directories or globs.
-    column: str | None  # The Variant column of `paths`; by default the only one.
+    sources: tuple[str, ...]  # Files, directories or globs, or a table.
+    format: str = "parquet"  # The format of the source: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
+    catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
+    column: str | None = None  # The Variant column of `paths`; by default the only one.
     # Output column -> path into the Variant and type; the type is None if the read schema determines it. The option is
     # ``columns`` or ``paths``. Spark refuses ``paths`` together with ``load(path)`` in sessions with
     # ``spark.sql.legacy.pathOptionBehavior.enabled`` false; registering the data source sets it to true.
-    paths: Mapping[str, tuple[str, str | None]] | None
-    partition_bytes: int = _DEFAULT_PARTITION_BYTES  # Compressed bytes of the required columns that one task reads.
-    format: str = "parquet"  # The format of the source: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
-    catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
+    paths: Mapping[str, tuple[str, str | None]] | None = None
+    partition_bytes: int = 64 << 20  # Compressed bytes of the required columns that one task reads.
     # The version of the table (of an Iceberg table, the id of a snapshot); by default the newest.
     version: int | None = None
     timestamp: str | None = None
@@ -163,8 +134,8 @@ class ReadOptions:
     where: str | None = None
     # Read the columns of all files, with null if a file lacks a column, instead of those of the first file.
     merge_schema: bool = False
-    # Directories such as ``day=2026-01-31/`` are columns; not with ``recursiveFileLookup``, as in Spark.
-    partitions: bool = True
+    # Directories such as ``day=2026-01-31/`` are not columns, as in Spark.
+    recursive: bool = False
     # The maximum of files, and of their bytes, in a micro-batch of a stream; by default all new files.
     max_files: int | None = None
     max_bytes: int | None = None
@@ -176,78 +147,20 @@ class ReadOptions:
         Raises `VariantError` with reason ``"bad-option"`` for an unknown name or an invalid value, and
         `PredicateError` for a filter that cannot be parsed.
         """
-        texts = _OptionTexts(options, _READ_OPTIONS, "read")
-        columns, text = "columns", texts.value("paths") or ""
-        if text.lstrip().startswith("["):
+        texts = _OptionTexts(options, [*_READ, "format", "catalog"], "read")
+        if texts.by_name.get("paths", "").lstrip().startswith("["):
             # Spark sets this option for `load([...])`, which reads several files or directories.
             sources = tuple(absolute(source) for source in texts.value("paths", json.loads))
+            del texts.by_name["paths"]
         else:
             sources = (texts.path(),)
-            columns = "columns" if texts.value("columns") or not text else "paths"
-        format_name = table_format(texts.by_name.get("format"), sources[0], texts.catalog, len(sources))
+        format_name = texts.format(sources[0], len(sources))
         _check_table_options(texts, format_name, sources[0], stream)
-        zone = texts.value("timeZone") or "UTC"
-        zone_of(zone)  # raises in the driver
-        if (where := texts.value("where")) is not None:
+        values = texts.values(_READ)
+        zone_of(values.get("zone", "UTC"))  # raises in the driver
+        if (where := values.get("where")) is not None:
             parse_predicate(where)  # raises before the query runs
-        return cls(
-            sources,
-            texts.value("column"),
-            texts.value(columns, _projection) if texts.value(columns) else None,
-            texts.value("partitionBytes", _positive_integer) or _DEFAULT_PARTITION_BYTES,
-            format_name,
-            texts.catalog,
-            texts.value("snapshotId" if texts.value("snapshotId") else "versionAsOf", _integer),
-            texts.value("timestampAsOf"),
-            texts.value("branch"),
-            texts.value("tag"),
-            zone,
-            texts.value("startingVersion", _integer),
-            bool(texts.value("skipChangeCommits", _boolean)),
-            where,
-            bool(texts.value("mergeSchema", _boolean)),
-            not texts.value("recursiveFileLookup", _boolean),
-            texts.value("maxFilesPerTrigger", _positive_integer),
-            texts.value("maxBytesPerTrigger", _bytes),
-        )
-
-
-def transaction_of(application: str | None, version: int | None) -> tuple[str, int] | None:
-    """Return the transaction that ``txnAppId`` and ``txnVersion`` name.
-
-    Raises `VariantError` with reason ``"bad-option"`` if only one of the two is set.
-    """
-    if application is None and version is None:
-        return None
-    if application is None or version is None:
-        missing = "txnAppId" if application is None else "txnVersion"
-        raise VariantError(
-            f"an idempotent change requires the options txnAppId and txnVersion: set {missing}, too",
-            reason="bad-option",
-        )
-    return application, version
-
-
-def table_format(format_name: str | None, path: str, catalog: Any = None, paths: int = 1) -> str:
-    """Return the format of a source or target: that of the option `format`, or else the format of an existing table.
-
-    Raises `VariantError` with reason ``"bad-option"`` for an unknown format, or a catalog for another format than
-    Iceberg.
-    """
-    if format_name not in (None, *_FORMATS):
-        raise _bad_value("format", str(format_name), f"use {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
-    if catalog is not None:
-        if format_name not in (None, "iceberg"):
-            raise VariantError(
-                f"the option catalog applies to Iceberg tables, but format is {format_name!r}: remove one of the two",
-                reason="bad-option",
-            )
-        return "iceberg"
-    if format_name is not None and (paths == 1 or format_name == "parquet"):
-        return format_name
-    if paths > 1 or any(character in path for character in "*?["):
-        return "parquet"
-    return format_of_table(path) or "parquet"
+        return cls(sources=sources, format=format_name, catalog=texts.catalog, **values)
 
 
 def _check_table_options(texts: _OptionTexts, format_name: str, source: str, stream: bool | None) -> None:
@@ -310,7 +223,9 @@ def _schema(text: str) -> ShreddingSchema:
     return ShreddingSchema.from_json(text) if text.lstrip().startswith(("{", '"')) else ShreddingSchema.from_ddl(text)
 
 
-def _projection(text: str) -> dict[str, tuple[str, str | None]]:
+def _projection(text: str) -> dict[str, tuple[str, str | None]] | None:
+    if not text:
+        return None
     columns = json.loads(text)
     if not isinstance(columns, dict):
         raise ValueError("not an object")
@@ -330,21 +245,46 @@ def is_ordinary(path: tuple[str, str | None]) -> bool:
 
 _COMMA = re.compile(r",(?![^(]*\))")
 _SIZE = re.compile("([0-9]+)([kmgtp]?)b?")
-# Option, argument of `VariantWriter`, and the function that parses the text.
-_FOR_WRITER = (
-    ("compression", "compression", str),
-    ("compressionLevel", "compression_level", _integer),
-    ("effort", "effort", str),
-    ("rowGroupBytes", "row_group_bytes", _integer),
-    ("sortBy", "sort_by", _names),
-    ("bloomFilters", "bloom_filters", _names),
-    ("writer", "writer", str),
-)
-_FILE_OPTIONS = [option for option, *_ in _FOR_WRITER]
-_WRITE_OPTIONS = (
-    *("column", "schema", "layout", *_FILE_OPTIONS),
-    *("format", "catalog", "branch", "partitionBy", "txnAppId", "txnVersion"),
-)
+# Option -> field or argument, and the function that parses the text.
+_Parsers: TypeAlias = Mapping[str, tuple[str, Callable[[str], Any]]]
+# Arguments of `VariantWriter`.
+_FOR_WRITER: _Parsers = {
+    "compression": ("compression", str),
+    "compressionLevel": ("compression_level", _integer),
+    "effort": ("effort", str),
+    "rowGroupBytes": ("row_group_bytes", _integer),
+    "sortBy": ("sort_by", _names),
+    "bloomFilters": ("bloom_filters", _names),
+    "writer": ("writer", str),
+}
+_WRITE: _Parsers = {
+    "column": ("column", str),
+    "schema": ("schema", _schema),
+    "checkpointLocation": ("checkpoint", str),
+    "partitionBy": ("partition_by", lambda text: tuple(_names(text))),
+    "txnAppId": ("application", str),
+    "txnVersion": ("transaction_version", _integer),
+    "branch": ("branch", str),
+}
+_READ: _Parsers = {
+    "column": ("column", str),
+    "paths": ("paths", _projection),
+    "columns": ("paths", _projection),
+    "where": ("where", str),
+    "partitionBytes": ("partition_bytes", _positive_integer),
+    "timeZone": ("zone", str),
+    "mergeSchema": ("merge_schema", _boolean),
+    "recursiveFileLookup": ("recursive", _boolean),
+    "versionAsOf": ("version", _integer),
+    "timestampAsOf": ("timestamp", str),
+    "snapshotId": ("version", _integer),
+    "branch": ("branch", str),
+    "tag": ("tag", str),
+    "startingVersion": ("starting_version", _integer),
+    "skipChangeCommits": ("skip_changes", _boolean),
+    "maxFilesPerTrigger": ("max_files", _positive_integer),
+    "maxBytesPerTrigger": ("max_bytes", _bytes),
+}
 _FORMATS = ("parquet", "delta", "iceberg")
 _TABLES, _ICEBERG = ("delta", "iceberg"), ("iceberg",)
 # Option -> formats, and True if it applies to streams only, False if it applies to batches only.
@@ -358,13 +298,6 @@ _OF_TABLES: Mapping[str, tuple[tuple[str, ...], bool | None]] = {
     "skipChangeCommits": (_TABLES, True),
 }
 _BATCH_VERSIONS = ("versionAsOf", "snapshotId", "timestampAsOf", "branch", "tag")
-_TABLE_OPTIONS = ("format", "catalog", *_OF_TABLES, "maxFilesPerTrigger", "maxBytesPerTrigger")
-_DIRECTORY_OPTIONS = ("mergeSchema", "recursiveFileLookup")
-_READ_OPTIONS = (
-    *("column", "columns", "paths", "where", "partitionBytes", "timeZone"),
-    *_DIRECTORY_OPTIONS,
-    *_TABLE_OPTIONS,
-)
 _OBJECT = """an object of column to path and type, such as {"mag": ["$.properties.mag", "double"]}"""
 _EXPECTED = {"columns": _OBJECT, "paths": _OBJECT}
 
@@ -383,7 +316,7 @@ class _OptionTexts:
     The options ``catalog.*`` are properties of a catalog, by PyIceberg's names.
     """
 
-    def __init__(self, options: Mapping[str, str], names: tuple[str, ...], operation: str) -> None:
+    def __init__(self, options: Mapping[str, str], names: list[str], operation: str) -> None:
         properties = {name.lower(): value for name, value in options.items() if name.lower().startswith(_CATALOG)}
         self.by_name = {
             name.lower().replace("_", "").replace("-", ""): value
@@ -407,62 +340,39 @@ class _OptionTexts:
         except (ValueError, TypeError) as error:
             raise _bad_value(option, str(text), f"use {_EXPECTED.get(option, 'another value')} ({error})") from None
 
+    def values(self, parsers: _Parsers) -> dict[str, Any]:
+        """Return the options that are set, by the names of fields."""
+        parsed = ((name, self.value(option, read)) for option, (name, read) in parsers.items())
+        return {name: value for name, value in parsed if value is not None}
+
     def path(self) -> str:
         """Return the path of the files or the table, or the name of a table in a catalog."""
         if not (path := self.by_name.get("path")):
             raise VariantError(f"no path: name one in load() or save(). {_NO_TABLES}", reason="bad-option")
         return path if self.catalog is not None else absolute(path)
 
+    def format(self, path: str, paths: int = 1) -> str:
+        """Return the format of a source or target: that of the option, or else the format of an existing table.
+
+        Raises `VariantError` with reason ``"bad-option"`` for an unknown format, or a catalog for another format than
+        Iceberg.
+        """
+        named = self.by_name.get("format")
+        if named not in (None, *_FORMATS):
+            raise _bad_value("format", str(named), f"use {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
+        if self.catalog is not None:
+            if named not in (None, "iceberg"):
+                problem = (
+                    f"the option catalog applies to Iceberg tables, but format is {named!r}: remove one of the two"
+                )
+                raise VariantError(problem, reason="bad-option")
+            return "iceberg"
+        if named is not None and (paths == 1 or named == "parquet"):
+            return named
+        if paths > 1 or any(character in path for character in "*?["):
+            return "parquet"
+        return format_of_table(path) or "parquet"
+
 
 def _bad_value(option: str, text: str, hint: str) -> VariantError:
     return VariantError(f"option {option} is {text!r}: {hint}", reason="bad-option")
-
-
-@dataclass(frozen=True, slots=True)
-class BatchLimit:
-    """The maximum of files, and of their bytes, in one micro-batch; None for no maximum."""
-
-    max_files: int | None = None
-    max_bytes: int | None = None
-
-    @property
-    def is_unlimited(self) -> bool:
-        """Whether a micro-batch takes all new files."""
-        return self.max_files is None and self.max_bytes is None
-
-    def admits(self, files: int, size: int) -> bool:
-        """Return whether a micro-batch may have that many files and bytes; one file is always admitted."""
-        is_over = (self.max_files is not None and files > self.max_files) or (
-            self.max_bytes is not None and size > self.max_bytes
-        )
-        return files == 1 or not is_over
-
-
-class LimitedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream reader whose options limit micro-batches."""
-
-    def __init__(self, options: ReadOptions) -> None:
-        self.options = options
-        names = {"maxFilesPerTrigger": options.max_files, "maxBytesPerTrigger": options.max_bytes}
-        option = next((name for name, value in names.items() if value is not None), None)
-        if option is not None and not SUPPORTS_LIMITS:
-            raise VariantError(
-                f"the option {option} requires Spark 4.2 or newer, because Spark {pyspark.__version__} does not limit "
-                "micro-batches of Python data sources: remove the option",
-                reason="bad-option",
-            )
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - the name in Spark's interface
-        """Return the limit from the options."""
-        if self.options.max_files is not None:
-            return ReadMaxFiles(self.options.max_files)
-        return ReadAllAvailable() if self.options.max_bytes is None else ReadMaxBytes(self.options.max_bytes)
-
-    def batch_limit(self, limit: ReadLimit | None) -> BatchLimit:
-        """Return the limit of a micro-batch. Spark passes one limit, but the options may set both."""
-        if limit is None or isinstance(limit, ReadAllAvailable):
-            return BatchLimit()
-        return BatchLimit(
-            limit.max_files if isinstance(limit, ReadMaxFiles) else self.options.max_files,
-            limit.max_bytes if isinstance(limit, ReadMaxBytes) else self.options.max_bytes,
-        )

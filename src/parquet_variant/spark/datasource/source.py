@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
@@ -23,7 +22,6 @@ from pyspark.sql.types import StructField, StructType
 
 from parquet_variant.errors import VariantError
 from parquet_variant.spark.task_errors import one_line
-from parquet_variant.spark.worker_end import end_quietly
 
 # The key of an internal entry, which Spark passes to reads, and removes from the columns of other tables that a query
 # writes (`INTERNAL_METADATA_KEYS`). Those tables would otherwise read the files of this table.
@@ -79,40 +77,6 @@ def make_active(spark: SparkSession) -> None:
         spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
-class _Classes(NamedTuple):
-    """The readers and writers of a format."""
-
-    reader: Any
-    stream_reader: Any
-    writer: Any
-    stream_writer: Any
-
-
-def classes_of(format_name: str) -> _Classes:
-    """Return the readers and writers of a format, which are imported on first use."""
-    if format_name == "delta":
-        from parquet_variant.spark.datasource.delta import (
-            DeltaBatchWriter,
-            DeltaReader,
-            DeltaStreamReader,
-            DeltaStreamWriter,
-        )
-
-        return _Classes(DeltaReader, DeltaStreamReader, DeltaBatchWriter, DeltaStreamWriter)
-    if format_name == "iceberg":
-        from parquet_variant.spark.datasource.iceberg import (
-            IcebergBatchWriter,
-            IcebergReader,
-            IcebergStreamReader,
-            IcebergStreamWriter,
-        )
-
-        return _Classes(IcebergReader, IcebergStreamReader, IcebergBatchWriter, IcebergStreamWriter)
-    from parquet_variant.spark.datasource.parquet import BatchReader, BatchWriter, DirectoryStreamReader, StreamWriter
-
-    return _Classes(BatchReader, DirectoryStreamReader, BatchWriter, StreamWriter)
-
-
 class VariantDataSource(DataSource):
     """The data source ``variant`` for ``spark.read``, ``df.write``, ``spark.readStream`` and ``df.writeStream``.
 
@@ -147,11 +111,6 @@ class VariantDataSource(DataSource):
     the catalog for reads; ``OPTIONS`` are options of the reads. Spark does not pass the location to writes.
     """
 
-    def __init__(self, options: dict[str, str]) -> None:
-        super().__init__(options)
-        # Spark sends this object to the workers that plan reads and writes.
-        self.end = end_quietly()
-
     @classmethod
     def name(cls) -> str:
         """Return the name of the format, and allow the option `paths`, because Spark calls this when it registers."""
@@ -167,7 +126,7 @@ class VariantDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of a read without a schema."""
         from parquet_variant.spark.datasource.options import ReadOptions
-        from parquet_variant.spark.datasource.read_schema import read_schema
+        from parquet_variant.spark.datasource.reading import read_schema
         from parquet_variant.spark.datasource.source import creation_options, with_options
 
         if (table := creation_options(self.options)) is not None:
@@ -178,34 +137,32 @@ class VariantDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch."""
         from parquet_variant.spark.datasource.options import ReadOptions
-        from parquet_variant.spark.datasource.source import classes_of, read_options
+        from parquet_variant.spark.datasource.reading import BatchReader
+        from parquet_variant.spark.datasource.source import read_options
 
-        options = ReadOptions.of(read_options(schema, self.options), stream=False)
-        return classes_of(options.format).reader(options, schema)
+        return BatchReader(ReadOptions.of(read_options(schema, self.options), stream=False), schema)
 
     # Without `one_line`, with which PySpark would only report that the reader is missing.
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - the name in Spark's interface
         """Return the reader of a stream."""
         from parquet_variant.spark.datasource.options import ReadOptions
-        from parquet_variant.spark.datasource.source import classes_of, read_options
+        from parquet_variant.spark.datasource.source import read_options
+        from parquet_variant.spark.datasource.streams import stream_reader
 
-        options = ReadOptions.of(read_options(schema, self.options), stream=True)
-        return classes_of(options.format).stream_reader(options, schema)
+        return stream_reader(ReadOptions.of(read_options(schema, self.options), stream=True), schema)
 
     @one_line()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch."""
         from parquet_variant.spark.datasource.options import WriteOptions
-        from parquet_variant.spark.datasource.source import classes_of
+        from parquet_variant.spark.datasource.writing import BatchWriter
 
-        options = WriteOptions.of(self.options)
-        return classes_of(options.format).writer(options, schema, overwrite)
+        return BatchWriter(WriteOptions.of(self.options), schema, overwrite)
 
     @one_line()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - the name in Spark's interface
         """Return the writer of a stream."""
         from parquet_variant.spark.datasource.options import WriteOptions
-        from parquet_variant.spark.datasource.source import classes_of
+        from parquet_variant.spark.datasource.writing import StreamWriter
 
-        options = WriteOptions.of(self.options)
-        return classes_of(options.format).stream_writer(options, schema, overwrite)
+        return StreamWriter(WriteOptions.of(self.options), schema, overwrite)

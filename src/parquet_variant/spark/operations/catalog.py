@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from parquet_variant.errors import VariantError
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.spark.datasource.options import ReadOptions
-from parquet_variant.spark.datasource.read_schema import read_schema
+from parquet_variant.spark.datasource.reading import read_schema
 from parquet_variant.spark.engine import is_connect
 from parquet_variant.tables.opening import format_of_table
 from parquet_variant.types.path import backquoted

@@ -7,7 +7,6 @@ Leaves evaluation to `contracts`, the rules of new paths to `quality.contract`, 
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -28,9 +27,8 @@ from parquet_variant.quality.contract import type_rules
 from parquet_variant.spark.arrow_variant import from_spark
 from parquet_variant.spark.datasource.source import VariantDataSource, make_active
 from parquet_variant.spark.engine import is_connect
-from parquet_variant.spark.frames import choose_column
+from parquet_variant.spark.frames import choose_column, merged_batches
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
-from parquet_variant.spark.worker_end import QuietEnd
 from parquet_variant.support.choices import OnViolation
 from parquet_variant.types.path import WILDCARD, VariantPath, is_within, outer_paths
 
@@ -54,45 +52,24 @@ def check(
     if rules is None:
         raise bad_option("contract= is None: give a Contract, a file, or a mapping of paths to rules")
     rules = replace(rules, values=values, examples=examples)
-    return rules.report("the DataFrame", _figures(df, column, rules).counts)
+    return rules.report("the DataFrame", _figures(df, column, rules)[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _Figures:
-    """The violations and the profile of some rows."""
-
-    counts: ContractCounts = field(default_factory=ContractCounts)
-    profile: Profile = field(default_factory=Profile)
-
-
-def _variants(values: pa.Array, *, is_json: bool) -> VariantArray:
-    return parse_json(values) if is_json else from_spark(values)
+# The violations and the profile of some rows.
+_Figures = tuple[ContractCounts, Profile]
 
 
 def _figures(df: DataFrame, column: str | None, rules: ContractCheck, *, profile: bool = False) -> _Figures:
     """Count the violations of all rows, and profile them on request, in one job."""
-    from pyspark.sql.functions import arrow_udf
 
-    name, is_json = choose_column(df.schema, column)
-    end = QuietEnd()
+    def figures(array: VariantArray) -> _Figures:
+        counts, _reasons = rules.check(list(array_tapes(array, 0)), int)
+        return counts, Profile.of_array(array) if profile else Profile()
 
-    @arrow_udf("binary")
-    def batch_figures(values: pa.Array) -> pa.Array:
-        _ = end
-        with to_spark_errors():
-            array = _variants(values, is_json=is_json)
-            counts, _reasons = rules.check(list(array_tapes(array, 0)), int)
-            figures = _Figures(counts, Profile.of_array(array) if profile else Profile())
-        return pa.array([pickle.dumps(figures), *[None] * (len(values) - 1)], pa.binary())
+    def merge(left: _Figures, right: _Figures) -> _Figures:
+        return rules.merge([left[0], right[0]]), left[1].merge(right[1])
 
-    # Non-deterministic, because Spark would otherwise run it again on the rows that the filter returns.
-    batches = df.select(batch_figures.asNondeterministic()(df[name]).alias("figures")).where("figures IS NOT NULL")
-    total = _Figures()
-    with from_spark_errors():
-        for row in batches.toLocalIterator():
-            figures = pickle.loads(row.figures)
-            total = _Figures(rules.merge([total.counts, figures.counts]), total.profile.merge(figures.profile))
-    return total
+    return merged_batches(df, column, figures, (ContractCounts(), Profile()), merge)
 
 
 def _with_violations(df: DataFrame, column: str | None, rules: ContractCheck) -> DataFrame:
@@ -100,15 +77,13 @@ def _with_violations(df: DataFrame, column: str | None, rules: ContractCheck) ->
     from pyspark.sql.functions import arrow_udf
 
     name, is_json = choose_column(df.schema, column)
-    end = QuietEnd()
     checking = replace(rules, on_violation="quarantine")
 
     @arrow_udf("string")
     def violations(values: pa.Array) -> pa.Array:
-        _ = end
         with to_spark_errors():
-            tapes = list(array_tapes(_variants(values, is_json=is_json), 0))
-            reasons = checking.check(tapes, int)[1]
+            array = parse_json(values) if is_json else from_spark(values)
+            reasons = checking.check(list(array_tapes(array, 0)), int)[1]
         return pa.array([reasons.get(row) for row in range(len(values))], pa.string())
 
     return df.withColumn(VIOLATION_COLUMN, violations(df[name]))
@@ -243,8 +218,7 @@ class StreamContract:
         """
         batch = batch.persist()
         try:
-            figures = _figures(batch, self.column, self._rules(), profile=True)
-            drift = self._drift(figures, number)
+            drift = self._drift(*_figures(batch, self.column, self._rules(), profile=True), number)
             self.metrics = [*self.metrics, drift.to_dict()][-self._MAX_METRICS :]
             if drift and self.on_drift is not None:
                 self.on_drift(drift)
@@ -254,12 +228,11 @@ class StreamContract:
         finally:
             batch.unpersist()
 
-    def _drift(self, figures: _Figures, number: int) -> BatchDrift:
-        rules = self._rules()
-        report = rules.report(f"batch {number}", figures.counts)
+    def _drift(self, counts: ContractCounts, profile: Profile, number: int) -> BatchDrift:
+        report = self._rules().report(f"batch {number}", counts)
         new_paths = {
             path: type_rules(path_profile.types)
-            for path_profile in figures.profile
+            for path_profile in profile
             if (path := path_profile.path) not in self.contract.paths
             and not self._leads_to_rules(path)
             and path.segments

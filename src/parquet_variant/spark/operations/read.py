@@ -7,7 +7,6 @@ query, which Spark executes over the required columns.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import reduce
@@ -21,13 +20,16 @@ from parquet_variant.query.predicate_text import parse_predicate, predicate_text
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.spark.datasource.options import ReadOptions
-from parquet_variant.spark.struct_view import ReadPlan, plan_read, struct_view
+from parquet_variant.spark.struct_view import ReadPlan, readers, struct_view
 from parquet_variant.spark.task_errors import from_spark_errors
 from parquet_variant.sql_query.rewriting.scopes import TableUse
 from parquet_variant.sql_query.sql import SqlQuery, plan_sql
 from parquet_variant.sql_query.tables import BoundTable
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties
-from parquet_variant.tables.opening import is_delta, is_iceberg
+from parquet_variant.tables.delta.log.snapshot import Snapshot as DeltaSnapshot
+from parquet_variant.tables.iceberg.catalogs.opening import catalog_properties
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
+from parquet_variant.tables.opening import open
+from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import WILDCARD, VariantPath, backquoted
 
 if TYPE_CHECKING:
@@ -35,19 +37,12 @@ if TYPE_CHECKING:
 
 
 def read(
-    spark: SparkSession,
-    path: str | os.PathLike[str],
+    table: Table,
     columns: Mapping[str, tuple[str, str] | str] | None = None,
     where: str | None = None,
     *,
     column: str | None = None,
     partition_bytes: int | None = None,
-    version: int | None = None,
-    timestamp: str | int | None = None,
-    catalog: CatalogOption = None,
-    snapshot_id: int | None = None,
-    branch: str | None = None,
-    tag: str | None = None,
     merge_schema: bool = False,
     engine: Literal["auto", "python", "jvm"] = "auto",
 ) -> DataFrame:
@@ -55,23 +50,19 @@ def read(
     from parquet_variant.spark.datasource.source import VariantDataSource
 
     check_choice("engine", engine, ("auto", "python", "jvm"))
-    spark.dataSource.register(VariantDataSource)
-    reader = spark.read.format("variant").option("timeZone", spark.conf.get("spark.sql.session.timeZone"))
-    options: dict[str, Any] = {"column": column, "partitionBytes": partition_bytes, "where": where}
-    options |= {"versionAsOf": version, "timestampAsOf": timestamp, "mergeSchema": "true" if merge_schema else None}
-    options |= {"snapshotId": snapshot_id, "branch": branch, "tag": tag}
     if where is not None:
         parse_predicate(where)  # raises before Spark plans the read
-    options["columns"] = None if columns is None else json.dumps(columns)
-    properties = {f"catalog.{name}": value for name, value in catalog_properties(catalog).items()}
-    options = {name: value for name, value in options.items() if value is not None} | properties
-    reader = reader.options(**options)
-    # Absolute, because the working directory of the JVM may differ.
-    source = os.fspath(path) if properties else absolute(path)
-    format_name = ReadOptions.of({**options, "path": source}, stream=False).format  # raises before Spark plans the read
+    spark: SparkSession = table.options.engine
+    spark.dataSource.register(VariantDataSource)
+    source, options = _data_source_options(table)
+    options |= {"columns": None if columns is None else json.dumps(columns), "where": where, "column": column}
+    options |= {"partitionBytes": partition_bytes, "mergeSchema": "true" if merge_schema else None}
+    options |= {"timeZone": spark.conf.get("spark.sql.session.timeZone")}
+    options = {name: value for name, value in options.items() if value is not None}
+    ReadOptions.of({**options, "path": source}, stream=False)  # raises before Spark plans the read
     plan = None
-    if columns is not None and where is None and engine != "python" and format_name == "parquet":
-        plan = plan_read(source, columns, column=column)
+    if columns is not None and where is None and engine != "python" and table.format == "parquet":
+        plan = readers(table, columns, column=column)
     if engine == "jvm" and (plan is None or plan.python):
         reasons = (
             "; ".join(sorted(set(plan.python.values())))
@@ -82,6 +73,7 @@ def read(
             f"the JVM cannot read {source} without the data source ({reasons}): use engine='auto'",
             reason="no-struct-view",
         )
+    reader = spark.read.format("variant").options(**options)
     with from_spark_errors():
         frames: list[DataFrame] = []
         with suppress(VariantError) if engine == "auto" else nullcontext():
@@ -91,6 +83,21 @@ def read(
         if plan is not None and plan.python:
             frames.append(reader.load(list(plan.python)))
         return reduce(lambda union, frame: union.unionAll(frame), frames)
+
+
+def _data_source_options(table: Table) -> tuple[str, dict[str, Any]]:
+    """Return the path or name of a table, and the options of the data source for its format, catalog and version."""
+    source, opened = table.source, table.options
+    catalog, options = opened.catalog, {"versionAsOf": opened.version, "timestampAsOf": opened.at}
+    options |= {"branch": opened.branch, "tag": opened.tag}
+    if isinstance(source, DeltaSnapshot | IcebergSnapshot):
+        catalog = source.table.catalog if isinstance(source, IcebergSnapshot) else None
+        source, options = table.uri, {"versionAsOf": table.version}
+    if table.format in ("delta", "iceberg"):
+        options["format"] = table.format
+    options |= {f"catalog.{name}": value for name, value in catalog_properties(catalog).items()}
+    # Absolute, because the working directory of the JVM may differ.
+    return (source if catalog is not None else absolute(source)), options
 
 
 def sql(
@@ -117,50 +124,22 @@ def run_query(spark: SparkSession, planned: SqlQuery) -> DataFrame:
 def readers_of(use: TableUse) -> ReadPlan:
     """Return which reader reads each file of a table in a query: the JVM or the data source."""
     columns, column = _data_source_columns(use)
-    path, version = _source(use.table)
-    if is_delta(path):
-        from parquet_variant.tables.delta.log.snapshot import snapshot
-
-        files = snapshot(path, **version).files["path"]
-        return ReadPlan({}, python=dict.fromkeys(files.to_pylist(), "a Delta table"))
-    if _is_iceberg(use.table):
-        from parquet_variant.tables.iceberg.reading.planning import plan_files
-        from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
-
-        number = version.pop("version", None)
-        current = iceberg_snapshot(path, **({"snapshot_id": number} if number is not None else {}), **version)
-        paths = [file.path for file in plan_files(current).files]
-        return ReadPlan({}, python=dict.fromkeys(paths, "an Iceberg table"))
-    return plan_read(path, columns, column=column)
+    return readers(_opened(use.table), columns, column=column)
 
 
-def _source(table: BoundTable) -> tuple[Any, dict[str, Any]]:
-    """Return the path or name of a table, and the arguments of `read` for its catalog and version."""
-    from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
-
-    if isinstance(table.path, Snapshot):
-        loaded = table.path.table
-        return loaded.name, {"catalog": loaded.catalog, "snapshot_id": table.path.snapshot_id}
-    return table.path, {"version": table.version, "timestamp": table.timestamp}
-
-
-def _is_iceberg(table: BoundTable) -> bool:
-    path, version = _source(table)
-    return "catalog" in version or is_iceberg(path)
+def _opened(table: BoundTable, spark: SparkSession | None = None) -> Table:
+    return open(table.path, version=table.version, at=table.timestamp, engine=spark)
 
 
 def _frame(spark: SparkSession, planned: SqlQuery, use: TableUse) -> DataFrame:
     columns, column = _data_source_columns(use)
-    table, predicate = use.table, planned.rewritten.predicate(use)
-    path, version = _source(table)
+    table, predicate = _opened(use.table, spark), planned.rewritten.predicate(use)
     if len(_variants(use)) > 1:
-        # The scan of a table returns one Variant and ordinary columns, whole rows contain all Variants.
-        row_columns = None if _is_iceberg(table) or is_delta(path) else columns
-        rows = read(spark, path, row_columns, **version)
+        rows = read(table, columns)
         return rows.select(*(_path_expression(needed).alias(name) for name, needed in use.needed.items()))
     # Spark filters all rows again, so that a filter of the data source helps only if it reads files.
     where = None if predicate is None or not readers_of(use).python else predicate_text(predicate)
-    return read(spark, path, columns, where, column=column, **version)
+    return read(table, columns, where, column=column)
 
 
 def _data_source_columns(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]:

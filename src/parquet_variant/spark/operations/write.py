@@ -12,45 +12,36 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-import pyarrow as pa
-
 from parquet_variant.errors import SchemaError, VariantError, check_choice
-from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.destinations.iceberg import table_location
 from parquet_variant.ingestion.job import IngestJob
 from parquet_variant.ingestion.partition_by import existing_partitions
-from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextOptions
+from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, cannot_write
 from parquet_variant.io.staging import open_staging, staging_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.parse_json import parse_json
-from parquet_variant.spark.arrow_variant import from_spark
-from parquet_variant.spark.engine import SparkEngine, is_connect
-from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
-from parquet_variant.spark.worker_end import QuietEnd
+from parquet_variant.spark.engine import SparkEngine
+from parquet_variant.spark.frames import choose_column, merged_batches
+from parquet_variant.spark.task_errors import from_spark_errors
 from parquet_variant.support.choices import Mode, OutputFormat
-from parquet_variant.support.keywords import with_keywords
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 _DISK_ERROR = re.compile("No space left on device|Disk quota exceeded|Permission denied|Read-only file system")
 
 
-@with_keywords(IngestOptions, IngestRequest, TextOptions, ContractCheck)
 def ingest(
     spark: SparkSession,
     sources: Sources,
@@ -146,7 +137,6 @@ def write(
     """Write a DataFrame as a directory of shredded Parquet files, or as a Delta or Iceberg table; see `pv.write`."""
     from parquet_variant.spark.datasource.options import WriteOptions
     from parquet_variant.spark.datasource.source import VariantDataSource, make_active
-    from parquet_variant.spark.frames import choose_column
 
     check_choice("format", format, ("parquet", "delta", "iceberg"))
     if catalog is not None and format != "iceberg":
@@ -171,7 +161,7 @@ def write(
     if batch is not None:
         options |= {"txnAppId": batch[0], "txnVersion": batch[1]}
     settings = {
-        _camel_case(name): json.dumps(list(value)) if isinstance(value, list | tuple | set) else str(value)
+        name: json.dumps(list(value)) if isinstance(value, list | tuple | set) else str(value)
         for name, value in options.items()
         if value is not None
     }
@@ -188,16 +178,6 @@ def write(
     writer = df.write.format("variant").options(**settings)
     with from_spark_errors():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(target)
-
-
-def _camel_case(name: str) -> str:
-    """Return the name of an option of the data source for one of `pv.write`.
-
-    >>> _camel_case("row_group_bytes")
-    'rowGroupBytes'
-    """
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)
 
 
 def _overwrites_partitions(spark: SparkSession) -> bool:
@@ -255,30 +235,4 @@ def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -
 
 def profile(df: DataFrame, column: str | None = None) -> Profile:
     """Profile the paths of a column, as one job over all rows; see `Table.profile`."""
-    from pyspark.sql.functions import arrow_udf
-
-    from parquet_variant.spark.frames import choose_column
-
-    column, is_json = choose_column(df.schema, column)
-
-    end = QuietEnd()
-
-    @arrow_udf("binary")
-    def batch_profile(values: pa.Array) -> pa.Array:
-        _ = end
-        # The first row of a batch contains its profile. An Arrow UDF does not need pandas; `mapInArrow` does.
-        with to_spark_errors():
-            pickled = pickle.dumps(Profile.of_array(parse_json(values) if is_json else from_spark(values)))
-        return pa.array([pickled, *[None] * (len(values) - 1)], pa.binary())
-
-    # Non-deterministic, because Spark would otherwise run it again on the rows that the filter returns.
-    profile_once = batch_profile.asNondeterministic()
-    profiles = df.select(profile_once(df[column]).alias("profile")).where("profile IS NOT NULL")
-    with from_spark_errors():
-        if is_connect(df.sparkSession):
-            return reduce(_with_batch, profiles.toLocalIterator(), Profile())
-        return profiles.rdd.treeAggregate(Profile(), _with_batch, Profile.merge)
-
-
-def _with_batch(merged: Profile, row: Row) -> Profile:
-    return merged.merge(pickle.loads(row.profile))
+    return merged_batches(df, column, Profile.of_array, Profile(), Profile.merge)

@@ -104,7 +104,6 @@ class VortexTable(Table):
     """Vortex files; see `Table`."""
 
     format: ClassVar[TableFormat] = "vortex"
-    _RENAMED: ClassVar[Mapping[str, str]] = {"skipping": "pushdown"}
 
     def _target(self, operation: str) -> Any:
         return self._absolute(self._source)

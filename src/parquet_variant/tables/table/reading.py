@@ -122,16 +122,10 @@ class ReadingMethods(TableBase):
             return self._run("scan", selected, where, **named)
 
         if type(self._options.engine).__module__.startswith("pyspark."):
-            return Scan(make_plan, partial(self._dataframe, columns, where, column))
+            return Scan(make_plan, partial(registered_method("Scan.to_spark"), self, columns, where, column=column))
         scan = Scan(make_plan)
         _ = scan.plan  # raises for an invalid request
         return scan
-
-    def _dataframe(self, columns: Any, where: Any, column: str | None, **options: Any) -> Any:
-        options |= {name: getattr(self._options, name) for name in ("version", "branch", "tag", "catalog")}
-        run = registered_method("Scan.to_spark")
-        at = self._options.at
-        return run(self._options.engine, self._source, columns, where, column=column, timestamp=at, **options)
 
     def read(
         self, column: str | None = None, *, on_conflict: OnConflict = "error", threads: int | None = None

@@ -106,7 +106,7 @@ class Entries:
 class NodeEntries:
     """The level entries of columns made from nodes; columns with the same levels share one object.
 
-    `levels`: the output of `kernels.shredding.node_levels`.
+    `levels`: the output of `kernels.shredding.columns`.
     """
 
     def __init__(self, levels: Levels) -> None:

@@ -1,7 +1,9 @@
 """Translate a kernel to LLVM bitcode with Numba, for no particular CPU.
 
-Owns the target (code that this process does not run), the entry point of a kernel, and linking a kernel with all
-functions that it calls. Leaves optimizing and machine code to `objects`.
+Owns the target (code that this process does not run), the entry point of a kernel, linking a kernel with all functions
+that it calls, and the checks of the checked mode, which call the functions of `checks`: verifying an address before an
+access, the place in the source that a report names, and noting exceptions of kernels. Leaves optimizing and machine
+code to `objects`.
 
 The target is registered with Numba's extension interface (`numba.core.target_extension`), as Numba's targets for GPUs
 are: Numba finds overloads and intrinsics for it by its class, and Numba's own target and its contexts are not changed.
@@ -23,15 +25,17 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, cpu, typing
+from numba.core.callconv import CPUCallConv
 from numba.core.codegen import AOTCPUCodegen, CPUCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
+from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.descriptors import TargetDescriptor
+from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_registry
-from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
+from numba.core.typed_passes import BaseNativeLowering, InlineOverloads, NativeLowering, NopythonRewrites
 from numba.core.untyped_passes import (
     DeadBranchPrune,
     InlineClosureLikes,
@@ -41,11 +45,83 @@ from numba.core.untyped_passes import (
 )
 from numba.np import arrayobj
 
-from parquet_variant.kernels.machine_code.building.checking import CheckedContext, CheckedLowering, note_list
 from parquet_variant.kernels.machine_code.checks import is_checking
 from parquet_variant.kernels.machine_code.functions import Helper, Intrinsic, Kernel
 from parquet_variant.kernels.machine_code.signatures import ArrayType, RecordType
 from parquet_variant.support.fork_safety import cached_property
+
+_INT64, _BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
+
+
+class _NotingCallConv(CPUCallConv):
+    """How functions return exceptions: those that kernels do not raise themselves are noted."""
+
+    def return_user_exc(self, builder: Any, exc: Any, *arguments: Any, **where: Any) -> None:
+        if exc is not None and exc is not MemoryError:
+            name = self.context.insert_const_string(builder.module, exc.__name__)
+            place = self.context.insert_const_string(builder.module, self.context.place)
+            kind = ir.FunctionType(ir.VoidType(), [_BYTES, _BYTES])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "pv_note_exception"), [name, place])
+        super().return_user_exc(builder, exc, *arguments, **where)
+
+
+class CheckedContext(cpu.CPUContext):
+    """A context for code generation that knows the place in the source."""
+
+    place = ""
+
+    @property
+    def call_conv(self) -> Any:
+        """How functions are called, and return exceptions."""
+        return _NotingCallConv(self)
+
+
+class _Lower(Lower):
+    def notify_loc(self, loc: Any) -> None:
+        """Remember the place of the next statement."""
+        self.context.place = f"{loc.filename}:{loc.line}"
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class CheckedLowering(BaseNativeLowering):
+    """The pass that generates code, and remembers the place of each statement."""
+
+    _name = "checked_lowering"
+
+    @property
+    def lowering_class(self) -> Any:
+        """The class that generates code."""
+        return _Lower
+
+
+def check_access(context: Any, builder: Any, access: int, address: Any, size: Any) -> None:
+    """Verify an access to memory in checked mode; the function raises if it is refused."""
+    if not is_checking():
+        return
+    latest = builder.module.globals.get("pv_latest")
+    if latest is None:
+        latest = ir.GlobalVariable(builder.module, ir.ArrayType(_INT64, 2), "pv_latest")
+    start, stop = (
+        builder.load(builder.gep(latest, [ir.Constant(_INT64, 0), ir.Constant(_INT64, bound)])) for bound in range(2)
+    )
+    end = builder.add(address, size)
+    outside = builder.or_(builder.icmp_signed("<", address, start), builder.icmp_signed(">", end, stop))
+    with builder.if_then(outside):
+        kind = ir.FunctionType(_INT64, [_INT64, _INT64, _INT64, _BYTES])
+        check = cgutils.get_or_insert_function(builder.module, kind, "pv_check")
+        place = context.insert_const_string(builder.module, context.place)
+        refused = builder.call(check, [ir.Constant(_INT64, access), address, size, place])
+        with builder.if_then(builder.icmp_signed("!=", refused, ir.Constant(_INT64, 0)), likely=False):
+            context.call_conv.return_user_exc(builder, MemoryError, ("bad address",))
+
+
+def note_list(builder: Any, address: Any, size: int) -> None:
+    """Register the list of the blocks of a call in checked mode; forget it if the size is 0."""
+    if is_checking():
+        kind = ir.FunctionType(ir.VoidType(), [_INT64, _INT64])
+        note = cgutils.get_or_insert_function(builder.module, kind, "pv_note_list")
+        builder.call(note, [address, ir.Constant(_INT64, size)])
+
 
 _WORD = ir.IntType(64)
 
@@ -157,7 +233,7 @@ def _call(context: Any, builder: Any, compiled: Any, arguments: list[Any]) -> tu
 
 
 def _empty_list(builder: Any) -> Any:
-    """Return the address of an empty list of `kernels.ownership`, which is on the stack of the entry point."""
+    """Return the address of an empty list of `kernels.native_vectors`, which is on the stack of the entry point."""
     pair = builder.alloca(_WORD, 2)
     address = builder.ptrtoint(pair, _WORD)
     for place in range(2):

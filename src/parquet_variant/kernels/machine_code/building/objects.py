@@ -108,10 +108,11 @@ def _is_text(node: ast.stmt) -> bool:
 def _compilers() -> str:
     """Return the versions of the compilers, and a hash of the modules here that drive them."""
     digest = hashlib.sha256()
-    for name in ("frontend", "objects", *(["checking"] if is_checking() else [])):
+    for name in ("frontend", "objects"):
         digest.update(_statements(Path(__file__).with_name(f"{name}.py")))
     versions = [f"{name} {version(name)}" for name in ("numba", "llvmlite")]
-    return f"python {sys.version_info[:2]} {versions} {digest.hexdigest()}"
+    checked = "checked " if is_checking() else ""
+    return f"{checked}python {sys.version_info[:2]} {versions} {digest.hexdigest()}"
 
 
 @cache

@@ -1,0 +1,503 @@
+"""Streams of the data source: new files of a directory, and rows that are appended to a table.
+
+An offset of a directory is the set of the files that were read; the commit journal decides which files are visible
+during a commit. A stream of a table has the rows of the version at the start, then the rows that every later version
+appends. Its offset is a position between files: ``{"version": v}`` after all files of version `v`, and with
+``"files": n`` after the first `n` files of the next version. While the version at the start is read, ``"snapshot"``
+names it and `n` counts its files.
+"""
+
+from __future__ import annotations
+
+import base64
+import posixpath
+import zlib
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyspark
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from parquet_variant.errors import DeltaError, IcebergError, VariantError, VariantFileError
+from parquet_variant.files.parquet.format.files import ParquetSource, locate
+from parquet_variant.io.staging import COMPACTED
+from parquet_variant.spark.datasource.options import ReadOptions
+from parquet_variant.spark.datasource.reading import BatchReader
+from parquet_variant.tables.delta.log import snapshot as delta
+from parquet_variant.tables.delta.log.file_actions import iter_adds, log_lines
+from parquet_variant.tables.delta.log.segment import commit_path
+from parquet_variant.tables.delta.protocol.actions import Add
+from parquet_variant.tables.delta.reading.read import PLACES
+from parquet_variant.tables.iceberg.metadata.manifests import Status
+from parquet_variant.tables.iceberg.metadata.table_metadata import SnapshotInfo
+from parquet_variant.tables.iceberg.reading import snapshot as iceberg
+from parquet_variant.tables.iceberg.reading.deletes import TableFile
+from parquet_variant.tables.iceberg.reading.planning import plan_files
+from parquet_variant.tables.opening import open
+from parquet_variant.tables.table_scan import File, TableScanTask
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadMaxBytes,
+        ReadMaxFiles,
+        SupportsTriggerAvailableNow,
+    )
+
+    SUPPORTS_LIMITS = True
+except ImportError:  # Spark 4.1
+    SupportsTriggerAvailableNow = object
+    SUPPORTS_LIMITS = False
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimit:
+    """The maximum of files, and of their bytes, in one micro-batch; None for no maximum."""
+
+    max_files: int | None = None
+    max_bytes: int | None = None
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether a micro-batch takes all new files."""
+        return self.max_files is None and self.max_bytes is None
+
+    def admits(self, files: int, size: int) -> bool:
+        """Return whether a micro-batch may have that many files and bytes; one file is always admitted."""
+        is_over = (self.max_files is not None and files > self.max_files) or (
+            self.max_bytes is not None and size > self.max_bytes
+        )
+        return files == 1 or not is_over
+
+
+class LimitedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream reader whose options limit micro-batches."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self.options = options
+        self.reader = BatchReader(options, schema)
+        names = {"maxFilesPerTrigger": options.max_files, "maxBytesPerTrigger": options.max_bytes}
+        option = next((name for name, value in names.items() if value is not None), None)
+        if option is not None and not SUPPORTS_LIMITS:
+            raise VariantError(
+                f"the option {option} requires Spark 4.2 or newer, because Spark {pyspark.__version__} does not limit "
+                "micro-batches of Python data sources: remove the option",
+                reason="bad-option",
+            )
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - the name in Spark's interface
+        """Return the limit from the options."""
+        if self.options.max_files is not None:
+            return ReadMaxFiles(self.options.max_files)
+        return ReadAllAvailable() if self.options.max_bytes is None else ReadMaxBytes(self.options.max_bytes)
+
+    def batch_limit(self, limit: ReadLimit | None) -> BatchLimit:
+        """Return the limit of a micro-batch. Spark passes one limit, but the options may set both."""
+        if limit is None or isinstance(limit, ReadAllAvailable):
+            return BatchLimit()
+        return BatchLimit(
+            limit.max_files if isinstance(limit, ReadMaxFiles) else self.options.max_files,
+            limit.max_bytes if isinstance(limit, ReadMaxBytes) else self.options.max_bytes,
+        )
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition; runs in a task."""
+        return self.reader.read(partition)
+
+
+class DirectoryStreamReader(LimitedStreamReader):
+    """``spark.readStream.format("variant")`` on a directory or glob.
+
+    The first micro-batch contains all existing files. Then every committed file with a new name is read once.
+    ``maxFilesPerTrigger`` and ``maxBytesPerTrigger`` limit a micro-batch to the oldest files, at least one. An offset
+    lists the files that were read and still exist.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self.last_files: frozenset[str] | None = None
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802 - the name in Spark's interface
+        """Return the offset before all files."""
+        return _offset(frozenset())
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - the name in Spark's interface
+        """Record the existing files, with which the query ends."""
+        self.last_files = frozenset(self._existing_files())
+
+    def latestOffset(  # noqa: N802 - the name in Spark's interface
+        self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
+        """Return the files that were read before and the new files, the oldest first; all files in Spark 4.1.
+
+        Raises `VariantFileError` with reason ``"not-append"`` if files that were read have been compacted into new
+        files.
+        """
+        existing = self._existing_files()
+        if start is None:
+            return _offset(frozenset(existing))
+        read = _files(start)
+        new = [path for path in existing if path not in read and (self.last_files is None or path in self.last_files)]
+        self._refuse_compacted(read - existing.keys(), new)
+        if not new:
+            return start
+        batch_limit = self.batch_limit(limit)
+        if not batch_limit.is_unlimited:
+            new = _oldest(existing, new, batch_limit)
+        return _offset((read & existing.keys()) | frozenset(new))
+
+    def _refuse_compacted(self, removed: frozenset[str], new: Iterable[str]) -> None:
+        """Raise `VariantFileError` if a new file contains rows of removed files, which the stream has read."""
+        if removed and (file := next((path for path in new if posixpath.basename(path).startswith(COMPACTED)), None)):
+            raise VariantFileError(
+                f"optimize has compacted files that this stream has read into {file}: start the stream with a new "
+                "checkpoint (compaction of Delta tables does not affect streams)",
+                reason="not-append",
+                file=file,
+            )
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """Return the files of a micro-batch, which are the same for every call with the same offsets."""
+        read, existing = _files(start), self._existing_files()
+        new = _files(end) - read
+        self._refuse_compacted(read - existing.keys(), new)
+        if missing := sorted(new - existing.keys()):
+            raise VariantFileError(
+                f"{missing[0]} was removed before this stream read it: start the stream with a new checkpoint",
+                reason="no-such-file",
+                file=missing[0],
+            )
+        return self.reader.partitions_of_files([existing[path] for path in sorted(new)])
+
+    def _existing_files(self) -> dict[str, ParquetSource]:
+        try:
+            return {source.path: source for source in locate(self.options.sources)}
+        except VariantFileError as error:
+            if error.reason != "no-files":
+                raise
+            return {}
+
+
+def _oldest(files: dict[str, ParquetSource], paths: list[str], limit: BatchLimit) -> list[str]:
+    """Return the paths of the files that were modified first, within a limit."""
+    infos = {info.path: info for info in files[paths[0]].filesystem.get_file_info(paths)}
+    times = {path: info.mtime_ns or 0 for path, info in infos.items() if info.type == pafs.FileType.File}
+    oldest: list[str] = []
+    size = 0
+    for path in sorted(paths, key=lambda path: (times.get(path, 0), path)):
+        size += infos[path].size or 0 if path in times else 0
+        if not limit.admits(len(oldest) + 1, size):
+            break
+        oldest.append(path)
+    return oldest
+
+
+def _offset(files: frozenset[str]) -> dict[str, Any]:
+    """Return the offset as Spark stores it. The names are compressed, because they are long and similar."""
+    text = "\n".join(sorted(files)).encode()
+    return {"count": len(files), "files": base64.b64encode(zlib.compress(text, 9)).decode() if files else ""}
+
+
+def _files(offset: dict[str, Any]) -> frozenset[str]:
+    text = zlib.decompress(base64.b64decode(offset["files"])).decode() if offset["files"] else ""
+    return frozenset(text.split("\n")) - {""}
+
+
+Version = TypeVar("Version")
+Offset: TypeAlias = dict[str, int]
+# The version of an offset before the version at the start, whose files are read as a whole.
+_BEFORE_SNAPSHOT = -1
+
+
+class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
+    """``spark.readStream.format("variant")`` on a table.
+
+    The stream starts with all rows of the table, or at ``startingVersion``. Then it delivers every appended row once.
+    ``maxFilesPerTrigger`` and ``maxBytesPerTrigger`` limit a micro-batch, which has at least one file. A version that
+    removes rows ends the query with an error, unless ``skipChangeCommits`` skips it. With the trigger ``availableNow``
+    the query ends with the version that was the newest when it started.
+
+    Versions have numbers, which increase from commit to commit.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self.last_version: int | None = None
+
+    @abstractmethod
+    def newest(self) -> Version:
+        """Load the newest version of the table."""
+
+    @abstractmethod
+    def number(self, current: Version) -> int:
+        """Return the number of a version."""
+
+    @abstractmethod
+    def at(self, newest: Version, number: int) -> Version:
+        """Return the version of a number."""
+
+    @abstractmethod
+    def files_of(self, current: Version) -> list[File]:
+        """Return all files of a version, always in the same order."""
+
+    @abstractmethod
+    def before(self, newest: Version, starting_version: int) -> int:
+        """Return the number of the version before the one that ``startingVersion`` names."""
+
+    @abstractmethod
+    def versions(self, newest: Version, start: int, end: int | None = None) -> Sequence[int]:
+        """Return the numbers of the versions after `start` and up to `end`, in order."""
+
+    @abstractmethod
+    def appended(self, newest: Version, number: int) -> list[File]:
+        """Return the files whose rows a version appends.
+
+        Raises `TableError` for a version that removes rows, unless such versions are skipped.
+        """
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - the name in Spark's interface
+        """Return the offset before all files, or before ``startingVersion``."""
+        first = self.options.starting_version
+        return {"version": _BEFORE_SNAPSHOT if first is None else self.before(self.newest(), first)}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - the name in Spark's interface
+        """Record the newest version, with which the query ends."""
+        self.last_version = self.number(self.newest())
+
+    def latestOffset(  # noqa: N802 - the name in Spark's interface
+        self, start: Offset | None = None, limit: ReadLimit | None = None
+    ) -> Offset:
+        """Return the offset at the end of the next micro-batch, or after the newest version in Spark 4.1."""
+        newest = self.newest()
+        last = self.number(newest) if self.last_version is None else self.last_version
+        batch_limit = self.batch_limit(limit)
+        if start is not None and last <= start["version"]:
+            return start
+        if start is None:
+            # A stream may start at a version that does not exist yet.
+            return {"version": max(last, self.initialOffset()["version"])}
+        if batch_limit.is_unlimited:
+            return {"version": last}
+        offset, files, size = start, 0, 0
+        for next_offset, file in self._files(newest, start, {"version": last}):
+            files, size = files + 1, size + file.size
+            if not batch_limit.admits(files, size):
+                return offset
+            offset = next_offset
+        return {"version": last}
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        """Return the files of a micro-batch, which are the same for every call with the same offsets."""
+        if start == end:
+            return []
+        newest = self.newest()
+        if start == {"version": _BEFORE_SNAPSHOT} and end.keys() == {"version"}:
+            # Only files that may match the filter.
+            scan = self._scan(newest, end["version"])
+            return self.reader.partitions_of(scan, scan.tasks(self.options.partition_bytes))
+        scan = self._scan(newest, self._last_read_version(newest, end))
+        files = (file for _, file in self._files(newest, start, end))
+        return self.reader.partitions_of(scan, [TableScanTask((file,), file.size) for file in files])
+
+    def _scan(self, newest: Version, number: int) -> Any:
+        return self.reader.scan(open(self.at(newest, number), format=self.options.format))  # type: ignore[arg-type]
+
+    def _files(self, newest: Version, start: Offset, end: Offset) -> Iterator[tuple[Offset, File]]:
+        """Yield the files between two offsets, with the offset after each file."""
+        version, skip = start["version"], start.get("files", 0)
+        if version == _BEFORE_SNAPSHOT:
+            first = start.get("snapshot", end.get("snapshot", end["version"]))
+            files = self.files_of(self.at(newest, first))
+            stop = end.get("files", 0) if end["version"] == _BEFORE_SNAPSHOT else len(files)
+            for number in range(skip, stop):
+                is_last = number + 1 == len(files)
+                after = (
+                    {"version": first}
+                    if is_last
+                    else {"version": _BEFORE_SNAPSHOT, "snapshot": first, "files": number + 1}
+                )
+                yield after, files[number]
+            version, skip = first, 0
+            if end["version"] == _BEFORE_SNAPSHOT:
+                return
+        for number in self.versions(newest, version, self._last_read_version(newest, end)):
+            appended = self.appended(newest, number)
+            stop = end["files"] if number > end["version"] else len(appended)
+            for position in range(skip, stop):
+                is_last = position + 1 == len(appended)
+                after = {"version": number} if is_last else {"version": version, "files": position + 1}
+                yield after, appended[position]
+            version, skip = number, 0
+
+    def _last_read_version(self, newest: Version, end: Offset) -> int:
+        """Return the newest version from which a micro-batch reads files."""
+        if end["version"] == _BEFORE_SNAPSHOT:
+            return end["snapshot"]
+        return self.versions(newest, end["version"])[0] if "files" in end else end["version"]
+
+
+class DeltaStreamReader(TableStreamReader[delta.Snapshot, Add]):
+    """``spark.readStream.format("variant")`` on a Delta table."""
+
+    def newest(self) -> delta.Snapshot:
+        """See `TableStreamReader.newest`."""
+        return delta.snapshot(self.options.sources[0])
+
+    def number(self, current: delta.Snapshot) -> int:
+        """Return the version of the log."""
+        return current.version
+
+    def at(self, newest: delta.Snapshot, number: int) -> delta.Snapshot:
+        """See `TableStreamReader.at`."""
+        return newest if newest.version == number else delta.snapshot(self.options.sources[0], version=number)
+
+    def files_of(self, current: delta.Snapshot) -> list[Add]:
+        """See `TableStreamReader.files_of`; the order must not depend on checkpoints of the log."""
+        return sorted(iter_adds(current.files.select(PLACES)), key=lambda add: add.path)
+
+    def before(self, newest: delta.Snapshot, starting_version: int) -> int:
+        """See `TableStreamReader.before`."""
+        return starting_version - 1
+
+    def versions(self, newest: delta.Snapshot, start: int, end: int | None = None) -> Sequence[int]:
+        """See `TableStreamReader.versions`."""
+        return range(start + 1, (newest.version if end is None else end) + 1)
+
+    def appended(self, newest: delta.Snapshot, number: int) -> list[Add]:
+        """Return the files whose rows a version appends; compaction appends none.
+
+        Raises `DeltaError` for a version that removes rows, or that the log no longer contains.
+        """
+        try:
+            actions = log_lines(newest.storage.read(commit_path(number)))
+        except FileNotFoundError:
+            raise DeltaError(
+                f"version {number} is no longer in the log: start the stream with a new checkpoint",
+                reason="missing-version",
+            ) from None
+        if any("remove" in action and action["remove"].get("dataChange", True) for action in actions):
+            if self.options.skip_changes:
+                return []
+            raise DeltaError(
+                f"version {number} removes rows, and a stream contains only appended rows: set the option "
+                f"skipChangeCommits to true, or start a new stream with startingVersion={number + 1}",
+                reason="not-append",
+            )
+        adds = [Add.from_dict({"dataChange": True} | action["add"]) for action in actions if "add" in action]
+        return [add for add in adds if add.data_change]
+
+
+class IcebergStreamReader(TableStreamReader[iceberg.Snapshot, TableFile]):
+    """``spark.readStream.format("variant")`` on a branch of an Iceberg table."""
+
+    def newest(self) -> iceberg.Snapshot:
+        """See `TableStreamReader.newest`.
+
+        Raises `IcebergError` for a table of version 1, whose snapshots have no sequence numbers.
+        """
+        newest = iceberg.snapshot(self.options.sources[0], catalog=self.options.catalog, branch=self.options.branch)
+        if newest.metadata.version < 2:
+            raise IcebergError(
+                "a stream requires a table of format version 2 or newer: upgrade the table with IcebergTable.upgrade",
+                reason="unsupported-version",
+                file=newest.table.name,
+            )
+        return newest
+
+    def number(self, current: iceberg.Snapshot) -> int:
+        """Return the sequence number; 0 for a table without a snapshot."""
+        return 0 if current.info is None else current.info.sequence_number
+
+    def at(self, newest: iceberg.Snapshot, number: int) -> iceberg.Snapshot:
+        """Return the snapshot of a sequence number, with the current columns of the table."""
+        info = next((info for info in _line(newest) if info.sequence_number == number), None)
+        if info is None and number > 0:
+            raise _missing_snapshot(newest, number)
+        return iceberg.Snapshot(newest.table, info, newest.metadata.schema, newest.branch)
+
+    def files_of(self, current: iceberg.Snapshot) -> list[TableFile]:
+        """See `TableStreamReader.files_of`."""
+        return sorted(plan_files(current).files, key=lambda file: file.path)
+
+    def before(self, newest: iceberg.Snapshot, starting_version: int) -> int:
+        """Return the sequence number before the snapshot whose id ``startingVersion`` is."""
+        info = newest.metadata.snapshot(starting_version)
+        parent = newest.metadata.snapshots.get(info.parent_id or 0)
+        return info.sequence_number - 1 if parent is None else parent.sequence_number
+
+    def versions(self, newest: iceberg.Snapshot, start: int, end: int | None = None) -> Sequence[int]:
+        """See `TableStreamReader.versions`.
+
+        Raises `IcebergError` if snapshots have expired that the stream has not read, or if the branch was rolled back.
+        """
+        line = _line(newest)
+        numbers = [info.sequence_number for info in reversed(line)]
+        is_rolled_back = start not in numbers and any(
+            info.sequence_number == start for info in newest.metadata.snapshots.values()
+        )
+        is_incomplete = bool(line) and line[-1].parent_id is not None and numbers[0] > start + 1
+        if is_rolled_back or is_incomplete:
+            raise _missing_snapshot(newest, start)
+        return [number for number in numbers if start < number and (end is None or number <= end)]
+
+    def appended(self, newest: iceberg.Snapshot, number: int) -> list[TableFile]:
+        """Return the files whose rows a snapshot appends; compaction appends none.
+
+        Raises `IcebergError` for a snapshot that removes rows.
+        """
+        current = self.at(newest, number)
+        assert current.info is not None
+        if current.info.operation == "replace":
+            return []
+        if current.info.operation != "append":
+            if self.options.skip_changes:
+                return []
+            raise IcebergError(
+                f"snapshot {current.info.id} ({current.info.operation}) removes rows, and a stream contains only "
+                "appended rows: set the option skipChangeCommits to true, or start a new stream with startingVersion= "
+                "the id of a later snapshot",
+                reason="not-append",
+                file=newest.table.name,
+            )
+        entries = [
+            entry
+            for manifest in current.manifests
+            if not manifest.is_deletes and manifest.added_snapshot_id == current.info.id
+            for entry in current.entries(manifest, frozenset())
+            if entry.status == Status.ADDED and entry.snapshot_id in (None, current.info.id)
+        ]
+        return sorted(map(TableFile, entries), key=lambda file: file.path)
+
+
+def _line(newest: iceberg.Snapshot) -> list[SnapshotInfo]:
+    """Return the snapshots of the branch, the newest first."""
+    return newest.metadata.ancestors(newest.snapshot_id)
+
+
+def _missing_snapshot(newest: iceberg.Snapshot, number: int) -> IcebergError:
+    return IcebergError(
+        f"the snapshot with sequence number {number}, up to which the stream has read, has expired or was rolled back: "
+        "start the stream with a new checkpoint",
+        reason="missing-version",
+        file=newest.table.name,
+    )
+
+
+_READERS: dict[str, type[LimitedStreamReader]] = {
+    "parquet": DirectoryStreamReader,
+    "delta": DeltaStreamReader,
+    "iceberg": IcebergStreamReader,
+}
+
+
+def stream_reader(options: ReadOptions, schema: StructType) -> LimitedStreamReader:
+    """Return the reader of ``spark.readStream.format("variant")``."""
+    return _READERS[options.format](options, schema)

@@ -1,0 +1,396 @@
+"""Writes of the data source: tasks write the files of a directory or table, and the driver commits them once.
+
+Tasks stage the files of a directory (`io.staging`). The files of a table are written by a `TableWritePlan`, and belong
+to no version before the commit. `frames` converts rows.
+"""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Literal, TypeAlias
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructField, StructType, VariantType
+
+from parquet_variant.errors import IcebergError, TableError, VariantError
+from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
+from parquet_variant.io.hive import partition_texts
+from parquet_variant.io.staging import Staging, open_staging, sweep
+from parquet_variant.spark.arrow_variant import nested_variants, to_arrow_schema, with_marked_variants
+from parquet_variant.spark.datasource.options import Batch, WriteOptions
+from parquet_variant.spark.frames import Frame, Partitioning, appended_partitions
+from parquet_variant.spark.task_errors import one_line
+from parquet_variant.tables.commits import is_uncommitted
+from parquet_variant.tables.delta.log import snapshot as delta
+from parquet_variant.tables.delta.protocol.actions import Add
+from parquet_variant.tables.delta.protocol.schema import parse_schema
+from parquet_variant.tables.delta.writing import write as delta_write
+from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.tables.iceberg.catalogs.opening import find_table
+from parquet_variant.tables.iceberg.locations import normal_location
+from parquet_variant.tables.iceberg.metadata.partitioning import spec_of
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
+from parquet_variant.tables.iceberg.metadata.updates import change_of
+from parquet_variant.tables.iceberg.reading.deletes import TableFile
+from parquet_variant.tables.iceberg.reading.snapshot import newest_snapshot
+from parquet_variant.tables.iceberg.writing import write as iceberg_write
+from parquet_variant.tables.iceberg.writing import write_plan as iceberg_plan
+from parquet_variant.tables.iceberg.writing.commit import check_writable
+from parquet_variant.tables.iceberg.writing.create import TableDefinition, new_table
+from parquet_variant.tables.partitions import warn_of_null_partitions
+from parquet_variant.tables.storage import open_storage
+from parquet_variant.tables.write_plan import TableWritePlan
+
+# Messages of tasks; None for a task that failed.
+Messages: TypeAlias = "list[WriterCommitMessage | None]"
+
+
+@dataclass
+class WrittenFiles(WriterCommitMessage):
+    """The files that a task attempt wrote, as the format describes them, and the rows of staged files."""
+
+    files: list[Any]
+    rows: int = 0
+
+
+def _written(messages: Messages) -> list[WrittenFiles]:
+    return [message for message in messages if isinstance(message, WrittenFiles)]
+
+
+class Target(ABC):
+    """A directory or table that a job writes to; pickled into every task.
+
+    `stream`: the id of the stream, or None for a batch.
+    """
+
+    def __init__(
+        self,
+        options: WriteOptions,
+        schema: StructType,
+        overwrite: bool,
+        partition_by: Sequence[str],
+        stream: str | None,
+    ) -> None:
+        self.options = options
+        self.mode: Literal["append", "overwrite"] = "overwrite" if overwrite else "append"
+        self.stream = stream
+        self.frame = Frame(schema, options.column, options.schema)
+        is_iceberg = options.format == "iceberg"
+        self.partitioning = Partitioning(partition_by, schema, self.frame.column, transforms=is_iceberg)
+
+    @abstractmethod
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
+        """Write a partition of the DataFrame to files that are not visible yet; runs in a task."""
+
+    @abstractmethod
+    def commit(self, messages: Messages, batch: Batch | None) -> None:
+        """Make the files of all tasks visible at once, unless the batch was committed before."""
+
+    @abstractmethod
+    def abort(self, messages: Messages) -> None:
+        """Remove the files of this job, also those of tasks that Spark killed, unless a commit may contain them."""
+
+
+class DirectoryTarget(Target):
+    """A directory of Parquet files, which are staged, one per partition of the directory and task."""
+
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool, stream: str | None) -> None:
+        staging = open_staging(options.path, "overwrite" if overwrite else "append")
+        assert staging is not None  # None is returned only for the mode "ignore"
+        names = options.partition_by
+        if not overwrite:
+            names = appended_partitions(options.path, names, schema)
+        super().__init__(options, schema, overwrite, names, stream)
+        # The process that commits a stream creates another writer, in which the name of the job must be the same.
+        self.staging: Staging = (staging if stream is None else replace(staging, job=stream)).begin()
+        if stream is not None:
+            # Every commit removes the staging directory, so that its absence does not mean that the job has ended.
+            self.staging = replace(self.staging, begun=False)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
+        """See `Target.write`."""
+        context = TaskContext.get()
+        task = _task_number()
+        # A restarted stream counts attempts from 0 again.
+        attempt = f"{context.taskAttemptId() if context else 0}-{uuid.uuid4().hex[:8]}"
+        arrow_schema = to_arrow_schema(self.frame.schema)
+        first = next(iterator, None)
+        if first is None:
+            # An empty DataFrame needs one file for its columns. The commit uses it only if there is no other file.
+            if task != 0 or self.partitioning.names:
+                return WrittenFiles([])
+            first = pa.RecordBatch.from_pylist([], arrow_schema)
+        directory, variants = self.staging.attempt(task, attempt), nested_variants(arrow_schema)
+        with PartitionedFiles(self.staging, directory, task, variants=variants, **self.options.write) as files:
+            for columns in self.frame.columns(chain([first], iterator), task):
+                for values, part in self.partitioning.split(columns):
+                    files.write(values, part)
+            files.close()
+        return WrittenFiles(files.files, files.rows)
+
+    def commit(self, messages: Messages, batch: Batch | None) -> None:
+        """See `Target.commit`."""
+        with_files = [message for message in _written(messages) if message.files]
+        # One empty file is committed if there are no rows.
+        with_rows = [message for message in with_files if message.rows] or with_files[:1]
+        files = [file for message in with_rows for file in message.files]
+        if batch is not None:
+            self.staging.commit_once(files, self.staging.job, batch[1])
+            return
+        partitions = [partition_texts(file.name.split("/")[:-1]) for file in files]
+        values = {name: [texts.get(name) for texts in partitions] for name in self.partitioning.names}
+        warn_of_null_partitions(values, sum(message.rows for message in with_files))
+        self.staging.commit(files)
+
+    def abort(self, messages: Messages) -> None:
+        """See `Target.abort`."""
+        self.staging.abort()
+
+
+class TableTarget(Target):
+    """A table. `uri`: its directory, below which jobs are recorded."""
+
+    uri: str
+
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool, stream: str | None) -> None:
+        super().__init__(options, schema, overwrite, options.partition_by, stream)
+        self.plan = self.plan_write(None if options.schema is None else {self.frame.column: options.schema})
+        if stream is None:
+            sweep(self.uri)
+            self.staging = Staging.into(self.uri).begin()
+            self.plan = replace(self.plan, job=f"{self.staging.job}-")
+
+    @abstractmethod
+    def plan_write(self, schemas: Any) -> TableWritePlan[Any]:
+        """Load the table, or plan a new one, and return the plan of the write.
+
+        `schemas`: the shredding schema by column, or None.
+        """
+
+    @abstractmethod
+    def commit_files(self, files: list[Any], batch: Batch | None) -> bool:
+        """Commit the files of all tasks at once; return False if the batch was committed before.
+
+        A new table is created by the first commit.
+        """
+
+    @abstractmethod
+    def delete_files(self, files: list[Any]) -> None:
+        """Delete files that no version of the table will contain."""
+
+    @property
+    def new_columns(self) -> StructType:
+        """The columns of a new table: those of the DataFrame, and those extracted from paths."""
+        fields = [
+            StructField(field.name, VariantType() if field.name == self.frame.column else field.dataType)
+            for field in self.frame.schema.fields
+        ]
+        return StructType(fields + self.partitioning.new_fields)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
+        """See `Target.write`; a task that outlives its batch removes its files."""
+        columns = map(self.partitioning.with_paths, self.frame.columns(iterator, _task_number()))
+        written = WrittenFiles(self.plan.write_files(columns))
+        if self.stream is None:
+            try:
+                self.staging.check_running()
+            except VariantError:
+                self._remove([written])
+                raise
+        return written
+
+    def commit(self, messages: Messages, batch: Batch | None) -> None:
+        """See `Target.commit`."""
+        try:
+            is_committed = self.commit_files(_files(messages), batch)
+        except VariantError as error:
+            if is_uncommitted(error):
+                self._remove(messages)
+            raise
+        if not is_committed:
+            self._remove(messages)
+        if self.stream is None:
+            self.staging.abort()
+
+    def abort(self, messages: Messages) -> None:
+        """See `Target.abort`. If all tasks had ended, the commit failed, and the table may contain the files."""
+        if self.stream is not None:
+            if None in messages:
+                self._remove(messages)
+            return
+        # The staging area is removed first, so that a running task notices the end of the job.
+        self.staging.abort()
+        if None in messages:
+            with suppress(OSError, TableError):
+                self.plan.remove_files()
+            self.staging.abort()  # removes the directory, which is empty now
+
+    def _remove(self, messages: Messages) -> None:
+        """Delete the files of tasks; maintenance of the table removes files that cannot be deleted here."""
+        with suppress(OSError, VariantError):
+            self.delete_files(_files(messages))
+
+
+def _files(messages: Messages) -> list[Any]:
+    return [file for message in _written(messages) for file in message.files]
+
+
+def _task_number() -> int:
+    context = TaskContext.get()
+    return context.partitionId() if context else 0
+
+
+class DeltaTarget(TableTarget):
+    """A Delta table."""
+
+    planned: delta.Snapshot | None = None  # A new table before its first commit.
+
+    def plan_write(self, schemas: Any) -> TableWritePlan[Any]:
+        """See `TableTarget.plan_write`."""
+        self.uri = self.options.path
+        return delta_write.plan(self._table(), schema=schemas, **self.options.write)
+
+    def _table(self) -> delta.Snapshot:
+        storage, partition_by = open_storage(self.uri), self.partitioning.names
+        if (current := delta_write.existing_table(storage)) is not None:
+            delta_write.check_partitioned_by(current, partition_by)
+            return current
+        # Delta and Spark represent a schema as the same JSON.
+        self.planned = delta_write.planned_table(storage, parse_schema(self.new_columns.json()), partition_by)
+        return self.planned
+
+    def commit_files(self, files: list[Add], batch: Batch | None) -> bool:
+        """See `TableTarget.commit_files`."""
+        if self.planned is None:
+            return delta_write.commit_files(self.uri, files, mode=self.mode, txn=batch).committed
+        result = delta_write.commit_new(self.planned, files, self.mode, batch)
+        self.planned = None
+        return result.committed
+
+    def delete_files(self, files: list[Add]) -> None:
+        """See `TableTarget.delete_files`."""
+        storage = open_storage(self.uri)
+        for add in files:
+            with suppress(OSError, VariantError):
+                storage.delete(unquote(add.path))
+
+
+class IcebergTarget(TableTarget):
+    """An Iceberg table."""
+
+    def plan_write(self, schemas: Any) -> TableWritePlan[Any]:
+        """See `TableTarget.plan_write`."""
+        self.base = newest_snapshot(self._table(), self.options.branch or MAIN)
+        self.uri = normal_location(self.base.table.metadata.location)
+        return iceberg_plan.plan_write(self.base, schema=schemas, options=self.options.write)
+
+    def _table(self) -> LoadedTable:
+        """Return the table; a new table is planned, and created by the first commit of a batch."""
+        catalog, identifier = find_table(self.options.path, self.options.catalog)
+        try:
+            table = catalog.load(identifier)
+        except IcebergError as error:
+            if error.reason != "no-such-table":
+                raise
+            columns = with_marked_variants(to_arrow_schema(self.new_columns))
+            table = new_table(catalog, identifier, columns, TableDefinition(tuple(self.partitioning.names)))
+            # Spark commits a stream with another writer than the tasks have, and the catalog may choose another
+            # location for every table that it stages.
+            return table if self.stream is None else table.commit(change_of())
+        check_writable(table.metadata)
+        self._check_partitioned_by(table)
+        return table
+
+    def _check_partitioned_by(self, table: LoadedTable) -> None:
+        """Refuse partition fields other than the table's; without the option ``partitionBy`` any are accepted."""
+        if not self.partitioning.names:
+            return
+        spec = table.metadata.spec
+        try:
+            asked = spec_of(self.partitioning.names, table.metadata.schema).fields
+        except IcebergError:
+            asked = ()
+        fields = [[(field.source_id, str(field.transform)) for field in either] for either in (asked, spec.fields)]
+        if not asked or fields[0] != fields[1]:
+            names = ", ".join(field.name for field in spec.fields) or "none"
+            raise IcebergError(
+                f"option partitionBy: the table's partition fields are {names}, not "
+                f"{', '.join(self.partitioning.names)}: leave out partitionBy",
+                reason="bad-option",
+                file=table.name,
+            )
+
+    def commit_files(self, files: list[TableFile], batch: Batch | None) -> bool:
+        """See `TableTarget.commit_files`."""
+        if self.base.table.exists and not files and self.mode == "append":
+            return True
+        return iceberg_write.commit_files(self.base, files, mode=self.mode, batch=batch).committed
+
+    def delete_files(self, files: list[TableFile]) -> None:
+        """See `TableTarget.delete_files`."""
+        self.base.table.files.delete([file.path for file in files])
+
+
+_TARGETS: dict[str, Any] = {"parquet": DirectoryTarget, "delta": DeltaTarget, "iceberg": IcebergTarget}
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """``df.write.format("variant")``: all rows are committed together."""
+
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
+        self.transaction = options.transaction()
+        self.target: Target = _TARGETS[options.format](options, schema, overwrite, None)
+
+    @one_line()
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
+        """Write a partition; runs in a task."""
+        return self.target.write(iterator)
+
+    @one_line()
+    def commit(self, messages: Messages) -> None:
+        """Make the files of all tasks visible together."""
+        self.target.commit(messages, self.transaction)
+
+    def abort(self, messages: Messages) -> None:
+        """Remove the files of this job."""
+        self.target.abort(messages)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """``df.writeStream.format("variant")``: every micro-batch is committed once.
+
+    The directory or table records the id of the stream and the number of its last batch. A repeated batch, which Spark
+    runs if the query ended before it recorded the commit, changes nothing.
+    """
+
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
+        if options.transaction_version is not None:
+            raise VariantError(
+                f"option txnVersion is {options.transaction_version}: it applies to batches; streams number their "
+                "batches",
+                reason="bad-option",
+            )
+        application = None if options.format == "parquet" else options.application
+        self.stream = application or options.stream_id()
+        self.target: Target = _TARGETS[options.format](options, schema, overwrite, self.stream)
+
+    @one_line()
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
+        """Write a partition of a micro-batch; runs in a task."""
+        return self.target.write(iterator)
+
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - the name in Spark's interface
+        """Commit a micro-batch, unless it was committed before."""
+        self.target.commit(messages, (self.stream, batchId))
+
+    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - the name in Spark's interface
+        """Remove the files of a micro-batch."""
+        self.target.abort(messages)
