@@ -27,8 +27,7 @@ from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, type_name
 from parquet_variant.tables.iceberg.metadata.values import from_json, raw_values, to_bytes
-from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
-from parquet_variant.tables.iceberg.writing.write_plan import in_type
+from parquet_variant.tables.iceberg.writing.write_plan import in_type, metric_leaves
 from parquet_variant.tables.partitions import partition_array
 from parquet_variant.tables.path_bounds import bounds_to_bytes, split_bounds
 from parquet_variant.tables.publishing.source import (

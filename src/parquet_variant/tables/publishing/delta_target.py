@@ -29,7 +29,7 @@ from parquet_variant.tables.iceberg.locations import absolute_location, normal_l
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import type_name
 from parquet_variant.tables.iceberg.metadata.values import arrow_array
-from parquet_variant.tables.iceberg.writing.metrics import metric_leaves
+from parquet_variant.tables.iceberg.writing.write_plan import metric_leaves
 from parquet_variant.tables.partitions import partition_texts
 from parquet_variant.tables.publishing.source import (
     Difference,

@@ -38,8 +38,8 @@ from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.schema import Schema, type_name, type_of_arrow
 from parquet_variant.tables.iceberg.metadata.values import raw_values
-from parquet_variant.tables.iceberg.writing.metrics import manifest_metrics, split_offsets
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+from parquet_variant.tables.iceberg.writing.write_plan import manifest_metrics, split_offsets
 from parquet_variant.tables.publishing.source import (
     FieldIds,
     ListedFile,

@@ -20,7 +20,6 @@ from parquet_variant.tables.iceberg.catalogs.catalog import DATA_PATH, Catalog, 
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile, ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder
-from parquet_variant.tables.iceberg.metadata.puffin import write_vector
 from parquet_variant.tables.iceberg.metadata.schema import INITIAL_DEFAULT, NAME_MAPPING, Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
 from parquet_variant.tables.iceberg.metadata.updates import (
@@ -31,7 +30,13 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     schema_updates,
     set_properties,
 )
-from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, FileDeletes, TableFile, deleted_positions
+from parquet_variant.tables.iceberg.reading.deletes import (
+    DeleteIndex,
+    FileDeletes,
+    TableFile,
+    deleted_positions,
+    write_vector,
+)
 from parquet_variant.tables.iceberg.reading.planning import plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot

@@ -17,8 +17,8 @@ from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
 from parquet_variant.tables.table.table import Table
 
 if TYPE_CHECKING:
+    from parquet_variant.tables.iceberg.changes.changeable import RewriteManifestsResult
     from parquet_variant.tables.iceberg.maintenance.expiration import ExpireResult
-    from parquet_variant.tables.iceberg.maintenance.optimize import RewriteManifestsResult
     from parquet_variant.tables.iceberg.writing.write import CommitResult
     from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan
 

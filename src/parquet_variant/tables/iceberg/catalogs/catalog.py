@@ -1,12 +1,10 @@
 """The interface of catalogs, and a table that one of them has loaded.
 
-Owns `Catalog`, `LoadedTable`, and storing metadata files for the catalogs that do it themselves. Which catalog a user
-means is decided in `opening`.
+Owns `Catalog` and `LoadedTable`. Which catalog a user means is decided in `opening`.
 """
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
@@ -14,20 +12,15 @@ from dataclasses import dataclass, field, replace
 
 from parquet_variant.errors import IcebergError, VariantError, without_secrets
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.iceberg.locations import TableFiles, absolute_location, normal_location
-from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, zipped
+from parquet_variant.tables.iceberg.locations import TableFiles
+from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
     TableChange,
     Update,
-    apply_change,
-    check_requirements,
     schema_updates,
 )
 
 DATA_PATH, METADATA_PATH = "write.data.path", "write.metadata.path"
-CODEC = "write.metadata.compression-codec"
-_DELETE_OLD = "write.metadata.delete-after-commit.enabled"
-_NUMBER = re.compile(r"(?:v)?(\d+)[-.]")
 
 
 @dataclass(frozen=True)
@@ -151,93 +144,3 @@ def creation_updates(metadata: TableMetadata) -> list[Update]:
     if metadata.properties:
         updates.append({"action": "set-properties", "updates": dict(metadata.properties)})
     return updates
-
-
-@dataclass(frozen=True)
-class DocumentCatalog(Catalog):
-    """A catalog whose tables are documents: it knows where the newest one is, and swaps it for the next."""
-
-    @property
-    @abstractmethod
-    def store_options(self) -> Mapping[str, str]:
-        """Configuration of the object store."""
-
-    @abstractmethod
-    def _newest(self, identifier: tuple[str, ...]) -> str:
-        """Return the location of a table's metadata. Raises `IcebergError`: reason ``"no-such-table"``."""
-
-    @abstractmethod
-    def _new_location(self, identifier: tuple[str, ...], location: str) -> str:
-        """Return the location of a new table; `location`: what the user asked for, which may be empty."""
-
-    @abstractmethod
-    def _swap(self, table: LoadedTable, metadata: TableMetadata) -> str | None:
-        """Store the next metadata and return its location; None if another commit came first."""
-
-    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
-        """See `Catalog.load`."""
-        location = self._newest(identifier)
-        directory, _, name = normal_location(location).rpartition("/")
-        try:
-            data = TableFiles(directory, self.store_options).root.read(name)
-        except FileNotFoundError:
-            raise IcebergError(
-                f"the metadata file of {'.'.join(identifier)} is missing", reason="missing-file", file=location
-            ) from None
-        return LoadedTable(self, identifier, TableMetadata.load(data, location), location, self.store_options)
-
-    def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
-        """See `Catalog.stage`."""
-        location = absolute_location(self._new_location(identifier, str(metadata.document["location"])))
-        placed = TableMetadata.parse({**metadata.document, "location": location})
-        return LoadedTable(self, identifier, placed, None, self.store_options)
-
-    def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
-        """See `Catalog.commit`."""
-        if table.exists:
-            check_requirements(table.metadata, change.requirements)
-        metadata = apply_change(table.metadata, change, table.metadata_location)
-        location = self._swap(table, metadata)
-        if location is None and table.exists:
-            raise IcebergError("another commit came first", reason="conflict", file=table.name)
-        if location is None:
-            raise IcebergError(f"the table {table.name} already exists", reason="table-exists", file=table.name)
-        with after_commit():
-            table.files.delete(obsolete_metadata(table.metadata, metadata))
-        return LoadedTable(self, table.identifier, metadata, location, self.store_options)
-
-
-def metadata_suffix(metadata: TableMetadata) -> str:
-    """Return how names of metadata files end, by the table's codec.
-
-    Raises `IcebergError`: reason ``"bad-property"``.
-    """
-    codec = metadata.properties.get(CODEC, "none").lower()
-    if codec not in ("none", "gzip"):
-        raise IcebergError(f"the table property {CODEC} is {codec!r}: use none or gzip", reason="bad-property")
-    return ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
-
-
-def metadata_bytes(base: TableMetadata, metadata: TableMetadata) -> bytes:
-    """Return the bytes of a metadata file, compressed if the metadata that it replaces asks for it."""
-    data = metadata.to_bytes()
-    return zipped(data) if metadata_suffix(base).startswith(".gz") else data
-
-
-def version_number(location: str) -> int:
-    """Return the version in the name of a metadata file; 0 if it has none.
-
-    >>> version_number("s3://b/t/metadata/00012-1f.metadata.json"), version_number("/t/metadata/v3.metadata.json")
-    (12, 3)
-    """
-    match = _NUMBER.match(location.rpartition("/")[2])
-    return int(match[1]) if match else 0
-
-
-def obsolete_metadata(before: TableMetadata, after: TableMetadata) -> list[str]:
-    """Return the metadata files that a commit dropped from the log, where the table asks to delete them."""
-    if after.properties.get(_DELETE_OLD, "false").lower() != "true":
-        return []
-    logged = {entry["metadata-file"] for entry in after.document.get("metadata-log") or []}
-    former = [entry["metadata-file"] for entry in before.document.get("metadata-log") or []]
-    return [location for location in former if location not in logged]

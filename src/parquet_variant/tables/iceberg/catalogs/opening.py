@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 from parquet_variant.errors import IcebergError, check_mapping
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable
-from parquet_variant.tables.iceberg.catalogs.directory import DirectoryCatalog
+from parquet_variant.tables.iceberg.catalogs.documents import DirectoryCatalog, SqlCatalog
 from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
-from parquet_variant.tables.iceberg.catalogs.sql import SqlCatalog
 from parquet_variant.tables.iceberg.locations import storage_options_of
 
 CatalogOption: TypeAlias = "str | Mapping[str, Any] | Catalog | None"

@@ -7,6 +7,7 @@ and isolation levels of the table's properties. Leaves the changes themselves to
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.changes.change_plan import (
@@ -26,14 +28,20 @@ from parquet_variant.tables.changes.change_plan import (
     FileLayout,
     TableChange,
 )
+from parquet_variant.tables.changes.optimizing import OptimizeResult, optimize
 from parquet_variant.tables.columns import align_table, by_logical_name, shredding_schemas, unshredded
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
-from parquet_variant.tables.iceberg.metadata.puffin import write_vector
 from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
 from parquet_variant.tables.iceberg.reading.data_files import live_rows, open_data_file, read_file
-from parquet_variant.tables.iceberg.reading.deletes import TableFile, partition_key
-from parquet_variant.tables.iceberg.reading.planning import files_among, parquet_files, parts_with_metrics, plan_files
-from parquet_variant.tables.iceberg.reading.pruning import QueryColumns, column_bounds
+from parquet_variant.tables.iceberg.reading.deletes import TableFile, partition_key, write_vector
+from parquet_variant.tables.iceberg.reading.planning import (
+    QueryColumns,
+    column_bounds,
+    files_among,
+    parquet_files,
+    parts_with_metrics,
+    plan_files,
+)
 from parquet_variant.tables.iceberg.reading.scan import scan
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
@@ -46,12 +54,13 @@ from parquet_variant.tables.iceberg.writing.write_plan import (
     with_lineage,
 )
 from parquet_variant.tables.pruning import keys_between
-from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.schema import StructType, variant_paths
 from parquet_variant.tables.storage import Storage, open_storage
 from parquet_variant.tables.table_scan import TableScan
 
-if TYPE_CHECKING:  # SQL is an optional part.
+if TYPE_CHECKING:
     from parquet_variant.query.sql_expression import NeededColumn
+
 
 # The metrics of this many files are kept in memory; those of more files are read from the manifests when needed.
 METRICS_IN_MEMORY = 20_000
@@ -300,3 +309,40 @@ def _written(change: TableChange[TableFile]) -> list[str]:
     """Return the locations of the files that a change has written; of files that got a deletion vector, the vector."""
     files = [*change.added, *(file for changed in change.changed for file in changed.added)]
     return [file.new_vector.path if file.new_vector is not None else file.path for file in files]
+
+
+def drop_shredding(table: IcebergTable, *, file_bytes: int | None = None, **options: Any) -> OptimizeResult:
+    """Rewrite all files with unshredded Variants, in one commit that changes no row; see `Table.optimize`."""
+    schema = {".".join(place): ShreddingSchema.variant() for place in variant_paths(table.schema)}
+    return optimize(table, file_bytes=file_bytes, schema=schema, **options)
+
+
+@dataclass(frozen=True)
+class RewriteManifestsResult:
+    """The result of rewriting manifests.
+
+    Parameters
+    ----------
+    snapshot_id
+        The snapshot afterwards.
+    before, after
+        Numbers of manifests.
+    """
+
+    snapshot_id: int | None
+    before: int
+    after: int
+
+
+def rewrite_manifests(table: Snapshot) -> RewriteManifestsResult:
+    """Merge the manifests of a table, with entries in the order of their partitions, in one commit.
+
+    See `IcebergTable.rewrite_manifests`.
+    """
+    kinds: dict[tuple[int, bool], int] = defaultdict(int)
+    for manifest in table.manifests:
+        kinds[manifest.spec_id, manifest.is_deletes] += 1
+    if all(count == 1 for count in kinds.values()):
+        return RewriteManifestsResult(table.snapshot_id, len(table.manifests), len(table.manifests))
+    done = commit_snapshot(table, SnapshotChange("replace", rewrites_manifests=True))
+    return RewriteManifestsResult(done.snapshot_id, len(table.manifests), len(done.manifests))

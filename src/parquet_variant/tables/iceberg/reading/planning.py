@@ -1,28 +1,272 @@
 """Choosing the data files of a query: manifests by summaries, then files by partition values, then by metrics.
 
-Owns `plan_files`, and the locations of all files for readers of Parquet. A table of many files is planned one manifest
-at a time; memory holds only files that may match.
+Owns `plan_files` and the statistics that it needs: bounds and counts by field id, bounds of Variants by path, and the
+ranges of source values that partition values stand for, which hides the partitioning from filters. A table of many
+files is planned one manifest at a time; memory holds only files that may match. Leaves the reasoning to `query.prune`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
+from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.query.predicate import Predicate, columns_of
+from parquet_variant.query.selection import Selected
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile, FieldSummary, ManifestEntry, ManifestFile
+from parquet_variant.tables.iceberg.metadata.partitioning import PartitionField, PartitionSpec, source_type
+from parquet_variant.tables.iceberg.metadata.schema import Schema
+from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
+from parquet_variant.tables.iceberg.metadata.transforms import SourceRange, Transform, transform_value
+from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
 from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, TableFile
-from parquet_variant.tables.iceberg.reading.pruning import (
-    QueryColumns,
-    matching_by_metrics,
-    matching_by_partition,
-    matching_manifests,
-)
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
-from parquet_variant.tables.pruning import FILES_AT_ONCE
+from parquet_variant.tables.path_bounds import bounds_array
+from parquet_variant.tables.pruning import (
+    FILES_AT_ONCE,
+    FileStatistics,
+    double_bounds,
+    may_match_files,
+    path_statistics,
+)
+from parquet_variant.tables.schema import VARIANT, Field, Place, PrimitiveType, arrow_type, fields_at
+
+_UNORDERED = {"boolean", "binary", "fixed", "uuid", "void", "geometry", "geography"}
+
+
+@dataclass(frozen=True)
+class BucketStatistics(FileStatistics):
+    """Statistics of a column whose bucket is known in each file: it holds no value of another bucket."""
+
+    buckets: tuple[tuple[Transform, PrimitiveType, tuple[int | None, ...]], ...] = ()
+
+    def may_equal(self, literal: pa.Scalar) -> Any:
+        """Return, for each file, whether any value may equal a literal."""
+        answer = np.ones(self.files, dtype=bool)
+        for transform, kind, numbers in self.buckets:
+            try:
+                bucket = transform_value(transform, literal.cast(arrow_type(kind)), kind)
+            except (pa.ArrowException, ValueError, OverflowError):
+                continue
+            answer &= np.array([number is None or number == bucket for number in numbers], dtype=bool)
+        return answer
+
+
+# Return the statistics of a field in each file or manifest; None if there are none.
+_OnField: TypeAlias = "Callable[[Field, Selected], FileStatistics | None]"
+
+
+@dataclass(frozen=True)
+class QueryColumns:
+    """The columns that a filter names: what each selects, and where the Variant column of paths is."""
+
+    schema: Schema
+    predicate: Predicate | None
+    selection: Mapping[str, Selected]
+    place: Place | None
+
+    def field_ids(self) -> frozenset[int]:
+        """Return the field ids whose metrics the filter can use."""
+        names = set() if self.predicate is None else columns_of(self.predicate)
+        fields = (self.field(self.selection[name]) for name in names)
+        return frozenset(f.id for f in fields if f is not None)
+
+    def field(self, selected: Selected) -> Field | None:
+        """Return the field that a selected column has its values from."""
+        if selected.path is not None:
+            return None if self.place is None else fields_at(self.schema.struct, self.place)[-1]
+        return self.schema.get(selected.stored_name)
+
+    def matching(self, count: int, statistics: _OnField) -> Mask:
+        """Return which of some files or manifests may hold a match."""
+        by_name: dict[str, FileStatistics] = {}
+        if self.predicate is None:
+            return np.ones(count, dtype=bool)
+        for name in columns_of(self.predicate):
+            selected = self.selection[name]
+            f = self.field(selected)
+            result = None if f is None else statistics(f, selected)
+            if result is not None:
+                by_name[name] = result
+        return may_match_files(self.predicate, by_name, count) if by_name else np.ones(count, dtype=bool)
+
+
+def matching_by_partition(query: QueryColumns, spec: PartitionSpec, files: Sequence[DataFile]) -> Mask:
+    """Return which files may hold a match by their partition values, which are all of one spec."""
+    values = [
+        _PartitionValues.of_files(f, [file.partition[number] for file in files]) for number, f in enumerate(spec.fields)
+    ]
+    return query.matching(len(files), partial(_partition_statistics, values))
+
+
+def matching_by_metrics(query: QueryColumns, files: Sequence[DataFile]) -> Mask:
+    """Return which files may hold a match by their bounds and counts."""
+    return query.matching(len(files), partial(_metrics, files))
+
+
+def matching_manifests(query: QueryColumns, metadata: TableMetadata, manifests: Sequence[ManifestFile]) -> Mask:
+    """Return which manifests may list a file with a match, by the summaries of their partitions."""
+    answer = np.ones(len(manifests), dtype=bool)
+    for spec in metadata.specs.values():
+        mine = [n for n, m in enumerate(manifests) if m.spec_id == spec.id and len(m.partitions) == len(spec.fields)]
+        if mine and spec.fields:
+            values = []
+            for number, f in enumerate(spec.fields):
+                # A bucket says nothing of the buckets between two others.
+                if f.transform.name != "bucket":
+                    summaries = [manifests[manifest].partitions[number] for manifest in mine]
+                    values.append(_PartitionValues.of_summaries(f, summaries, query.schema))
+            answer[mine] = query.matching(len(mine), partial(_partition_statistics, values))
+    return answer
+
+
+def column_bounds(query: QueryColumns, name: str, files: Sequence[DataFile]) -> tuple[pa.Array | None, pa.Array | None]:
+    """Return the bounds of a column or path in each file, null or None where unknown."""
+    selected = query.selection[name]
+    f = query.field(selected)
+    if f is None:
+        return None, None
+    statistics = _metrics(files, f, selected)
+    return statistics.lower, statistics.upper
+
+
+# ---- bounds and counts
+
+
+def _metrics(files: Sequence[DataFile], f: Field, selected: Selected) -> FileStatistics:
+    """Return the statistics of a column or path by its counts and bounds."""
+    count = len(files)
+    nulls = [file.null_value_counts.get(f.id) for file in files]
+    null = np.array([number is None or number != 0 for number in nulls], dtype=bool)
+    value = np.array(
+        [number is None or number != file.record_count for number, file in zip(nulls, files, strict=True)], dtype=bool
+    )
+    sides = [[file.lower_bounds.get(f.id) for file in files], [file.upper_bounds.get(f.id) for file in files]]
+    if selected.path is not None:
+        if any(all(bound is None for bound in bounds) for bounds in sides):
+            return FileStatistics(count, may_be_value=value)
+        variants = [[VariantArray.from_storage(bounds_array(pa.array(b, pa.large_binary())))] for b in sides]
+        return path_statistics(selected, variants[0], variants[1], count, value)
+    if not isinstance(f.type, PrimitiveType) or f.type == VARIANT:
+        return FileStatistics(count, may_be_null=null, may_be_value=value)
+    lower, upper = (_arrow_bounds((_bound(bound, f.type) for bound in bounds), f.type) for bounds in sides)
+    nan: bool | Mask = True
+    if f.type.family in ("float", "double"):
+        nan = np.array([file.nan_value_counts.get(f.id) != 0 for file in files], dtype=bool)
+    return FileStatistics(count, lower, upper, null, value, nan)
+
+
+def _bound(data: bytes | None, kind: PrimitiveType) -> Any:
+    return None if data is None else from_bytes(data, kind)
+
+
+def _arrow_bounds(values: Iterable[Any], kind: PrimitiveType) -> pa.Array | None:
+    """Return bounds as an Arrow array, doubles for floats; None if all are unknown or the type has no order."""
+    raws = list(values)
+    if kind.family in _UNORDERED or all(raw is None for raw in raws):
+        return None
+    try:
+        bounds = arrow_array(raws, kind)
+    except (pa.ArrowException, OverflowError, ValueError, ArithmeticError):
+        return None
+    return double_bounds(bounds) if pa.types.is_floating(bounds.type) else bounds
+
+
+# ---- partition values
+
+
+@dataclass(frozen=True)
+class _PartitionValues:
+    """The smallest and the largest value of a partition field in each file or manifest, and what else may be there."""
+
+    field: PartitionField
+    bounds: Sequence[tuple[Any, Any]]
+    may_be_null: Mask
+    may_be_value: Mask
+    may_be_nan: Mask
+
+    @classmethod
+    def of_files(cls, f: PartitionField, raws: Sequence[Any]) -> _PartitionValues:
+        """Return the values of files, each of which has one."""
+        null = np.array([raw is None for raw in raws], dtype=bool)
+        nan = np.array([raw is None or raw != raw for raw in raws], dtype=bool)
+        return cls(f, [(raw, raw) for raw in raws], null, ~null, nan)
+
+    @classmethod
+    def of_summaries(cls, f: PartitionField, summaries: Sequence[FieldSummary], schema: Schema) -> _PartitionValues:
+        """Return the values of manifests."""
+        kind = f.transform.result_type(source_type(schema, f))
+        bounds = [(_bound(s.lower_bound, kind), _bound(s.upper_bound, kind)) for s in summaries]
+        null = np.array([s.contains_null for s in summaries], dtype=bool)
+        nan = np.array([s.contains_nan is not False for s in summaries], dtype=bool)
+        # Without bounds all partition values are null or NaN.
+        return cls(f, bounds, null, nan | [s.lower_bound is not None for s in summaries], nan)
+
+
+def _partition_statistics(columns: Sequence[_PartitionValues], f: Field, selected: Selected) -> FileStatistics | None:
+    """Return what partition values say of their source column."""
+    columns = [values for values in columns if values.field.source_id == f.id and values.field.transform.is_known]
+    if selected.path is not None or not isinstance(f.type, PrimitiveType) or not columns:
+        return None
+    kind = f.type
+    statistics = BucketStatistics(len(columns[0].bounds))
+    for values in columns:
+        transform = values.field.transform
+        if transform.name == "void":
+            continue
+        statistics = replace(
+            statistics,
+            may_be_null=statistics.may_be_null & values.may_be_null,
+            may_be_value=statistics.may_be_value & values.may_be_value,
+            may_be_nan=statistics.may_be_nan & values.may_be_nan if kind.family in ("float", "double") else True,
+        )
+        if transform.name == "bucket":
+            numbers = tuple(number for number, _ in values.bounds)
+            statistics = replace(statistics, buckets=(*statistics.buckets, (transform, kind, numbers)))
+            continue
+        ranges = [
+            [SourceRange() if raw is None else transform.source_range(raw, kind) for raw in sides]
+            for sides in values.bounds
+        ]
+        # If the largest partition value has no known range, it may stand for the smallest values, which wrapped around.
+        lower = _arrow_bounds(
+            (None if high.upper is None and high != low else _clipped(low.lower, kind) for low, high in ranges), kind
+        )
+        upper = _arrow_bounds((_clipped(high.upper, kind) for _, high in ranges), kind)
+        statistics = replace(
+            statistics,
+            lower=_tighter(statistics.lower, lower, "max_element_wise"),
+            upper=_tighter(statistics.upper, upper, "min_element_wise"),
+        )
+    return statistics
+
+
+def _tighter(old: pa.Array | None, new: pa.Array | None, function: str) -> pa.Array | None:
+    """Return the tighter one of two bounds of each file."""
+    if old is None or new is None:
+        return new if old is None else old
+    if not pa.types.is_timestamp(old.type):
+        return pc.call_function(function, [old, new])
+    # There is no kernel for timestamps with a time zone.
+    numbers = [bound.cast(pa.int64()) for bound in (old, new)]
+    return pc.call_function(function, numbers).cast(old.type)
+
+
+def _clipped(raw: Any, kind: PrimitiveType) -> Any:
+    """Return a raw value, or None for one outside of the type's range, which no bound has to exclude."""
+    if isinstance(raw, int) and not isinstance(raw, bool) and kind.family != "decimal":
+        bits = 31 if kind.family in ("integer", "date") else 63
+        return raw if -(2**bits) <= raw < 2**bits else None
+    return raw
 
 
 @dataclass

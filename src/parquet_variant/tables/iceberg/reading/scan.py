@@ -24,9 +24,9 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.metadata.partitioning import result_types
 from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS
 from parquet_variant.tables.iceberg.metadata.values import partition_text
-from parquet_variant.tables.iceberg.reading.columns import FileColumns
 from parquet_variant.tables.iceberg.reading.data_files import (
     METADATA_IDS,
+    FileColumns,
     check_readable,
     check_rows,
     data_file_errors,
@@ -39,8 +39,7 @@ from parquet_variant.tables.iceberg.reading.data_files import (
     with_unshredded,
 )
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
-from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, plan_files
-from parquet_variant.tables.iceberg.reading.pruning import QueryColumns
+from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, QueryColumns, plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
 from parquet_variant.tables.schema import Field, Place, StructType, fields_at
 from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport, named_variant

@@ -1,7 +1,7 @@
 """Commits: new and rewritten manifests, a manifest list, a snapshot, and the catalog's swap, retried on conflicts.
 
 Owns `commit_snapshot` (specification, "Commit Conflict Resolution and Retry"). Manifests of one
-attempt are made in `manifest_changes`, the summary in `summaries`; data files and deletion vectors are written before.
+attempt are made in `manifest_changes`, the summary too; data files and deletion vectors are written before.
 """
 
 from __future__ import annotations

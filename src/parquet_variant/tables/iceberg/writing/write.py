@@ -16,9 +16,9 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError, check_choice
 from parquet_variant.support.keywords import with_keywords
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.tables.iceberg.catalogs.documents import SqlCatalog
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
 from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
-from parquet_variant.tables.iceberg.catalogs.sql import SqlCatalog
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec
 from parquet_variant.tables.iceberg.metadata.updates import assert_schema, schema_updates
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
