@@ -199,7 +199,7 @@ def format_of_table(path: Any, storage_options: Mapping[str, str] | None = None)
         is_delta, is_iceberg = has_delta_log(path), has_iceberg_metadata(path)
         if not (is_delta and is_iceberg):
             return "delta" if is_delta else "iceberg" if is_iceberg else None
-    from parquet_variant.tables.publishing.marks import table_format
+    from parquet_variant.tables.publishing.publish import table_format
 
     format: Any = table_format(path, storage_options)
     return format

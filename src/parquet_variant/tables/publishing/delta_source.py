@@ -77,12 +77,11 @@ class DeltaSource(Source):
         """See `Source.columns`: ids of column mapping are kept."""
         made = _Columns(self.snapshot, FieldIds(former, last_id), self.location)
         struct = made.struct(self.snapshot.schema, ())
-        by_name = {f.name: f.id for f in struct.fields}
         return SourceColumns(
             Schema(0, struct),
             made.stored_names,
             files_lack_ids=self.snapshot.column_mapping != "id",
-            partition_ids=tuple(by_name[f.name] for f in self.snapshot.partition_fields),
+            partition_by=tuple(f.name for f in self.snapshot.partition_fields),
         )
 
     def listed(self) -> Iterator[ListedFile]:
@@ -186,7 +185,7 @@ class _Statistics:
     def __init__(self, snapshot: Snapshot, columns: SourceColumns) -> None:
         self.snapshot, self.columns = snapshot, columns
         self.partitions = snapshot.partition_fields
-        self.kinds = [columns.schema.by_id[number][1].type for number in columns.partition_ids]
+        self.kinds = [f.type for f in columns.partition_fields]
         self.leaves = [(stored_place(columns, place), f) for place, f in metric_leaves(columns.schema.struct)]
         self.inexact = {
             fields_at(snapshot.schema, place)[-1].physical_name

@@ -141,8 +141,7 @@ def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_ve
     properties |= {MODE: "id"} if is_mapped else {}
     properties |= {"delta.feature.deletionVectors": "supported"} if has_vectors else {}
     properties |= {"delta.enableTypeWidening": "true"} if source.widened else {}
-    names = [columns.schema.by_id[number][1].name for number in columns.partition_ids]
-    return planned_table(storage, schema, names, properties)
+    return planned_table(storage, schema, columns.partition_by, properties)
 
 
 def _delta_field(f: Field, widened: Mapping[int, Sequence[str]], is_mapped: bool) -> Field:
@@ -232,16 +231,16 @@ class _Writer:
     def __init__(self, source: Source, storage: Storage, columns: SourceColumns, schema: StructType) -> None:
         self.source, self.storage, self.columns, self.schema = source, storage, columns, schema
         self.vectors_written = 0
-        places = [(place, f) for place, f in metric_leaves(columns.schema.struct)]
+        places = metric_leaves(columns.schema.struct)
         fields = [fields_at(schema, place) for place, _ in places]
         self.leaves = [
             (tuple(part.physical_name for part in way), f)
             for (_, f), way in zip(places, fields, strict=True)
-            if f.id not in columns.partition_ids
+            if f not in columns.partition_fields
         ]
         self.partitions = [
             (fields_at(schema, (f.name,))[0], f.type)
-            for f in (columns.schema.by_id[number][1] for number in columns.partition_ids)
+            for f in columns.partition_fields
             if isinstance(f.type, PrimitiveType)
         ]
         self.base = normal_location(absolute_location(storage.uri)).rstrip("/") + "/"

@@ -34,8 +34,9 @@ from parquet_variant.tables.publishing.ducklake_catalog import (
     path_statistics,
     schema_of_rows,
 )
-from parquet_variant.tables.publishing.marks import PUBLISHED_FROM, PUBLISHED_VERSION
 from parquet_variant.tables.publishing.source import (
+    PUBLISHED_FROM,
+    PUBLISHED_VERSION,
     Difference,
     ListedFile,
     PublishedFile,
@@ -77,6 +78,7 @@ class _Publication:
         self.snapshot, self.schema_version, self.next_catalog_id, self.next_file_id = last
         self.next_snapshot = self.snapshot + 1
         self.changes: list[str] = []
+        self.has_new_schema = False
         self.storage = open_storage(normal_location(source.location), source.options, allow_outside=True)
 
     def run(self, path: str) -> PublishResult:
@@ -196,33 +198,26 @@ class _Publication:
     def _new_schema_version(self) -> None:
         if not any(change.startswith(("created", "altered")) for change in self.changes):
             self.changes.append(f"altered_table:{self.table_id}")
-        versions = [(self.next_snapshot, self.schema_version + 1, self.table_id)]
-        if not self.catalog.rows(
-            "SELECT 1 FROM {schema_versions} WHERE begin_snapshot = ? AND table_id = ?",
-            self.next_snapshot,
-            self.table_id,
-        ):
-            self.catalog.insert("schema_versions", versions)
+        if not self.has_new_schema:
+            self.has_new_schema = True
             self.schema_version += 1
+            self.catalog.insert("schema_versions", [(self.next_snapshot, self.schema_version, self.table_id)])
 
     def _partitioning(self) -> int | None:
         """Return the id of the partitioning, which is written if it changed; None without partitions."""
+        column_ids = [f.id for f in self.columns.partition_fields]
         current = self.catalog.rows(
-            "SELECT partition_id FROM {partition_info} WHERE table_id = ? AND end_snapshot IS NULL", self.table_id
+            "SELECT i.partition_id, list(c.column_id ORDER BY c.partition_key_index) FROM {partition_info} i "
+            "JOIN {partition_column} c USING (partition_id) WHERE i.table_id = ? AND i.end_snapshot IS NULL GROUP BY 1",
+            self.table_id,
         )
-        column_ids = list(self.columns.partition_ids)
-        if current:
-            (partition_id,) = current[0]
-            rows = self.catalog.rows(
-                "SELECT column_id FROM {partition_column} WHERE partition_id = ? ORDER BY partition_key_index",
-                partition_id,
-            )
-            if [row[0] for row in rows] == column_ids:
-                return int(partition_id)
+        if [ids for _, ids in current] == ([column_ids] if column_ids else []):
+            return int(current[0][0]) if current else None
+        for partition_id, _ in current:
             self.catalog.run(
                 "UPDATE {partition_info} SET end_snapshot = ? WHERE partition_id = ?", self.next_snapshot, partition_id
             )
-            self._new_schema_version()
+        self._new_schema_version()
         if not column_ids:
             return None
         partition_id = self._new_catalog_id()
@@ -231,7 +226,6 @@ class _Publication:
             "partition_column",
             [(partition_id, self.table_id, index, number, "identity") for index, number in enumerate(column_ids)],
         )
-        self._new_schema_version()
         return partition_id
 
     # ---- the files
@@ -313,9 +307,8 @@ class _Publication:
         return vectors
 
     def _partition_texts(self, file: DataFile) -> list[str | None]:
-        kinds = [self.columns.schema.by_id[number][1] for number in self.columns.partition_ids]
         texts = []
-        for f, raw in zip(kinds, file.partition, strict=True):
+        for f, raw in zip(self.columns.partition_fields, file.partition, strict=True):
             texts.append(partition_texts(arrow_array([raw], f.type))[0])  # type: ignore[arg-type]
             if self._in_directories and f"/{self.columns.stored_name(f)}=" not in file.path:
                 raise cannot_publish(
@@ -328,13 +321,13 @@ class _Publication:
     @property
     def _in_directories(self) -> bool:
         """Whether values of partition columns are in the names of directories, not in files."""
-        return bool(self.columns.partition_ids) and self.source.format != "iceberg"
+        return bool(self.columns.partition_by) and self.source.format != "iceberg"
 
     def _mapping(self) -> int | None:
         """Return the id of a new name mapping; None if files have field ids."""
         if not self.columns.files_lack_ids and not self._in_directories:
             return None
-        partition = set(self.columns.partition_ids) if self._in_directories else set()
+        partition = {f.id for f in self.columns.partition_fields} if self._in_directories else set()
         mapping_id = self._new_file_id()
         self.catalog.insert("column_mapping", [(mapping_id, self.table_id, "map_by_name")])
         rows = mapping_rows(self.columns, partition)

@@ -114,11 +114,10 @@ class ParquetFilesSource(Source):
         for name, value in partition:
             union.add_partition(name, value.type)
         fields = tuple(_with_ids(f, ids, ()) for f in union.fields.values())
-        by_name = {f.name: f.id for f in fields}
         return SourceColumns(
             Schema(0, StructType(fields)),
             files_lack_ids=not union.numbers,
-            partition_ids=tuple(by_name[name] for name, _ in partition),
+            partition_by=tuple(name for name, _ in partition),
         )
 
     def listed(self) -> Iterator[ListedFile]:
@@ -129,7 +128,7 @@ class ParquetFilesSource(Source):
 
     def described(self, columns: SourceColumns, files: Collection[ListedFile]) -> Iterator[DataFile]:
         """See `Source.described`: the metrics of a file are those of its footer."""
-        kinds = [columns.schema.by_id[number][1].type for number in columns.partition_ids]
+        kinds = [f.type for f in columns.partition_fields]
         for file in files:
             source = self._sources[file.location]
             values = (pa.array([value.as_py()], value.type) for _, value in source.partition)

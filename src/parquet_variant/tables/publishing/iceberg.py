@@ -19,7 +19,7 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.catalogs.catalog import DATA_PATH, Catalog, LoadedTable
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile, ManifestEntry
-from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder
+from parquet_variant.tables.iceberg.metadata.partitioning import SortOrder, spec_of
 from parquet_variant.tables.iceberg.metadata.schema import INITIAL_DEFAULT, NAME_MAPPING, Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
 from parquet_variant.tables.iceberg.metadata.updates import (
@@ -42,8 +42,9 @@ from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_sna
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
 from parquet_variant.tables.iceberg.writing.create import checked_schema
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
-from parquet_variant.tables.publishing.marks import PUBLISHED_FROM, PUBLISHED_VERSION
 from parquet_variant.tables.publishing.source import (
+    PUBLISHED_FROM,
+    PUBLISHED_VERSION,
     Difference,
     ListedFile,
     PublishedFile,
@@ -80,7 +81,7 @@ class IcebergSource(Source):
                     self.location,
                 )
         lacks_ids = NAME_MAPPING in self.snapshot.properties
-        return SourceColumns(schema, files_lack_ids=lacks_ids, partition_ids=self._partition_ids())
+        return SourceColumns(schema, files_lack_ids=lacks_ids, partition_by=self._partition_by())
 
     @property
     def renames(self) -> bool:
@@ -110,7 +111,7 @@ class IcebergSource(Source):
         current = self.snapshot.schema.by_id
         return {number: names for number, names in types.items() if len(names) > 1 and number in current}
 
-    def _partition_ids(self) -> tuple[int, ...]:
+    def _partition_by(self) -> tuple[str, ...]:
         metadata = self.snapshot.metadata
         ids = {manifest.spec_id for manifest in self.snapshot.manifests if not manifest.is_deletes}
         specs = {spec_id: metadata.specs[spec_id] for spec_id in ids or {metadata.spec.id}}
@@ -131,14 +132,13 @@ class IcebergSource(Source):
                 "Table.optimize(…, rewrite_all=True)",
                 self.location,
             )
-        numbers = next(iter(sources), ())
-        for number in numbers:
-            member = self.snapshot.schema.by_id.get(number)
-            if member is None or len(member[0]) > 1:
-                raise cannot_publish(
-                    "the table is partitioned by a dropped column, or by a field of a struct", self.location
-                )
-        return numbers
+        members = [self.snapshot.schema.by_id.get(number) for number in next(iter(sources), ())]
+        names = tuple(member[0][0] for member in members if member is not None and len(member[0]) == 1)
+        if len(names) < len(members):
+            raise cannot_publish(
+                "the table is partitioned by a dropped column, or by a field of a struct", self.location
+            )
+        return names
 
     @cached_property
     def _deletes(self) -> dict[str, TableFile]:
@@ -248,7 +248,9 @@ def check_unchanged(table: LoadedTable, source: Source) -> None:
 def _creation(source: Source, catalog: Catalog, identifier: tuple[str, ...]) -> tuple[Snapshot, SnapshotChange]:
     columns = source.columns(None, 0)
     schema = checked_schema(columns.schema)
-    metadata = new_metadata(source.location, schema, columns.spec(), SortOrder(), _properties(source, columns))
+    metadata = new_metadata(
+        source.location, schema, spec_of(columns.partition_fields, schema), SortOrder(), _properties(source, columns)
+    )
     staged = catalog.stage(identifier, metadata)
     if staged.metadata.location != source.location:
         # The files are elsewhere: the property makes their location a part of the table.
@@ -293,7 +295,13 @@ def _updates(source: Source, columns: SourceColumns, metadata: TableMetadata) ->
     schema = Schema(max(metadata.schemas) + 1, checked_schema(columns.schema).struct)
     if schema.struct != metadata.schema.struct:
         updates += schema_updates(metadata, schema)
-    spec = columns.spec(max(metadata.specs) + 1, metadata.specs.values())
+    spec = spec_of(
+        columns.partition_fields,
+        schema,
+        spec_id=max(metadata.specs) + 1,
+        last_partition_id=metadata.last_partition_id,
+        former=metadata.specs.values(),
+    )
     if not spec.same_fields(metadata.spec):
         updates += [
             {"action": "add-spec", "spec": spec.to_json()},

@@ -19,9 +19,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionField, PartitionSpec
 from parquet_variant.tables.iceberg.metadata.schema import Schema
-from parquet_variant.tables.iceberg.metadata.transforms import Transform
 from parquet_variant.tables.iceberg.metadata.values import from_bytes
 from parquet_variant.tables.iceberg.writing.create import can_promote
 from parquet_variant.tables.path_bounds import bounds_from_bytes
@@ -30,6 +28,10 @@ from parquet_variant.types.path import VariantPath
 
 Rows = npt.NDArray[np.uint64]
 Entry = TypeVar("Entry")
+# The property of published Iceberg tables, with the format of the source as the value.
+PUBLISHED_FROM = "parquet-variant.published-from"
+# In the summary of an Iceberg snapshot: the version of the source.
+PUBLISHED_VERSION = "parquet-variant.published-version"
 _NAMESPACE = uuid.UUID("6f2d3a52-3a0b-4d0c-9d3e-0a6b3f7f8f11")
 
 
@@ -61,31 +63,22 @@ class SourceColumns:
     `schema`: the columns with field ids.
     `stored_names`: the names in data files of fields that are stored under another name, by field id.
     `files_lack_ids`: whether data files may lack field ids, so that columns are found by name.
-    `partition_ids`: field ids of the columns whose values partition the files.
+    `partition_by`: names of the columns whose values partition the files.
     """
 
     schema: Schema
     stored_names: Mapping[int, str] = field(default_factory=dict)
     files_lack_ids: bool = False
-    partition_ids: tuple[int, ...] = ()
+    partition_by: tuple[str, ...] = ()
 
     def stored_name(self, f: Field) -> str:
         """Return the name of a field in data files."""
         return self.stored_names.get(f.id, f.name)
 
-    def spec(self, spec_id: int = 0, former: Iterable[PartitionSpec] = ()) -> PartitionSpec:
-        """Return the partition spec; fields that a former spec had keep their ids."""
-        former = list(former)
-        ids = {f.source_id: f.field_id for spec in former for f in spec.fields if f.transform.name == "identity"}
-        last = max((f.field_id for spec in former for f in spec.fields), default=FIRST_PARTITION_ID - 1)
-        fields = []
-        for number in self.partition_ids:
-            if number not in ids:
-                last += 1
-                ids[number] = last
-            name = self.schema.by_id[number][1].name
-            fields.append(PartitionField(number, ids[number], name, Transform("identity")))
-        return PartitionSpec(spec_id, tuple(fields))
+    @property
+    def partition_fields(self) -> list[Field]:
+        """The columns whose values partition the files."""
+        return [f for name in self.partition_by for f in self.schema.fields if f.name == name]
 
 
 class FieldIds:

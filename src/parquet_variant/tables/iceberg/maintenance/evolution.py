@@ -193,8 +193,7 @@ def _evolved(table: LoadedTable, change: Callable[[TableMetadata], Schema]) -> C
             requires=assert_schema(metadata),
         )
 
-    after = change_metadata(table, make_change)
-    return CommitResult(after.metadata.current_snapshot_id)
+    return CommitResult(change_metadata(table, make_change).metadata.current_snapshot_id)
 
 
 def _change_fields(schema: Schema, place: Place, change: _OnFields) -> Schema:
@@ -321,8 +320,7 @@ def set_partitioning(table: LoadedTable, partition_by: Names) -> CommitResult:
             requires=assert_ids(metadata, "default-spec-id", "last-assigned-partition-id", "current-schema-id"),
         )
 
-    after = change_metadata(table, make_change)
-    return CommitResult(after.metadata.current_snapshot_id)
+    return CommitResult(change_metadata(table, make_change).metadata.current_snapshot_id)
 
 
 def set_sort_order(table: LoadedTable, sort_by: Names) -> CommitResult:
@@ -339,8 +337,7 @@ def set_sort_order(table: LoadedTable, sort_by: Names) -> CommitResult:
             requires=assert_ids(metadata, "default-sort-order-id"),
         )
 
-    after = change_metadata(table, make_change)
-    return CommitResult(after.metadata.current_snapshot_id)
+    return CommitResult(change_metadata(table, make_change).metadata.current_snapshot_id)
 
 
 def set_properties(table: LoadedTable, properties: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.metadata.schema import Schema, parsing
 from parquet_variant.tables.iceberg.metadata.transforms import Transform
-from parquet_variant.tables.schema import PrimitiveType
+from parquet_variant.tables.schema import Field, PrimitiveType
 
 FIRST_PARTITION_ID = 1000
 _CALL = re.compile(r"\s*(\w+)\s*\(\s*(?:(\d+)\s*,\s*)?([^,]+?)\s*(?:,\s*(\d+)\s*)?\)\s*")
@@ -138,21 +138,21 @@ def parse_transform(text: str) -> tuple[str, Transform]:
 
 
 def spec_of(
-    fields: Sequence[str],
+    fields: Sequence[str | Field],
     schema: Schema,
     *,
     spec_id: int = 0,
     last_partition_id: int = FIRST_PARTITION_ID - 1,
     former: Iterable[PartitionSpec] = (),
 ) -> PartitionSpec:
-    """Return a partition spec of what a user names; fields that a former spec had keep their ids.
+    """Return a partition spec of what a user names, or of columns; fields that a former spec had keep their ids.
 
     Raises `IcebergError`: reason ``"bad-partitioning"`` or ``"unknown-column"``.
     """
     ids = {(f.source_id, str(f.transform)): f.field_id for spec in former for f in spec.fields}
     new_fields: list[PartitionField] = []
     for text in fields:
-        source, transform = parse_transform(text)
+        source, transform = parse_transform(text) if isinstance(text, str) else (text.name, Transform("identity"))
         place, column = schema.find(source)
         transform.check_source(column.type, source)
         field_id = ids.get((column.id, str(transform)))

@@ -57,26 +57,6 @@ def hash_rows(rows: npt.NDArray[np.uint8]) -> Hashes:
     return state.view(np.int32)
 
 
-def hash_spans(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Hashes:
-    """Return the hash of each byte string of a buffer; ``offsets`` has one entry more than there are strings."""
-    lengths = np.diff(offsets)
-    hashes = np.empty(len(lengths), dtype=np.int32)
-    for length in np.unique(lengths).tolist():
-        members = np.flatnonzero(lengths == length)
-        positions = offsets[:-1][members, None] + np.arange(length)
-        hashes[members] = hash_rows(data[positions].reshape(len(members), length))
-    return hashes
-
-
-def hash_longs(values: npt.NDArray[np.int64]) -> Hashes:
-    """Return the hash of each number as eight little-endian bytes.
-
-    >>> hash_longs(np.array([34])).tolist()
-    [2017239379]
-    """
-    return hash_rows(np.ascontiguousarray(values, dtype="<i8").view(np.uint8).reshape(-1, 8))
-
-
 def _mix_word(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     return _rotate_left(word * _C1, 15) * _C2
 
@@ -245,22 +225,26 @@ def hash_values(array: pa.Array, source: PrimitiveType) -> Hashes:
     """Return the hash of each value of an Arrow array (specification, Appendix B); the hash of null has no meaning."""
     family = source.family
     if family in ("integer", "long", "time", *_DATES):
-        return hash_longs(_integers(array) // (1000 if family.endswith("_ns") else 1))
+        longs = _integers(array) // (1000 if family.endswith("_ns") else 1)
+        return hash_rows(np.ascontiguousarray(longs, dtype="<i8").view(np.uint8).reshape(-1, 8))
     if family == "decimal":
         raws = raw_values(array, source)
-        return _hashes_of_bytes(pa.array([b"" if raw is None else unscaled_bytes(raw) for raw in raws], pa.binary()))
-    if family == "uuid":
-        array = array.storage if isinstance(array, pa.ExtensionArray) else array
-    return _hashes_of_bytes(pc.fill_null(array.cast(pa.large_binary()), b""))
-
-
-def _hashes_of_bytes(array: pa.Array) -> Hashes:
-    array = array.cast(pa.large_binary())
+        array = pa.array([None if raw is None else unscaled_bytes(raw) for raw in raws], pa.binary())
+    elif isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    array = pc.fill_null(array.cast(pa.large_binary()), b"")
+    hashes = np.empty(len(array), dtype=np.int32)
     if not len(array):
-        return hash_rows(np.empty((0, 1), np.uint8))
-    _, offsets, data = array.buffers()
-    spans = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return hash_spans(np.frombuffer(data or b"", np.uint8), spans)
+        return hashes
+    _, buffer, data = array.buffers()
+    offsets = np.frombuffer(buffer, np.int64)[array.offset : array.offset + len(array) + 1]
+    text = np.frombuffer(data or b"", np.uint8)
+    lengths = np.diff(offsets)
+    for length in np.unique(lengths).tolist():
+        members = np.flatnonzero(lengths == length)
+        positions = offsets[:-1][members, None] + np.arange(length)
+        hashes[members] = hash_rows(text[positions].reshape(len(members), length))
+    return hashes
 
 
 def transform_value(transform: Transform, value: pa.Scalar, source: PrimitiveType) -> Any:

@@ -8,7 +8,7 @@ inside of files are in `scan`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,9 @@ from parquet_variant.errors import IcebergError, TableError, VariantFileError
 from parquet_variant.files.parquet.format.footer_cache import without_views
 from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import (
     align_column,
     align_table,
@@ -33,7 +35,7 @@ from parquet_variant.tables.columns import (
     unshredded,
 )
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
-from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, result_types
+from parquet_variant.tables.iceberg.metadata.partitioning import result_types
 from parquet_variant.tables.iceberg.metadata.schema import (
     FILE_PATH,
     INITIAL_DEFAULT,
@@ -47,57 +49,51 @@ from parquet_variant.tables.iceberg.metadata.schema import (
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json
 from parquet_variant.tables.iceberg.reading.deletes import TableFile, deleted_positions, read_delete_file
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
-from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_field, arrow_type, fields_at
+from parquet_variant.tables.schema import Field, Place, PrimitiveType, StructType, arrow_field, arrow_type, fields_at
+from parquet_variant.tables.table_scan import ColumnOfRows
 
 
 @dataclass(frozen=True)
 class FileColumns:
-    """The columns of one data file.
+    """The columns of one data file; implements `TableFileColumns`.
 
-    `arrow`: the file's schema.
-    `names`: the names of fields where the file has no field ids; None if it has ids.
-    `partition`: values of columns that the file's partition knows, by field id.
+    Raises `IcebergError`: reason ``"bad-data-file"`` if neither the file nor a name mapping has field ids.
     """
 
-    arrow: pa.Schema
-    names: NameMapping | None
-    partition: Mapping[int, tuple[Any, PrimitiveType]]
+    snapshot: Snapshot
+    file: TableFile
+    arrow: pa.Schema  # Of the file.
 
-    @classmethod
-    def of(
-        cls,
-        arrow: pa.Schema,
-        names: NameMapping | None,
-        spec: PartitionSpec,
-        values: tuple[Any, ...],
-        types: tuple[PrimitiveType, ...],
-        path: str,
-    ) -> FileColumns:
-        """Return the columns of a file.
-
-        `names`: the table's name mapping.
-        `spec`, `values`, `types`: the partition of the file.
-        Raises `IcebergError`: reason ``"bad-data-file"`` if neither the file nor a name mapping has field ids.
-        """
-        has_ids = any(FIELD_ID in (f.metadata or {}) for f in arrow)
-        if not has_ids and names is None and len(arrow):
+    def __post_init__(self) -> None:
+        if self._names is None and len(self.arrow) and not self._has_ids:
             raise IcebergError(
                 f"the data file has no field ids, and the table has no {NAME_MAPPING}: set it to name the columns",
                 reason="bad-data-file",
-                file=path,
+                file=self.file.path,
             )
-        identities = {
-            f.source_id: (value, kind)
-            for f, value, kind in zip(spec.fields, values, types, strict=True)
-            if f.transform.name == "identity"
-        }
-        return cls(arrow, None if has_ids else names, identities)
+
+    @property
+    def _has_ids(self) -> bool:
+        return any(FIELD_ID in (f.metadata or {}) for f in self.arrow)
+
+    @cached_property
+    def _names(self) -> NameMapping | None:
+        """The names of fields where the file has no field ids; None if it has ids."""
+        return None if self._has_ids else self.snapshot.metadata.name_mapping
+
+    @cached_property
+    def _partition(self) -> Mapping[int, tuple[Any, PrimitiveType]]:
+        """Values of columns that the file's partition knows, by field id."""
+        metadata, file = self.snapshot.metadata, self.file.file
+        spec = metadata.specs[file.spec_id]
+        values = zip(spec.fields, file.partition, result_types(spec, metadata.schemas_newest_first), strict=True)
+        return {f.source_id: (value, kind) for f, value, kind in values if f.transform.name == "identity"}
 
     def find(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
         """Return the index of a field among those of the file's schema, or of a struct in it; -1 if it is missing."""
-        if self.names is None:
+        if self._names is None:
             return by_field_id(fields, f)
-        names = self.names.get(f.id, ())
+        names = self._names.get(f.id, ())
         count = len(fields) if isinstance(fields, pa.Schema) else fields.num_fields
         return next((index for index in range(count) if fields.field(index).name in names), -1)
 
@@ -105,15 +101,11 @@ class FileColumns:
         """Return columns of the file in the table's types, with Variants as the file shreds them."""
         return align_table(rows, StructType(fields), self.find, unchanged, self.missing)
 
-    def array(self, column: pa.Array, f: Field) -> pa.Array:
-        """Return one column of the file as `aligned` does."""
-        return align_column(column, f.type, self.find, unchanged, (f.name,), self.missing)
-
     def missing(self, f: Field, rows: int) -> pa.Array:
         """Return the values of a field that the file lacks: of the partition, or its initial default, else null."""
         target = arrow_type(f.type)
-        if f.id in self.partition:
-            raw, kind = self.partition[f.id]
+        if f.id in self._partition:
+            raw, kind = self._partition[f.id]
             return repeated(arrow_array([raw], kind).cast(target), rows)
         default = f.metadata.get(INITIAL_DEFAULT)
         if default is None:
@@ -128,18 +120,59 @@ class FileColumns:
             reason="unsupported-feature",
         )
 
+    # ---- for scans
+
+    def stored_field(self, selected: Selected) -> pa.Field | None:
+        """Return the file's field; None for metadata columns, too, because null values of them are inherited."""
+        f = self._field(selected)
+        index = -1 if f.id in METADATA_IDS else self.find(self.arrow, f)
+        return None if index < 0 else self.arrow.field(index)
+
+    def variant_name(self, place: Place) -> str | None:
+        """See `TableFileColumns`."""
+        names = []
+        fields: pa.Schema | pa.DataType = self.arrow
+        for f in fields_at(self.snapshot.schema.struct, place):
+            index = self.find(fields, f)
+            if index < 0:
+                return None
+            names.append(fields.field(index).name)
+            fields = fields.field(index).type
+        return ".".join(names)
+
+    def needs_positions(self, missing: Sequence[Selected]) -> bool:
+        """Return whether the file has deleted rows, or a column differs from row to row."""
+        return bool(self.file.deletes) or any(self._field(selected).id in METADATA_IDS for selected in missing)
+
+    def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
+        """Return the rows that the delete files keep, the metadata columns, and the defaults of other columns."""
+        if not self.file.deletes and not missing:
+            return None, {}
+        with open_data_file(self.snapshot, self.file) as parquet:
+            live = live_rows(self.snapshot, self.file, parquet)
+            by_id = {f.id: f for f in map(self._field, missing)}
+            rows = read_columns(self.snapshot, self.file, parquet, StructType(tuple(by_id.values())))
+        return live, {selected.name: one_chunk(rows[self._field(selected).name]).slice for selected in missing}
+
+    def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
+        """See `TableFileColumns`."""
+        f = self._field(selected)
+        return align_column(column, f.type, self.find, unchanged, (f.name,), self.missing)
+
+    def _field(self, selected: Selected) -> Field:
+        name = selected.stored_name
+        f = self.snapshot.schema.get(name) or METADATA_COLUMNS.get(name)
+        assert f is not None
+        return f
+
 
 def repeated(value: pa.Array, rows: int) -> pa.Array:
     """Return the only value of an array for some rows."""
     return value.take(pa.array(np.zeros(rows, dtype=np.int64)))
 
 
-# Reads a column of the data file, all rows, by the fields on the way to it.
-ColumnReader = Callable[[tuple[Field, ...]], pa.Array]
-
-
-def matches_deletes(snapshot: Snapshot, file: TableFile, read: ColumnReader, rows: int) -> Mask:
-    """Return which rows of a data file the equality deletes that apply to it delete.
+def _matches_deletes(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile, rows: int) -> Mask:
+    """Return which rows of a data file the equality deletes that apply to it delete; null equals null.
 
     Raises `IcebergError`: reason ``"bad-delete-file"``.
     """
@@ -152,11 +185,25 @@ def matches_deletes(snapshot: Snapshot, file: TableFile, read: ColumnReader, row
             )
         by_columns[tuple(entry.file.equality_ids)].append(entry)
     for ids, entries in by_columns.items():
-        ways = [_way(snapshot, number, entries[0]) for number in ids]
         names = [str(number) for number in ids]
-        parts = [read_delete_file(snapshot.table.files, entry.file, ids, names) for entry in entries]
-        keys = pa.concat_tables(parts, promote_options="permissive")
-        deleted |= _equal_rows([read(way) for way in ways], [one_chunk(column) for column in keys.columns], ways)
+        tables = [read_delete_file(snapshot.table.files, entry.file, ids, names) for entry in entries]
+        keys = pa.concat_tables(tables, promote_options="permissive")
+        both = []
+        for number, key in zip(ids, keys.columns, strict=True):
+            way = _way(snapshot, number, entries[0])
+            kind = way[-1].type
+            if not isinstance(kind, PrimitiveType):
+                raise IcebergError(
+                    f"equality deletes of column {way[-1].name!r}, a {type_name(kind)}", reason="bad-delete-file"
+                )
+            column = one_chunk(read_columns(snapshot, file, parquet, StructType(way[:1]))[way[0].name])
+            for f in way[1:]:
+                column = pc.struct_field(column, [f.name])
+            target = arrow_type(kind)
+            pair = (part if part.type == target else part.cast(target) for part in (column, one_chunk(key)))
+            both.append(pa.concat_arrays([_comparable_array(part) for part in pair]))
+        codes = row_codes(both, rows + len(keys))
+        deleted |= np.isin(codes[:rows], codes[rows:])
     return deleted
 
 
@@ -170,22 +217,6 @@ def _way(snapshot: Snapshot, number: int, entry: ManifestEntry) -> tuple[Field, 
         reason="bad-delete-file",
         file=entry.file.path,
     )
-
-
-def _equal_rows(columns: list[pa.Array], keys: list[pa.Array], ways: list[tuple[Field, ...]]) -> Mask:
-    """Return which rows of some columns equal a row of some keys; null equals null."""
-    both = []
-    for column, key, way in zip(columns, keys, ways, strict=True):
-        kind = way[-1].type
-        if not isinstance(kind, PrimitiveType):
-            raise IcebergError(
-                f"equality deletes of column {way[-1].name!r}, a {type_name(kind)}", reason="bad-delete-file"
-            )
-        target = arrow_type(kind)
-        pair = [_comparable_array(part if part.type == target else part.cast(target)) for part in (column, key)]
-        both.append(pa.concat_arrays(pair))
-    codes, rows = row_codes(both, len(both[0])), len(columns[0])
-    return np.isin(codes[:rows], codes[rows:])
 
 
 def row_codes(columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.int64]:
@@ -258,14 +289,6 @@ def data_file_errors(file: TableFile) -> Iterator[None]:
         raise error.at(file=file.path) from None
 
 
-def file_columns(snapshot: Snapshot, file: TableFile, arrow: pa.Schema) -> FileColumns:
-    """Return the columns of a data file."""
-    metadata = snapshot.metadata
-    spec = metadata.specs[file.file.spec_id]
-    types = result_types(spec, metadata.schemas_newest_first)
-    return FileColumns.of(arrow, metadata.name_mapping, spec, file.file.partition, types, file.path)
-
-
 def live_rows(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile) -> Mask | None:
     """Return which rows of an open data file are not deleted; None if all are live.
 
@@ -277,7 +300,7 @@ def live_rows(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile) -> M
     live = np.ones(rows, dtype=bool)
     live[deleted_positions(snapshot.table.files, file.file, file.deletes).astype(np.int64)] = False
     if file.deletes.equalities:
-        live &= ~matches_deletes(snapshot, file, _column_reader(snapshot, file, parquet), rows)
+        live &= ~_matches_deletes(snapshot, file, parquet, rows)
     return live
 
 
@@ -292,28 +315,13 @@ def check_rows(file: TableFile, rows: int) -> int:
     return rows
 
 
-def _column_reader(
-    snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile
-) -> Callable[[tuple[Field, ...]], pa.Array]:
-    """Return what reads a column of a data file by the fields on the way to it."""
-
-    def read(way: tuple[Field, ...]) -> pa.Array:
-        table = read_columns(snapshot, file, parquet, StructType(way[:1]))
-        column = one_chunk(table[way[0].name])
-        for f in way[1:]:
-            column = pc.struct_field(column, [f.name])
-        return column
-
-    return read
-
-
 def read_columns(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile, fields: StructType) -> pa.Table:
     """Return columns of an open data file in the table's types: all rows, deleted ones included.
 
     `fields`: top-level fields; metadata columns such as ``_row_id`` may be among them.
     """
     arrow, rows = parquet.schema_arrow, parquet.metadata.num_rows
-    columns = file_columns(snapshot, file, arrow)
+    columns = FileColumns(snapshot, file, arrow)
     indices = {f.id: columns.find(arrow, f) for f in fields.fields}
     names = [arrow.field(index).name for index in indices.values() if index >= 0]
     data = without_views(parquet.read(columns=names), parquet.metadata) if names else pa.table({"": pa.nulls(rows)})

@@ -18,31 +18,24 @@ from parquet_variant.errors import IcebergError, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.io.parallel import in_order, thread_count
-from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.query.selection import Selected
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.metadata.partitioning import result_types
 from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS
 from parquet_variant.tables.iceberg.metadata.values import partition_text
 from parquet_variant.tables.iceberg.reading.data_files import (
-    METADATA_IDS,
     FileColumns,
     check_readable,
     check_rows,
     data_file_errors,
     empty_rows,
-    file_columns,
-    live_rows,
-    open_data_file,
-    read_columns,
     read_file,
     with_unshredded,
 )
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, QueryColumns, plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
-from parquet_variant.tables.schema import Field, Place, StructType, fields_at
-from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport, named_variant
+from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.table_scan import TableScan, TableScanReport, named_variant
 
 
 def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
@@ -129,8 +122,8 @@ class IcebergScan(TableScan[TableFile]):
             check_rows(file, opened.rows)
         return opened
 
-    def _columns(self, file: TableFile, opened: OpenFile) -> _FileColumns:
-        return _FileColumns(self.current, file, file_columns(self.current, file, opened.reader.schema_arrow))
+    def _columns(self, file: TableFile, opened: OpenFile) -> FileColumns:
+        return FileColumns(self.current, file, opened.reader.schema_arrow)
 
     def _report(self, inside: ScanReport) -> IcebergScanReport:
         planned = self.pruned
@@ -140,57 +133,6 @@ class IcebergScan(TableScan[TableFile]):
 
     def _snapshot_for_tasks(self) -> Snapshot:
         return self.current.for_tasks()
-
-
-@dataclass(frozen=True)
-class _FileColumns:
-    """The columns of an open data file; implements `TableFileColumns`."""
-
-    current: Snapshot
-    file: TableFile
-    columns: FileColumns
-
-    def stored_field(self, selected: Selected) -> pa.Field | None:
-        """Return the file's field; None for metadata columns, too, because null values of them are inherited."""
-        f = self._field(selected)
-        index = -1 if f.id in METADATA_IDS else self.columns.find(self.columns.arrow, f)
-        return None if index < 0 else self.columns.arrow.field(index)
-
-    def variant_name(self, place: Place) -> str | None:
-        """See `TableFileColumns`."""
-        names = []
-        fields: pa.Schema | pa.DataType = self.columns.arrow
-        for f in fields_at(self.current.schema.struct, place):
-            index = self.columns.find(fields, f)
-            if index < 0:
-                return None
-            names.append(fields.field(index).name)
-            fields = fields.field(index).type
-        return ".".join(names)
-
-    def needs_positions(self, missing: Sequence[Selected]) -> bool:
-        """Return whether the file has deleted rows, or a column differs from row to row."""
-        return bool(self.file.deletes) or any(self._field(selected).id in METADATA_IDS for selected in missing)
-
-    def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
-        """Return the rows that the delete files keep, the metadata columns, and the defaults of other columns."""
-        if not self.file.deletes and not missing:
-            return None, {}
-        with open_data_file(self.current, self.file) as parquet:
-            live = live_rows(self.current, self.file, parquet)
-            by_id = {f.id: f for f in map(self._field, missing)}
-            rows = read_columns(self.current, self.file, parquet, StructType(tuple(by_id.values())))
-        return live, {selected.name: one_chunk(rows[self._field(selected).name]).slice for selected in missing}
-
-    def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
-        """See `TableFileColumns`."""
-        return self.columns.array(column, self._field(selected))
-
-    def _field(self, selected: Selected) -> Field:
-        name = selected.stored_name
-        f = self.current.schema.get(name) or METADATA_COLUMNS.get(name)
-        assert f is not None
-        return f
 
 
 def scan(

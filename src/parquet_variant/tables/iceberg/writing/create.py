@@ -27,8 +27,6 @@ from parquet_variant.tables.iceberg.metadata.schema import (
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
 from parquet_variant.tables.iceberg.metadata.updates import (
     Update,
-    apply_change,
-    change_of,
     schema_updates,
     set_properties,
 )
@@ -190,16 +188,8 @@ def checked_schema(schema: Schema) -> Schema:
     return schema
 
 
-@dataclass(frozen=True)
-class Replacement:
-    """A table that takes the place of another of its name, and keeps its history."""
-
-    metadata: TableMetadata  # With the new schema, spec, order and properties as the current ones.
-    updates: tuple[Update, ...]
-
-
-def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition) -> Replacement:
-    """Return the replacement of a table; unchanged columns keep their field ids."""
+def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition) -> tuple[Update, ...]:
+    """Return the updates that give a table another definition; unchanged columns keep their field ids."""
     ids = count(former.last_column_id + 1)
     fields = tuple(_kept_or_new(f, former.schema, ids) for f in schema_of_arrow(arrow).fields)
     schema = checked_schema(Schema(max(former.schemas) + 1, StructType(fields)))
@@ -221,7 +211,7 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
     properties = {**reader_properties(schema, former.properties), **asked.properties}
     if properties:
         updates.append(set_properties(properties))
-    return Replacement(apply_change(former, change_of(*updates), None), tuple(updates))
+    return tuple(updates)
 
 
 def _kept_or_new(f: Field, former: Schema, ids: Iterator[int]) -> Field:

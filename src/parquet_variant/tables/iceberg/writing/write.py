@@ -20,7 +20,7 @@ from parquet_variant.tables.iceberg.catalogs.documents import SqlCatalog
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
 from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec
-from parquet_variant.tables.iceberg.metadata.updates import assert_schema, schema_updates
+from parquet_variant.tables.iceberg.metadata.updates import apply_change, assert_schema, change_of, schema_updates
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
@@ -98,10 +98,10 @@ def write(
     change = SnapshotChange("overwrite", removes_all=mode == "overwrite", batch=batch)
     if mode == "overwrite":
         return _write_rows(base, data, change, **plan_options)
-    replaced = replacement(former.metadata, first.schema, asked)
+    updates = replacement(former.metadata, first.schema, asked)
     requirements = tuple(assert_schema(former.metadata))
-    change = replace(change, is_replacement=True, updates=replaced.updates, requirements=requirements)
-    planned_on = newest_snapshot(replace(former, metadata=replaced.metadata))
+    change = replace(change, is_replacement=True, updates=updates, requirements=requirements)
+    planned_on = newest_snapshot(replace(former, metadata=apply_change(former.metadata, change_of(*updates), None)))
     return _write_rows(base, data, change, planned_on, **plan_options)
 
 

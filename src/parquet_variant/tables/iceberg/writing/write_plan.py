@@ -53,6 +53,7 @@ from parquet_variant.tables.schema import (
     TableType,
     arrow_field,
     arrow_type,
+    leaves,
     parts,
 )
 from parquet_variant.tables.write_plan import TableWritePlan
@@ -91,10 +92,8 @@ def manifest_metrics(
         if f.type == VARIANT:
             lower, upper = complete_bounds(column.paths)
             if lower:
-                result["lower_bounds"][f.id], result["upper_bounds"][f.id] = (
-                    bounds_to_bytes(lower),
-                    bounds_to_bytes(upper),
-                )
+                result["lower_bounds"][f.id] = bounds_to_bytes(lower)
+                result["upper_bounds"][f.id] = bounds_to_bytes(upper)
         elif isinstance(f.type, PrimitiveType) and column.lower is not None and column.upper is not None:
             _set_bounds(result, f, column.lower, column.upper, limit)
     sizes = _column_sizes(info)
@@ -105,15 +104,9 @@ def manifest_metrics(
     return result
 
 
-def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, Field]]:
+def metric_leaves(struct: StructType) -> list[tuple[Place, Field]]:
     """Return the columns that have metrics: leaves of structs; lists and maps, which have counts, whole."""
-    places: list[tuple[Place, Field]] = []
-    for f in struct.fields:
-        if isinstance(f.type, StructType):
-            places += metric_leaves(f.type, (*place, f.name))
-        else:
-            places.append(((*place, f.name), f))
-    return places
+    return [(tuple(f.name for f in way), way[-1]) for way in leaves(struct)]
 
 
 def _set_bounds(result: ManifestMetrics, f: Field, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
@@ -137,11 +130,9 @@ def _set_bounds(result: ManifestMetrics, f: Field, lower: pa.Scalar, upper: pa.S
 
 
 def _raw_value(scalar: pa.Scalar, kind: PrimitiveType) -> Any:
-    target = arrow_type(kind)
     if isinstance(scalar, pa.ExtensionScalar):
         return scalar.value.as_py()
-    array = pa.array([scalar.as_py()], scalar.type) if scalar.type == target else pa.array([scalar.as_py()], target)
-    return raw_values(array, kind)[0]
+    return raw_values(pa.array([scalar.as_py()], arrow_type(kind)), kind)[0]
 
 
 def _truncate_upper_bound(raw: Any, limit: int) -> Any:
@@ -292,9 +283,10 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
 
     def new_path(self, partition: tuple[Any, ...]) -> str:
         """Return a unique path for a new file of a partition, relative to the directory of data files."""
+        values = zip(self.spec.fields, partition, self._result_types, strict=True)
+        texts = [(f.name, partition_text(raw, f.transform.name, kind)) for f, raw, kind in values]
         directories = "".join(
-            f"{quote_plus(f.name)}={quote_plus(partition_text(raw, f.transform.name, kind) or 'null')}/"
-            for f, raw, kind in zip(self.spec.fields, partition, self._result_types, strict=True)
+            f"{quote_plus(name)}={quote_plus('null' if text is None else text)}/" for name, text in texts
         )
         path = f"{directories}{self.new_name()}.parquet"
         if self.write_properties.object_storage_layout:
@@ -419,10 +411,11 @@ def in_type(values: pa.Array, kind: PrimitiveType) -> pa.Array:
     return values if values.type == target else values.cast(target)
 
 
-def _shredded(info: FileInfo, schema: Schema) -> frozenset[tuple[str, ...]]:
+def _shredded(info: FileInfo, schema: Schema) -> frozenset[Place]:
     """Return the places of Variants, outside of lists and maps, that a file shreds."""
-    leaves = [leaf.path for leaf in parse_schema(info.footer).leaves()]
-    variants = [place for place, f in metric_leaves(schema.struct) if f.type == VARIANT]
+    nodes = [leaf.path for leaf in parse_schema(info.footer).leaves()]
     return frozenset(
-        place for place in variants if any(leaf[: len(place) + 1] == (*place, "typed_value") for leaf in leaves)
+        place
+        for place in schema.variant_places()
+        if any(node[: len(place) + 1] == (*place, "typed_value") for node in nodes)
     )
