@@ -85,15 +85,6 @@ def value_path(path: str | VariantPath, *, root: bool = False) -> VariantPath:
     return parsed
 
 
-def canonical(variant: Variant) -> Variant:
-    """Return the value in canonical bytes: sorted metadata with only its keys, sorted fields, narrowest widths.
-
-    The types of scalars do not change: an int64 of 1 stays an int64. Raises `MalformedVariantError` if the bytes are
-    malformed.
-    """
-    return Variant(*encode_value(_tree(variant)))
-
-
 def apply_edit(variant: Variant, edit: Edit, value: Variant | None = None) -> Variant:
     """Change one value; ``value`` is the value to insert, set or append.
 
@@ -128,13 +119,9 @@ def _tree(variant: Variant) -> Node:
     return node_of_value(variant.metadata, variant.value, 0, len(variant.value))
 
 
-def _value_node(value: Variant | None) -> Node:
-    return _NULL if value is None else _tree(value)
-
-
 def _wrap_value(edit: Edit, depth: int, value: Variant | None) -> Node:
     """Return the value wrapped in the containers that the segments from ``depth`` on name."""
-    node = _value_node(value)
+    node = _NULL if value is None else _tree(value)
     for segment in reversed(edit.segments[depth:]):
         node = {segment: node} if isinstance(segment, str) else [*_padding(edit, segment), node]
     return node
@@ -180,9 +167,9 @@ def _place(node: Any, edit: Edit, value: Variant | None) -> bool:
         elif child is None:
             node += [*_padding(edit, segment - len(node)), _wrap_value(edit, depth + 1, value)]
         elif edit.kind == EditKind.INSERT:
-            node.insert(segment, _value_node(value))
+            node.insert(segment, _wrap_value(edit, depth + 1, value))
         else:
-            node[segment] = _value_node(value)
+            node[segment] = _wrap_value(edit, depth + 1, value)
         return True
     return False
 
@@ -194,7 +181,7 @@ def _append(node: Any, edit: Edit, value: Variant | None) -> bool:
         if node is None:
             return False
     _check_kind(node, edit, len(edit.path))
-    node.append(_value_node(value))
+    node.append(_wrap_value(edit, len(edit.path), value))
     return True
 
 

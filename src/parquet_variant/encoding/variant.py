@@ -88,7 +88,13 @@ class Variant:
         >>> Variant.from_python([True, 10**20]).to_json()
         '[true,100000000000000000000]'
         """
-        return cls(*build_python(obj, _node_of, max_depth))
+
+        def node_of(item: Any, depth: int) -> Node | None:
+            if not isinstance(item, Variant):
+                return None
+            return node_of_value(item.metadata, item._data, item._start, item._stop, depth)
+
+        return cls(*build_python(obj, node_of, max_depth))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Variant:
@@ -298,7 +304,7 @@ class Variant:
         '["a"…'
         """
         text = ""
-        for piece in json_pieces(self._walk()):
+        for piece in self.json_pieces():
             text += piece[: characters + 1]
             if len(text) > characters:
                 return text[:characters] + "…"
@@ -369,12 +375,6 @@ class Variant:
             else:
                 high = middle
         return None
-
-
-def _node_of(item: Any, max_depth: int) -> Node | None:
-    if not isinstance(item, Variant):
-        return None
-    return node_of_value(item.metadata, item._data, item._start, item._stop, max_depth)
 
 
 def _scalar_meaning(kind: VariantType, raw: Any) -> tuple[str, Any]:

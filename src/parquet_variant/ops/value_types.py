@@ -171,15 +171,15 @@ def is_variant_null(array: Any, path: AnyPath = "$", *, errors: Errors = "raise"
     null_on_error = check_errors(errors)
     segments = VariantPath.parse(path).segments
     if isinstance(array, Variant):
-        is_null = partial(_is_null, array, segments)
+        one = array
+
+        def is_null() -> bool:
+            value = one.get(VariantPath(segments))
+            return value is not None and type_of(value) == VariantType.NULL
+
         return or_none(is_null, MalformedVariantError) if null_on_error else is_null()
     column = as_variant_array(array)
     return or_null(column, partial(_nulls, segments=segments)) if null_on_error else _nulls(column, segments)
-
-
-def _is_null(variant: Variant, segments: tuple[Segment, ...]) -> bool:
-    value = variant.get(VariantPath(segments))
-    return value is not None and type_of(value) == VariantType.NULL
 
 
 def _nulls(column: VariantArray, segments: tuple[Segment, ...]) -> pa.BooleanArray:

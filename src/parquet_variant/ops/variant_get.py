@@ -105,8 +105,14 @@ null instead (row 0, path $['a'])
     target = as_target(type)
     if is_json_type(target) and not parsed.has_wildcard:
         return in_target_form(to_json(extract_variant(column.storage, parsed)), target)
-    values_type = value_target(target, parsed)
-    result = extract_from(array_group(column), parsed, values_type, safe=safe, zone=zone)
+    return _extracted(column, parsed, target, safe=safe, zone=zone)
+
+
+def _extracted(
+    column: VariantArray, path: VariantPath, target: pa.DataType, *, safe: bool, zone: str, lossless: bool = False
+) -> pa.Array:
+    values_type = value_target(target, path)
+    result = extract_from(array_group(column), path, values_type, safe=safe, zone=zone, lossless=lossless)
     return result if values_type == target else in_target_form(result, target)
 
 
@@ -188,11 +194,8 @@ def get_variant_element(
     >>> pv.get_variant_element(array, "$.a", "double", cast=True).to_pylist()
     [1.0, 1.0, None, None, None]
     """
-    group = array_group(as_variant_array(array))
-    parsed, target = VariantPath.parse(path), as_target(dtype)
-    values_type = value_target(target, parsed)
-    result = extract_from(group, parsed, values_type, safe=False, zone=zone, lossless=not cast)
-    return result if values_type == target else in_target_form(result, target)
+    column = as_variant_array(array)
+    return _extracted(column, VariantPath.parse(path), as_target(dtype), safe=False, zone=zone, lossless=not cast)
 
 
 @dataclass(frozen=True, slots=True)

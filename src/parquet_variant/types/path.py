@@ -174,12 +174,9 @@ def _check_segment(segment: Segment) -> None:
 
 def _segment_text(segment: Segment) -> str:
     if isinstance(segment, str):
-        return "['" + _NEEDS_ESCAPE.sub(lambda match: _escape_character(match[0]), segment) + "']"
+        escaped = _NEEDS_ESCAPE.sub(lambda match: _WRITTEN.get(match[0]) or f"\\u{ord(match[0]):04x}", segment)
+        return f"['{escaped}']"
     return "[*]" if isinstance(segment, Wildcard) else f"[{segment}]"
-
-
-def _escape_character(character: str) -> str:
-    return _WRITTEN.get(character) or f"\\u{ord(character):04x}"
 
 
 # A path as an argument of a public function.

@@ -89,7 +89,7 @@ def faulty_slots(array: pa.Array) -> Iterator[tuple[int, str, str]]:
         reason, message = "bad-utf8", "a typed_value is not UTF-8"
     else:
         return
-    pending = [(0, len(array))]
+    pending = [(0, len(array))] if len(array) else []
     while pending:
         first, stop = pending.pop()
         if _is_sound(array.slice(first, stop - first)):
@@ -102,22 +102,19 @@ def faulty_slots(array: pa.Array) -> Iterator[tuple[int, str, str]]:
 
 
 def _is_sound(array: pa.Array) -> bool:
-    if pa.types.is_string(array.type) and _is_ascii(array):
-        return True
+    if pa.types.is_string(array.type):
+        # One pass over the joint bytes instead of one per string: most strings are ASCII.
+        _, offsets, data = array.buffers()
+        stops = (
+            np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4) if len(array) else np.zeros(1, np.int32)
+        )
+        if are_ascii(stops, buffer_address(data), 0 if data is None else data.size):
+            return True
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def _is_ascii(array: pa.StringArray) -> bool:
-    """Return whether all strings are ASCII, by one pass over their joint bytes instead of one per string."""
-    if not len(array):
-        return True
-    _, offsets, data = array.buffers()
-    stops = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4)
-    return are_ascii(stops, buffer_address(data), 0 if data is None else data.size)
 
 
 def _number_payloads(array: pa.Array, kind: _P) -> Int64s:

@@ -80,7 +80,9 @@ class NameNumbers:
         for table in tables:
             # A malformed dictionary has no names here, so the kernel refuses the rows that use it.
             counts.append(np.where(table.state != UNUSABLE, np.diff(table.starts), 0))
-            parts.append(_names_of(table, counts[-1]))
+            is_readable = np.repeat(counts[-1] > 0, np.diff(table.starts))
+            address, length = table.address[is_readable], table.length[is_readable]
+            parts.append(filled_binary(length, partial(copy_spans, address, length), arrow_type=pa.large_binary()))
         encoded = pa.concat_arrays([*parts, raw]).dictionary_encode()
         order = pc.sort_indices(encoded.dictionary)
         rank_of = np.empty(len(order), np.int64)
@@ -102,13 +104,6 @@ class NameNumbers:
         starts, states = np.array([0, len(numbers)]), np.array([SORTED], np.uint8)
         address, length = names.offsets[:-1] + names.address, np.diff(names.offsets)
         return NameTable(starts, address, length, numbers, numbers, states, names.owner)
-
-
-def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
-    """Return the names of the readable dictionaries, concatenated."""
-    is_readable = np.repeat(counts > 0, np.diff(table.starts))
-    address, length = table.address[is_readable], table.length[is_readable]
-    return filled_binary(length, partial(copy_spans, address, length), arrow_type=pa.large_binary())
 
 
 def canonical_nodes(

@@ -60,7 +60,16 @@ class MetadataDictionaries:
     @cached_property
     def names(self) -> list[list[str | None]]:
         """The names of each metadata by id: None for an unreadable name, an empty list for a bad header."""
-        return [_names(metadata) for metadata in self.array.to_pylist()]
+        table: list[list[str | None]] = []
+        for metadata in self.array.to_pylist():
+            table.append([])
+            with suppress(MalformedVariantError):
+                dictionary = dictionary_of(metadata)
+                for field_id in range(len(dictionary)):
+                    table[-1].append(None)
+                    with suppress(MalformedVariantError):
+                        table[-1][-1] = dictionary.name(field_id)
+        return table
 
     @cached_property
     def sizes(self) -> Int64s:
@@ -88,17 +97,6 @@ class MetadataDictionaries:
     def metadata(self, index: int) -> bytes:
         """Return the bytes of one metadata; empty for the index of a null."""
         return bytes(self.array[index].as_py()) if index >= 0 else b""
-
-
-def _names(metadata: bytes) -> list[str | None]:
-    names: list[str | None] = []
-    with suppress(MalformedVariantError):
-        dictionary = dictionary_of(metadata)
-        for field_id in range(len(dictionary)):
-            names.append(None)
-            with suppress(MalformedVariantError):
-                names[-1] = dictionary.name(field_id)
-    return names
 
 
 @dataclass(frozen=True, eq=False)
