@@ -102,10 +102,7 @@ class VariantArray:
 
     def _with_storage(self, storage: pa.StructArray) -> VariantArray:
         """Return an array over rows of this array's storage, without checking it again."""
-        made = VariantArray.__new__(VariantArray)
-        made._storage = storage
-        made.__dict__.update(layout=self.layout, fits_files=self.fits_files, is_checked=self.is_checked)
-        return made
+        return _made(storage, self.layout, self.fits_files, self.is_checked)
 
     # -- construction
 
@@ -372,9 +369,13 @@ def trusted_array(storage: pa.StructArray, *, fits_files: bool = False, is_check
     `fits_files`: whether the storage has the shape that files require, as storages made from nodes have.
     `is_checked`: whether the typed columns hold only what their types allow, as `shred_variant` makes them.
     """
+    return _made(_with_dictionary(storage), detect_layout(storage.type), fits_files, is_checked)
+
+
+def _made(storage: pa.StructArray, layout: Layout, fits_files: bool, is_checked: bool) -> VariantArray:
     made = VariantArray.__new__(VariantArray)
-    made._storage = _with_dictionary(storage)
-    made.__dict__.update(layout=detect_layout(storage.type), fits_files=fits_files, is_checked=is_checked)
+    made._storage = storage
+    made.__dict__.update(layout=layout, fits_files=fits_files, is_checked=is_checked)
     return made
 
 

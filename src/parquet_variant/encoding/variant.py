@@ -6,6 +6,7 @@ Owns navigation, equality by meaning and the entry points of the conversions. Le
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
@@ -14,7 +15,7 @@ from typing import Any
 from parquet_variant.encoding.builder import Node, node_of_value
 from parquet_variant.encoding.header import Container, read_container, value_size
 from parquet_variant.encoding.json_writer import json_pieces
-from parquet_variant.encoding.metadata import Dictionary, dictionary_of, metadata_length
+from parquet_variant.encoding.metadata import dictionary_of, metadata_length
 from parquet_variant.encoding.python_values import MAX_DEPTH, build_python, events_to_python, scalar_to_python
 from parquet_variant.encoding.scalars import value_type
 from parquet_variant.encoding.walk import END, KEY, Event, duplicate_key, field_names, walk
@@ -341,9 +342,14 @@ class Variant:
         if container.size > _SCAN_FIELDS:
             # Only the name that is looked up matters: other names may be malformed.
             with suppress(MalformedVariantError):
-                index = self._search(container, dictionary, name)
-                if index is not None and not dictionary.has_repeats:
-                    if self._count_id(container, container.field_id(self._data, index)) > 1:
+                index = bisect_left(
+                    range(container.size),
+                    name,
+                    key=lambda at: dictionary.name_bytes(container.field_id(self._data, at)),
+                )
+                field_id = container.field_id(self._data, index) if index < container.size else dictionary.size
+                if dictionary.is_name(field_id, name) and not dictionary.has_repeats:
+                    if self._count_id(container, field_id) > 1:
                         raise duplicate_key(key, container)
                     return index
         # Older writers sorted by UTF-16 or not at all: only a scan shows that a key is missing, or occurs twice.
@@ -361,20 +367,6 @@ class Variant:
         if width == 1:
             return ids.count(field_id)
         return sum(ids[at : at + width] == field_id.to_bytes(width, "little") for at in range(0, len(ids), width))
-
-    def _search(self, container: Container, dictionary: Dictionary, encoded: bytes) -> int | None:
-        """Return the index by binary search; right if the fields are sorted."""
-        low, high = 0, container.size
-        while low < high:
-            middle = (low + high) // 2
-            name = dictionary.name_bytes(container.field_id(self._data, middle))
-            if name == encoded:
-                return middle
-            if name < encoded:
-                low = middle + 1
-            else:
-                high = middle
-        return None
 
 
 def _scalar_meaning(kind: VariantType, raw: Any) -> tuple[str, Any]:

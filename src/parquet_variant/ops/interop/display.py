@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.json_writer import time_text
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.parse_json import parse_json
@@ -112,10 +113,7 @@ def _interval_text(months: int, days: int, nanoseconds: int) -> str:
     counts = ((sign * (abs(months) // 12), "year"), (sign * (abs(months) % 12), "month"), (days, "day"))
     parts = [f"{count} {unit}{'' if abs(count) == 1 else 's'}" for count, unit in counts if count]
     if nanoseconds or not parts:
-        seconds, fraction = divmod(abs(nanoseconds), 1_000_000_000)
-        time = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-        time += f".{fraction:09}".rstrip("0") if fraction else ""
-        parts.append(time if nanoseconds >= 0 else f"-{time}")
+        parts.append(f"{'-' if nanoseconds < 0 else ''}{time_text(abs(nanoseconds))}")
     return " ".join(parts)
 
 
