@@ -16,14 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant.encoding.cast.datetimes import (
+from parquet_variant.encoding.cast.texts import (
     NANOS_PER_SECOND,
     local_to_instant,
+    nearest_float32,
     parse_date,
     parse_timestamp,
+    round_to_decimal,
+    text_to_float32,
     to_local,
 )
-from parquet_variant.encoding.cast.numbers import nearest_float32, round_to_decimal, text_to_float32
 from parquet_variant.encoding.cast.values import cast_variant
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.json_writer import date_text, timestamp_text

@@ -14,8 +14,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.columns import find_variants
 from parquet_variant.files.parquet.format.footer import footer_bytes, parse_schema
-from parquet_variant.layouts.layout import find_layout
-from parquet_variant.layouts.path_steps import ArrowGroup
+from parquet_variant.layouts.layout import ArrowGroup, find_layout
 from parquet_variant.layouts.reference.storages import array_of_rows
 
 B = pa.binary()

@@ -10,7 +10,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.files.parquet.format.footer import parse_schema
-from parquet_variant.layouts.path_steps import ArrowGroup, Step, walk_path
+from parquet_variant.layouts.layout import ArrowGroup, Step, walk_path
 
 DDL = "a bigint, o struct<f: string, l: array<struct<x: double>>>, l array<bigint>"
 PATHS = {

@@ -17,7 +17,7 @@ from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPol
 from parquet_variant.inference.policies.spark import SparkPolicy
 from parquet_variant.inference.policies.tiles import TilesPolicy
 from parquet_variant.inference.policies.workload import WorkloadPolicy
-from parquet_variant.layouts.depth_limits import MAX_FILE_DEPTH, MAX_PHYSICAL_DEPTH
+from parquet_variant.layouts.storage_shape import MAX_FILE_DEPTH, MAX_PHYSICAL_DEPTH
 
 
 def comments(depth: int, row: int) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import scalar
-from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, UNSHREDDED_DEPTH
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH, UNSHREDDED_DEPTH
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import (
     DECIMAL_TYPES,

@@ -16,14 +16,16 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, check_mapping
-from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.layouts.layout import tree_of_layout, tree_of_parquet
 from parquet_variant.layouts.primitive_types import canonical_primitive, ddl_name
 from parquet_variant.layouts.storage_shape import (
     MAX_DEPTH,
+    MAX_PHYSICAL_DEPTH,
     TypeTree,
     final_storage_type,
     merge_trees,
+    path_depth,
+    too_deep,
     tree_from_arrow,
     tree_to_arrow,
 )

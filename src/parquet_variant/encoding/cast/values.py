@@ -22,24 +22,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.datetimes import (
+from parquet_variant.encoding.cast.texts import (
     NANOS_PER_DAY,
+    integer_of_float,
     local_to_instant,
+    nearest_float32,
     offset_text,
     parse_date,
     parse_time_of_day,
     parse_timestamp,
-    to_local,
-)
-from parquet_variant.encoding.cast.numbers import (
-    integer_of_float,
-    nearest_float32,
     round_to_decimal,
     text_to_bool,
     text_to_decimal,
     text_to_double,
     text_to_float32,
     text_to_integer,
+    to_local,
 )
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.json_writer import json_pieces, timestamp_text

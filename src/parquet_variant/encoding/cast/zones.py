@@ -11,6 +11,9 @@ from functools import cache, lru_cache
 
 from parquet_variant.errors import CastError
 
+# The characters that Java's String.trim removes; Spark also removes DEL where it reads bytes itself.
+JAVA_BLANKS = "".join(map(chr, range(0x21)))
+BLANKS = JAVA_BLANKS + "\x7f"
 _OFFSETS = (
     re.compile(r"[+-]([0-9]{1,2})()()"),
     re.compile(r"[+-]([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?"),
@@ -47,9 +50,7 @@ def zone_of(name: str) -> dt.tzinfo:
 
 @lru_cache(maxsize=256)
 def _zone_of(name: str) -> dt.tzinfo:
-    from zoneinfo import ZoneInfo  # zoneinfo and numbers take longer to import than many queries take
-
-    from parquet_variant.encoding.cast.numbers import BLANKS
+    from zoneinfo import ZoneInfo  # zoneinfo takes longer to import than many queries take
 
     text = _SINGLE_HOUR.sub(r"\g<1>0\2:", name.strip(BLANKS), count=1)
     text = _SINGLE_MINUTE.sub(r"\1\2:0\3", text, count=1)

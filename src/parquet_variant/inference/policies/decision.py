@@ -16,8 +16,8 @@ from parquet_variant.inference.columns import Costs, PathCost, Prediction, bytes
 from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion, suggest_types
-from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from parquet_variant.inference.policies.completion import MapRules, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import pattern_of
-from parquet_variant.layouts.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
 from parquet_variant.types.path import VariantPath, is_within
 

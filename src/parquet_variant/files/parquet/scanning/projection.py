@@ -2,8 +2,12 @@
 
 Owns which columns the end of a path needs, which of them a row group does not need, and the rules that keep pruning
 correct: bounds of ``typed_value`` apply only if no residual can hold a value of the path, and only through casts that
+<<<<<<< HEAD
 preserve order. Owns also what files prove for every row: the only type of a path, and the keys that occur. Leaves the
-facts of a file to `format.facts`, the walk to `layouts.path_steps`, and the evaluation of filters to `query.prune`.
+facts of a file to `format.facts`, the walk to `layouts.layout`, and the evaluation of filters to `query.prune`.
+=======
+preserve order. Leaves the walk to `layouts.layout`, and the evaluation of filters to `query.prune`.
+>>>>>>> 18943ebb (Limits of depth, steps of paths and texts of times are in the modules that use them)
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
-from parquet_variant.layouts.path_steps import Step, walk_path
+from parquet_variant.layouts.layout import Step, walk_path
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, cast_keeps_order, is_exact
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import WILDCARD, VariantPath

@@ -24,7 +24,7 @@ from parquet_variant.errors import VariantFileError, bad_option, check_choice, c
 from parquet_variant.files.parquet.format.nested import Place, map_variants
 from parquet_variant.files.parquet.writing.encodings import UNCOMPRESSED, ColumnEncodings
 from parquet_variant.kernels.arrow_buffers import scalar
-from parquet_variant.layouts.depth_limits import depth_limit
+from parquet_variant.layouts.storage_shape import depth_limit
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import limited_depth
 from parquet_variant.query.selection import read_selection
