@@ -22,9 +22,16 @@ from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
-from parquet_variant.tables.columns import align_table, by_logical_name, with_other_columns
+from parquet_variant.query.selection import Selected
+from parquet_variant.tables.columns import (
+    align_table,
+    by_logical_name,
+    shredding_schemas,
+    unshredded,
+    with_other_columns,
+)
 from parquet_variant.tables.file_metrics import FileMetrics
-from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.schema import Place, StructType
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.write_plan import File, Identities, TableWritePlan
@@ -125,6 +132,11 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
     records_changes: bool
     erases: bool = False
 
+    @property
+    def reset_column(self) -> str | None:
+        """The hidden column with the version of each row's last update; None if the table has none."""
+        return None
+
     def for_erasing(self) -> Self:
         """Return the plan that keeps nothing of deleted rows."""
         plan: Any = self
@@ -213,13 +225,14 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
         Without `columns`, all columns are read, with the hidden columns that the table needs to keep.
         """
 
-    @abstractmethod
     def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
         """Return rows that `read_rows` returned with their Variants unshredded."""
+        return with_other_columns(align_table(rows, columns or self.schema, by_logical_name, unshredded), rows)
 
-    @abstractmethod
     def like_file(self, rows: pa.Table) -> TableWritePlan[File]:
         """Return the write plan that shreds new files as the file that `read_rows` read the rows from."""
+        present = StructType(tuple(f for f in self.schema.fields if f.name in rows.column_names))
+        return replace(self.write, shredding=shredding_schemas(rows.schema, present) if self.write.shred else {})
 
     # ---- describing the result
 
@@ -228,8 +241,9 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
         """Write a deletion vector and return the file with it; the mask holds all deleted rows, by position."""
 
     def as_updated(self, rows: pa.Table) -> pa.Table:
-        """Return updated rows with the hidden columns that an update resets."""
-        return rows
+        """Return updated rows, which keep their ids, with nulls in the hidden column that an update resets."""
+        index = rows.schema.get_field_index(self.reset_column or "")
+        return rows if index < 0 else rows.set_column(index, rows.field(index), pa.nulls(len(rows), pa.int64()))
 
     def write_changes(self, write: TableWritePlan[File], changes: Mapping[str, pa.Table | None]) -> tuple[Any, ...]:
         """Write rows by change type (``insert``, ``delete``, ``update_preimage``, ``update_postimage``)."""
@@ -318,9 +332,17 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
     def file_layouts(self) -> list[FileLayout]:
         """Return what decides how each file is rewritten, in the order of `to_files(files)`."""
 
-    @abstractmethod
     def may_hold_keys(self, files: FileSet, needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
         """Return, for each file, whether a column may hold one of some keys; True where that is unknown."""
+        query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
+        (selected,) = query.selection
+        if selected.output is None:
+            return np.ones(len(files), dtype=bool)
+        return self.bounds_hold(files, selected, query.place, keys)
+
+    @abstractmethod
+    def bounds_hold(self, files: FileSet, selected: Selected, place: Place | None, keys: Any) -> Mask:
+        """Return, for each file, whether a column's bounds hold one of some keys; `place`: that of the Variant."""
 
     @abstractmethod
     def filtered(self, files: FileSet, mask: Mask) -> FileSet:

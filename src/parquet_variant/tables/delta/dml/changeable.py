@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.selection import Selected
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
     ChangePlan,
@@ -44,10 +45,7 @@ from parquet_variant.tables.delta.reading.read import (
     parquet_files,
     read_file,
     scan,
-    shredded_in,
     tracked_rows,
-    unshredded_rows,
-    unshredded_table,
 )
 from parquet_variant.tables.delta.statistics import (
     Stats,
@@ -64,14 +62,11 @@ from parquet_variant.tables.delta.writing.identity import IdentityValues, refuse
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.path_bounds import complete_bounds
 from parquet_variant.tables.pruning import keys_between
-from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.schema import Place, StructType
 from parquet_variant.tables.storage import Storage, now_millis
 from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.tables.write_plan import TableWritePlan
 from parquet_variant.types.path import VariantPath
-
-if TYPE_CHECKING:  # SQL is an optional part.
-    from parquet_variant.query.sql_expression import NeededColumn
 
 
 @dataclass(frozen=True)
@@ -127,22 +122,11 @@ class DeltaChangePlan(ChangePlan[Add]):
             return tracked_rows(self.current, file, row_mask, shredded=True)
         return read_file(self.current, columns, file, row_mask=row_mask, shredded=True)
 
-    def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
-        """See `ChangePlan.unshredded`."""
-        return unshredded_rows(self.current, rows) if columns is None else unshredded_table(rows, columns)
-
-    def like_file(self, rows: pa.Table) -> WritePlan:
-        """See `ChangePlan.like_file`."""
-        if not self.write.shred:
-            return self.write
-        return replace(self.write, shredding=shredded_in(rows, self.current.schema))
-
-    def as_updated(self, rows: pa.Table) -> pa.Table:
-        """Return updated rows, which keep their ids but get the commit version of the update."""
+    @property
+    def reset_column(self) -> str | None:
+        """See `ChangePlan.reset_column`."""
         names = self.current.row_tracking_columns
-        if names is None or names[1] not in rows.column_names:
-            return rows
-        return rows.set_column(rows.column_names.index(names[1]), names[1], pa.nulls(len(rows), pa.int64()))
+        return None if names is None else names[1]
 
     def with_deleted(self, file: Add, deleted: Mask) -> Add:
         """Return the file with a deletion vector; its bounds stay valid, but may be wider than its rows."""
@@ -247,13 +231,9 @@ class DeltaTable(ChangeableTable[Add]):
             for key, add in zip(keys, files, strict=True)
         ]
 
-    def may_hold_keys(self, files: pa.Table, needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
-        """See `ChangeableTable.may_hold_keys`."""
-        query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
-        (selected,) = query.selection
-        if selected.output is None:
-            return np.ones(len(files), dtype=bool)
-        lower, upper = column_bounds(replace(self.current, files=files), selected, query.place)
+    def bounds_hold(self, files: pa.Table, selected: Selected, place: Place | None, keys: Any) -> Mask:
+        """See `ChangeableTable.bounds_hold`."""
+        lower, upper = column_bounds(replace(self.current, files=files), selected, place)
         return keys_between(lower, upper, keys, len(files))
 
     def filtered(self, files: pa.Table, mask: Mask) -> pa.Table:

@@ -25,7 +25,6 @@ from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
-from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
@@ -35,10 +34,8 @@ from parquet_variant.tables.columns import (
     by_field_id,
     by_logical_name,
     by_name,
-    shredding_schemas,
     unchanged,
     unshredded,
-    with_other_columns,
 )
 from parquet_variant.tables.delta.file_locations import deleted_rows, partition_keys, relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds
@@ -158,11 +155,6 @@ def _read_masked_rows(
     return rows if rows is not None and rows.schema.types == kinds else None
 
 
-def unshredded_table(rows: pa.Table, schema: StructType) -> pa.Table:
-    """Return rows in the columns of a schema, with unshredded Variants."""
-    return align_table(rows, schema, by_logical_name, unshredded)
-
-
 def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) -> list[str]:
     """Return paths or URLs of the Parquet files of the newest version.
 
@@ -211,12 +203,6 @@ def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Ma
     return mask
 
 
-def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema]:
-    """Return the shredding schemas of the file from which `read_file` read rows, in some of the table's columns."""
-    present = StructType(tuple(f for f in schema.fields if f.name in rows.column_names))
-    return shredding_schemas(rows.schema, present)
-
-
 def row_ids(current: Snapshot, file: Add, path: str, live: Mask) -> dict[str, pa.ChunkedArray]:
     """Return the columns of ids and commit versions of live rows of a file; none if the table does not track rows."""
     names = current.row_tracking_columns
@@ -251,11 +237,6 @@ def tracked_rows(current: Snapshot, file: Add, live: Mask | None = None, *, shre
     for name, column in row_ids(current, file, path, live).items():
         rows = rows.append_column(name, column)
     return rows
-
-
-def unshredded_rows(current: Snapshot, rows: pa.Table) -> pa.Table:
-    """Return rows that `tracked_rows` read shredded with unshredded Variants."""
-    return with_other_columns(unshredded_table(rows, current.schema), rows)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.selection import Selected
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
@@ -29,7 +30,6 @@ from parquet_variant.tables.changes.change_plan import (
     TableChange,
 )
 from parquet_variant.tables.changes.optimizing import OptimizeResult, optimize
-from parquet_variant.tables.columns import align_table, by_logical_name, shredding_schemas, unshredded
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
 from parquet_variant.tables.iceberg.reading.data_files import live_rows, open_data_file, read_file
@@ -54,13 +54,9 @@ from parquet_variant.tables.iceberg.writing.write_plan import (
     with_lineage,
 )
 from parquet_variant.tables.pruning import keys_between
-from parquet_variant.tables.schema import StructType, variant_paths
+from parquet_variant.tables.schema import Place, StructType, variant_paths
 from parquet_variant.tables.storage import Storage, open_storage
 from parquet_variant.tables.table_scan import TableScan
-
-if TYPE_CHECKING:
-    from parquet_variant.query.sql_expression import NeededColumn
-
 
 # The metrics of this many files are kept in memory; those of more files are read from the manifests when needed.
 METRICS_IN_MEMORY = 20_000
@@ -117,25 +113,10 @@ class IcebergChangePlan(ChangePlan[TableFile]):
                 rows = rows.set_column(rows.column_names.index(name), lineage_field(name), rows[name])
         return rows
 
-    def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
-        """See `ChangePlan.unshredded`."""
-        table_schema = self.current.schema.struct if columns is None else columns
-        plain = align_table(rows, table_schema, by_logical_name, unshredded)
-        for name in self.write.hidden_columns:
-            if columns is None and name in rows.column_names:
-                plain = plain.append_column(rows.schema.field(name), rows[name])
-        return plain
-
-    def like_file(self, rows: pa.Table) -> IcebergWritePlan:
-        """See `ChangePlan.like_file`."""
-        return replace(self.write, shredding=shredding_schemas(rows.schema, self.current.schema.struct))
-
-    def as_updated(self, rows: pa.Table) -> pa.Table:
-        """Return updated rows, which keep their row ids and get the sequence number of the update."""
-        if LAST_UPDATED.name not in rows.column_names:
-            return rows
-        number = rows.column_names.index(LAST_UPDATED.name)
-        return rows.set_column(number, lineage_field(LAST_UPDATED.name), pa.nulls(len(rows), pa.int64()))
+    @property
+    def reset_column(self) -> str:
+        """See `ChangePlan.reset_column`."""
+        return LAST_UPDATED.name
 
     def with_deleted(self, file: TableFile, deleted: Mask) -> TableFile:
         """Write a deletion vector to a Puffin file of its own; see `ChangePlan.with_deleted`."""
@@ -225,17 +206,13 @@ class IcebergTable(ChangeableTable[TableFile]):
             layouts.append(FileLayout(key, file.size, must_rewrite, times.get(file.entry.snapshot_id or 0)))
         return layouts
 
-    def may_hold_keys(self, files: list[TableFile], needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
-        """See `ChangeableTable.may_hold_keys`."""
-        query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
-        (selected,) = query.selection
-        if selected.output is None:
-            return np.ones(len(files), dtype=bool)
-        columns = QueryColumns(self.current.schema, None, {name: selected}, query.place)
+    def bounds_hold(self, files: list[TableFile], selected: Selected, place: Place | None, keys: Any) -> Mask:
+        """See `ChangeableTable.bounds_hold`."""
+        columns = QueryColumns(self.current.schema, None, {selected.name: selected}, place)
         possible: set[str] = set()
         f = columns.field(selected)
         for part in self._parts(files, frozenset() if f is None else frozenset({f.id})):
-            lower, upper = column_bounds(columns, name, [file.file for file in part])
+            lower, upper = column_bounds(columns, selected.name, [file.file for file in part])
             mask = keys_between(lower, upper, keys, len(part))
             possible |= {file.path for file, may_hold in zip(part, mask, strict=True) if may_hold}
         return np.array([file.path in possible for file in files], dtype=bool)
