@@ -203,39 +203,27 @@ def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Ma
     return mask
 
 
-def row_ids(current: Snapshot, file: Add, path: str, live: Mask) -> dict[str, pa.ChunkedArray]:
-    """Return the columns of ids and commit versions of live rows of a file; none if the table does not track rows."""
-    names = current.row_tracking_columns
-    if names is None:
-        return {}
-    with open_parquet(current.storage.open(path)) as parquet:
-        stored_names = [name for name in names if name in parquet.schema_arrow.names]
-        stored = parquet.read(columns=stored_names) if stored_names else None
-    base, version = file.base_row_id, file.default_row_commit_version
-    defaults = (
-        pa.nulls(len(live), pa.int64()) if base is None else pa.array(np.arange(len(live), dtype=np.int64) + base),
-        pa.repeat(pa.scalar(version, pa.int64()), len(live)),
-    )
-    mask, columns = pa.array(live), {}
-    for name, default in zip(names, defaults, strict=True):
-        column = default if stored is None or name not in stored.column_names else pc.coalesce(stored[name], default)
-        columns[name] = pa.chunked_array([column] if isinstance(column, pa.Array) else column.chunks).filter(mask)
-    return columns
-
-
 def tracked_rows(current: Snapshot, file: Add, live: Mask | None = None, *, shredded: bool = False) -> pa.Table:
     """Return rows of a file with all columns, and with their ids and commit versions; see `read_file`."""
     rows = read_file(current, current.schema, file, row_mask=live, shredded=shredded)
-    if current.row_tracking_columns is None:
+    names = current.row_tracking_columns
+    if names is None:
         return rows
-    path = relative_path(current.storage, file.path)
+    with open_parquet(current.storage.open(relative_path(current.storage, file.path))) as parquet:
+        stored_names = [name for name in names if name in parquet.schema_arrow.names]
+        stored = parquet.read(columns=stored_names) if stored_names else None
+        count = parquet.metadata.num_rows
     if live is None:
-        with open_parquet(current.storage.open(path)) as parquet:
-            count = parquet.metadata.num_rows
-        marks = live_rows(current, file.deletion_vector, count)
-        live = np.ones(count, dtype=bool) if marks is None else marks
-    for name, column in row_ids(current, file, path, live).items():
-        rows = rows.append_column(name, column)
+        live = live_rows(current, file.deletion_vector, count)
+    base, version = file.base_row_id, file.default_row_commit_version
+    defaults = (
+        pa.nulls(count, pa.int64()) if base is None else pa.array(np.arange(count, dtype=np.int64) + base),
+        pa.repeat(pa.scalar(version, pa.int64()), count),
+    )
+    for name, default in zip(names, defaults, strict=True):
+        column = default if stored is None or name not in stored.column_names else pc.coalesce(stored[name], default)
+        column = pa.chunked_array([column] if isinstance(column, pa.Array) else column.chunks)
+        rows = rows.append_column(name, column if live is None else column.filter(pa.array(live)))
     return rows
 
 
