@@ -324,7 +324,7 @@ def test_every_file_is_opened_once(
     make_table: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, columns: dict[str, Any]
 ) -> None:
     from parquet_variant.files.parquet.scanning import scan as over_files
-    from parquet_variant.tables.delta.reading import read as over_tables
+    from parquet_variant.tables import table_scan as over_tables
 
     table = make_table(5, 5, partition_by=["p"])
     pv.open(table).set_properties({"delta.enableDeletionVectors": True})

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,26 @@ from parquet_variant.tables.object_store import obstore_library, open_store
 def now_millis() -> int:
     """Return the current time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def to_millis(moment: int | str | datetime, error: type[TableError], *, zone: tzinfo | None = UTC) -> int:
+    """Return a time as milliseconds since 1970; a time without a time zone is in `zone`, or local for None.
+
+    >>> to_millis("1970-01-01T00:00:01", TableError), to_millis("1970-01-01T00:00:01Z", TableError, zone=None)
+    (1000, 1000)
+    """
+    if isinstance(moment, int) and not isinstance(moment, bool):
+        return moment
+    try:
+        parsed = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+        if not isinstance(parsed, datetime):
+            raise TypeError
+        parsed = parsed.replace(tzinfo=zone) if parsed.tzinfo is None else parsed
+        return (parsed.astimezone(UTC) - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
+    except (ValueError, TypeError, OverflowError, OSError):
+        raise error(
+            f"{moment!r} is not a time: give milliseconds since 1970, ISO text or a datetime", reason="bad-argument"
+        ) from None
 
 
 # Endings of the files that writers of tables make: data, deletes, statistics, manifests, and incomplete files.

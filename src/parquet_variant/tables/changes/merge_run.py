@@ -269,8 +269,7 @@ def _updated_rows(
         if clause.kind == "matched":
             tables[merge.source] = merge.rows.take(pa.array(source[mask]))
         new = assigned(rows, schema, clause.assignments, tables, merge.zone)
-        set_columns = {assignment.column for assignment in clause.assignments}
-        parts.append(plan.write.rules.regenerated(new, schema, set_columns))
+        parts.append(plan.write.rules.regenerated(new, schema, {item.column for item in clause.assignments}))
     if len(parts) == 1:
         return parts[0]
     order = np.argsort(np.concatenate(positions))

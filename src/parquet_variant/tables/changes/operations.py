@@ -359,8 +359,7 @@ def _update_file(
 
     def new_rows(rows: pa.Table) -> pa.Table:
         new = assigned(rows, plan.schema, assignments, {TARGET: rows}, condition.zone)
-        set_columns = {assignment.column for assignment in assignments}
-        return plan.write.rules.regenerated(new, plan.schema, set_columns)
+        return plan.write.rules.regenerated(new, plan.schema, {assignment.column for assignment in assignments})
 
     def read_columns(needed: Mapping[str, Mapping[str, NeededColumn]]) -> Mapping[str, pa.Table]:
         return {TARGET: read_updated_rows(plan, file, needed.get(TARGET, {}), updated, condition.zone)}

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
-from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from pyarrow import fs
 
@@ -40,17 +40,6 @@ class TextKeywords(TypedDict, total=False):
     types: Mapping[str, str] | str | None
     detect_timestamps: bool | None
     parse: Mapping[str, Any] | None
-
-
-_CLASSES: dict[str, str] = {
-    "parquet": "ParquetTable",
-    "delta": "DeltaTable",
-    "iceberg": "IcebergTable",
-    "vortex": "VortexTable",
-    "json": "JsonTable",
-    "memory": "MemoryTable",
-    "spark": "SparkTable",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,12 +145,12 @@ class TableBase:
 
     def _function(self, operation: str) -> tuple[Callable[..., Any], Any]:
         """Return the function of an operation with its first argument: the target, or this table for all formats."""
-        own, shared = f"{_CLASSES[self.format]}.{operation}", f"Table.{operation}"
+        own, shared = f"{self.format.title()}Table.{operation}", f"Table.{operation}"
         if has_method(own):
             return registered_method(own), self._target(operation)
         if has_method(shared):
             return registered_method(shared), self
-        formats = [name for name, kind in _CLASSES.items() if has_method(f"{kind}.{operation}")]
+        formats = [name for name in get_args(TableFormat) if has_method(f"{name.title()}Table.{operation}")]
         raise self._unsupported(operation, formats)
 
     def _unsupported(self, operation: str, formats: Sequence[str]) -> VariantError:

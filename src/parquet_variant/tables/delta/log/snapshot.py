@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -43,9 +43,7 @@ from parquet_variant.tables.delta.protocol.schema import parse_schema
 from parquet_variant.tables.delta.protocol.schema_merging import check_type_changes
 from parquet_variant.tables.delta.statistics import with_json_stats
 from parquet_variant.tables.schema import Field, StructType
-from parquet_variant.tables.storage import Storage, now_millis, open_storage
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from parquet_variant.tables.storage import Storage, now_millis, open_storage, to_millis
 
 
 @dataclass(frozen=True)
@@ -169,7 +167,9 @@ def snapshot(
         storage = open_storage(storage, storage_options, allow_outside=allow_outside)
     if timestamp is not None:
         newest = load_snapshot(storage, files=False)
-        version = version_at(storage, to_millis(timestamp), in_commit_since(newest.protocol, newest.metadata))
+        version = version_at(
+            storage, to_millis(timestamp, DeltaError, zone=None), in_commit_since(newest.protocol, newest.metadata)
+        )
     return load_snapshot(storage, version)
 
 
@@ -220,29 +220,3 @@ def _replayed(storage: Storage, version: int | None, files: bool) -> tuple[Segme
                 stacklevel=4,
             )
         return segment, state
-
-
-def to_millis(timestamp: int | str | datetime) -> int:
-    """Return a time as milliseconds since 1970; strings and datetimes without a time zone are local.
-
-    >>> to_millis("1970-01-01T00:00:01Z")
-    1000
-    """
-    if isinstance(timestamp, int):
-        return timestamp
-    if not isinstance(timestamp, str | datetime):
-        raise DeltaError(
-            f"timestamp is {timestamp!r}: give milliseconds, an ISO 8601 string or a datetime", reason="bad-argument"
-        )
-    if isinstance(timestamp, str):
-        try:
-            timestamp = datetime.fromisoformat(timestamp)
-        except ValueError:
-            raise DeltaError(
-                f"timestamp is {timestamp!r}: give an ISO 8601 time, such as 2026-01-31T12:00:00Z",
-                reason="bad-argument",
-            ) from None
-    try:
-        return (timestamp.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
-    except (ValueError, OverflowError, OSError):
-        raise DeltaError(f"timestamp {timestamp} is out of range", reason="bad-argument") from None

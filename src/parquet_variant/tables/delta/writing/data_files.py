@@ -36,7 +36,7 @@ from parquet_variant.tables.delta.statistics import dump_stats, indexed_places, 
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
 from parquet_variant.tables.partitions import partition_directory, split_by_partition, warn_of_null_partitions
 from parquet_variant.tables.rules import Rules
-from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type
+from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type, leaves
 from parquet_variant.tables.storage import now_millis
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
 from parquet_variant.types.path import VariantPath
@@ -152,15 +152,12 @@ def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
 
 
 def _refuse_nested(schema: StructType, key: str, description: str) -> None:
-    for f in schema.fields:
-        if isinstance(f.type, StructType):
-            for field in f.type.fields:
-                if key in field.metadata:
-                    raise DeltaError(
-                        f"column {f.name}.{field.name} has {description}, which is not supported inside structs",
-                        reason="unsupported-feature",
-                    )
-            _refuse_nested(f.type, key, description)
+    for way in leaves(schema):
+        if any(key in field.metadata for field in way[1:]):
+            name = ".".join(field.name for field in way)
+            raise DeltaError(
+                f"column {name} has {description}, which is not supported inside structs", reason="unsupported-feature"
+            )
 
 
 def _invariant(text: Any) -> str:

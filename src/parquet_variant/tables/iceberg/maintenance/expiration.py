@@ -29,11 +29,11 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     removal_of,
 )
 from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot, to_millis
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import change_metadata, check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, file_key
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
-from parquet_variant.tables.storage import TABLE_FILE_ENDINGS, now_millis
+from parquet_variant.tables.storage import TABLE_FILE_ENDINGS, now_millis, to_millis
 
 _MAX_AGE, _DEFAULT_MAX_AGE = "history.expire.max-snapshot-age-ms", 432_000_000
 _MIN_KEPT, _DEFAULT_MIN_KEPT = "history.expire.min-snapshots-to-keep", 1
@@ -72,7 +72,7 @@ def expire_snapshots(
 
     See `IcebergTable.expire_snapshots`.
     """
-    cutoff = None if older_than is None else to_millis(older_than)
+    cutoff = None if older_than is None else to_millis(older_than, IcebergError)
     before: list[TableMetadata] = []
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
@@ -189,7 +189,7 @@ def remove_orphan_files(
 
     See `IcebergTable.remove_orphan_files`.
     """
-    cutoff = now_millis() - _DEFAULT_AGE_MS if older_than is None else to_millis(older_than)
+    cutoff = now_millis() - _DEFAULT_AGE_MS if older_than is None else to_millis(older_than, IcebergError)
     check_deletable(table.metadata)
     orphans = [location for location, modified in orphan_files(table) if modified < cutoff]
     if not dry_run:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from parquet_variant.errors import IcebergError, check_count
@@ -24,6 +24,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import (
 )
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, SnapshotInfo, TableMetadata
+from parquet_variant.tables.storage import to_millis
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def _older_snapshot(table: LoadedTable, snapshot_id: int) -> Snapshot:
 
 def id_at(metadata: TableMetadata, timestamp: int | str | datetime, name: str) -> int:
     """Return the id of the snapshot that was current at a time, by the snapshot log."""
-    moment = to_millis(timestamp)
+    moment = to_millis(timestamp, IcebergError)
     snapshot_ids = [snapshot_id for when, snapshot_id in metadata.snapshot_log if when <= moment]
     if not snapshot_ids:
         raise IcebergError(
@@ -169,27 +170,6 @@ def id_at(metadata: TableMetadata, timestamp: int | str | datetime, name: str) -
             file=name,
         )
     return snapshot_ids[-1]
-
-
-def to_millis(timestamp: int | str | datetime) -> int:
-    """Return a time as milliseconds since 1970. Raises `IcebergError`: reason ``"bad-argument"``.
-
-    >>> to_millis("1970-01-01T00:00:01")
-    1000
-    """
-    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
-        return timestamp
-    try:
-        moment = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
-        if not isinstance(moment, datetime):
-            raise TypeError
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return int(moment.timestamp() * 1000)
-    except (ValueError, TypeError, AttributeError):
-        raise IcebergError(
-            f"{timestamp!r} is not a time: give milliseconds since 1970, ISO text or a datetime", reason="bad-argument"
-        ) from None
 
 
 def history(current: Snapshot, *, limit: int | None = None) -> list[dict[str, Any]]:
