@@ -27,7 +27,7 @@ from parquet_variant.tables.changes.operations import (
     refuse_misspelled_keys,
     run_change,
 )
-from parquet_variant.tables.changes.patching import RowChanges, columns_in_use, path_assignments, rewrite_file
+from parquet_variant.tables.changes.patching import RowChanges, Update, rewrite_file
 from parquet_variant.tables.expressions import (
     Assignment,
     columns_of_data,
@@ -208,19 +208,16 @@ def _merge_file(plan: ChangePlan[Any], merge: _Merge, task: int, attempt: int, f
     # Inserts do not change rows of a file.
     updates = [clause for clause in merge.clauses if clause.action == "update"]
     assignments = [assignment for clause in updates for assignment in clause.assignments]
-    paths = None
-    if len(updates) == 1:
 
-        def read(needed: Mapping[str, Mapping[str, NeededColumn]]) -> Mapping[str, pa.Table]:
-            tables = {merge.target: read_updated_rows(plan, file, needed.get(merge.target, {}), updated, merge.zone)}
-            if updates[0].kind == "matched":
-                partners = merge.rows.take(pa.array(source[updated]))
-                tables[merge.source] = needed_table(partners, needed.get(merge.source, {}))
-            return tables
+    def read(needed: Mapping[str, Mapping[str, NeededColumn]]) -> Mapping[str, pa.Table]:
+        tables = {merge.target: read_updated_rows(plan, file, needed.get(merge.target, {}), updated, merge.zone)}
+        if updates[0].kind == "matched":
+            partners = merge.rows.take(pa.array(source[updated]))
+            tables[merge.source] = needed_table(partners, needed.get(merge.source, {}))
+        return tables
 
-        paths = path_assignments(assignments, read, int(updated.sum()), merge.zone)
-    in_use = columns_in_use(assignments, merge.target)
-    change = rewrite_file(plan, file, RowChanges(live, deleted, updated, new_rows), in_use, paths)
+    update = Update(assignments, merge.target, read if len(updates) == 1 else None, merge.zone)
+    change = rewrite_file(plan, file, RowChanges(live, deleted, updated, new_rows), update)
     return replace(change, matched=np.unique(right))
 
 

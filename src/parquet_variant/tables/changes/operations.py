@@ -31,13 +31,7 @@ from parquet_variant.tables.changes.change_plan import (
     NeededColumns,
     TableChange,
 )
-from parquet_variant.tables.changes.patching import (
-    NO_COLUMNS,
-    RowChanges,
-    columns_in_use,
-    path_assignments,
-    rewrite_file,
-)
+from parquet_variant.tables.changes.patching import RowChanges, Update, rewrite_file
 from parquet_variant.tables.commits import planned_again
 from parquet_variant.tables.expressions import Assignment, columns_of_table, is_true, needed_table, numbered, renumbered
 from parquet_variant.tables.row_input import all_rows
@@ -344,7 +338,7 @@ def delete_from_file(
     """Delete the matching rows of a file (the work of a task)."""
     live, deleted = condition.rows(plan, file)
     rows = RowChanges(live, deleted, np.zeros_like(deleted), lambda table: table)
-    return rewrite_file(plan, file, rows, NO_COLUMNS)
+    return rewrite_file(plan, file, rows)
 
 
 def _update_file(
@@ -365,5 +359,4 @@ def _update_file(
         return {TARGET: read_updated_rows(plan, file, needed.get(TARGET, {}), updated, condition.zone)}
 
     rows = RowChanges(live, np.zeros_like(updated), updated, new_rows)
-    paths = path_assignments(assignments, read_columns, int(updated.sum()), condition.zone)
-    return rewrite_file(plan, file, rows, columns_in_use(assignments, TARGET), paths)
+    return rewrite_file(plan, file, rows, Update(assignments, TARGET, read_columns, condition.zone))

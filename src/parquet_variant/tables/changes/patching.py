@@ -6,7 +6,7 @@ Owns what replaces a file, and the metrics of the new file. Leaves the bytes to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,73 +87,65 @@ def change_file(plan: ChangePlan[File], file: File, rows: RowChanges) -> FileCha
 
 
 @dataclass(frozen=True)
-class ColumnsInUse:
-    """The columns that assignments set, and those that they read."""
+class Update:
+    """The assignments of an update to the table named `alias`."""
 
-    assigned: frozenset[str]
-    read: frozenset[str]
+    assignments: Sequence[Assignment] = ()
+    alias: str = ""
+    # Return the updated rows, in the columns that expressions need of each table; None if assignments differ by row.
+    read: Callable[[Mapping[str, Mapping[str, NeededColumn]]], Mapping[str, pa.Table]] | None = None
+    zone: str = "UTC"
 
+    @property
+    def assigned(self) -> set[str]:
+        """The columns that are set."""
+        return {assignment.column for assignment in self.assignments}
 
-NO_COLUMNS = ColumnsInUse(frozenset(), frozenset())
+    @property
+    def in_use(self) -> set[str]:
+        """The columns that are set or read."""
+        values = [assignment.value for assignment in self.assignments if assignment.value is not None]
+        needed = [column.column for value in values for column in value.columns.get(self.alias, {}).values()]
+        return self.assigned.union(*((name, name.split(".")[0]) for name in needed))
 
+    @property
+    def paths(self) -> list[tuple[str, VariantPath]] | None:
+        """The columns and paths that are set; None if a column is set, or a path with array indexes."""
+        paths = [(assignment.column, assignment.path) for assignment in self.assignments]
+        known = [(column, path) for column, path in paths if path is not None]
+        is_all = len(known) == len(paths) and all(isinstance(s, str) for _, path in known for s in path.segments)
+        return known if is_all and self.read is not None else None
 
-@dataclass(frozen=True)
-class PathAssignments:
-    """Assignments that only set paths inside Variants, the same ones in all updated rows."""
-
-    paths: tuple[tuple[str, VariantPath], ...]  # Columns, and the paths in them.
-    values: Callable[[], Sequence[VariantArray]]  # Return a column of new values for each path.
-
-
-def path_assignments(
-    assignments: Sequence[Assignment],
-    read_columns: Callable[[Mapping[str, Mapping[str, NeededColumn]]], Mapping[str, pa.Table]],
-    rows: int,
-    zone: str,
-) -> PathAssignments | None:
-    """Return assignments as `PathAssignments`; None if one of them sets a column, or a path with array indexes.
-
-    `read_columns`: reads the updated rows, in the columns that the expressions need of each table.
-    """
-    paths = tuple((item.column, item.path) for item in assignments if item.path is not None)
-    if len(paths) < len(assignments) or not all(isinstance(s, str) for _, path in paths for s in path.segments):
-        return None
-    return PathAssignments(
-        paths, lambda: path_values(assignments, read_columns(needed_columns(assignments)), rows, zone)
-    )
-
-
-def columns_in_use(assignments: Iterable[Assignment], alias: str) -> ColumnsInUse:
-    """Return the columns that assignments set, and those of the table named `alias` that they read."""
-    assignments = list(assignments)
-    read: set[str] = set()
-    for assignment in assignments:
-        needed = {} if assignment.value is None else assignment.value.columns.get(alias, {})
-        read |= {name for column in needed.values() for name in (column.column, column.column.split(".")[0])}
-    return ColumnsInUse(frozenset(assignment.column for assignment in assignments), frozenset(read))
+    def path_values(self, rows: int) -> list[VariantArray]:
+        """Return a column of new values for each path."""
+        assert self.read is not None
+        return path_values(self.assignments, self.read(needed_columns(self.assignments)), rows, self.zone)
 
 
-def rewrite_file(
-    plan: ChangePlan[File], file: File, rows: RowChanges, in_use: ColumnsInUse, paths: PathAssignments | None = None
-) -> FileChange[File]:
+NO_UPDATE = Update()
+
+
+def rewrite_file(plan: ChangePlan[File], file: File, rows: RowChanges, update: Update = NO_UPDATE) -> FileChange[File]:
     """Delete and update rows of a file as `change_file` does, copying unchanged columns or pages where possible.
 
-    `rows.new_rows` gets rows with the columns in use, or all columns; `paths`: what the update sets, if only paths.
+    `rows.new_rows` gets rows with the columns in use, or all columns.
     """
-    if rows.updated.any():
-        in_use = replace(in_use, assigned=in_use.assigned | {name for name, _ in plan.write.rules.generated})
-    moves_rows = any(name.lower() in plan.fixed_columns for name in in_use.assigned)
+    assigned, count = update.assigned, int(rows.updated.sum())
+    if count:
+        assigned |= {name for name, _ in plan.write.rules.generated}
+    moves_rows = any(name.lower() in plan.fixed_columns for name in assigned)
     # Options may ask for an order of rows, or for another writer.
     is_whole = plan.erases or plan.uses_vectors or moves_rows or plan.write.options or plan.tracks_rows
     if is_whole or not rows.live.all():
         return change_file(plan, file, rows)
     patched = None
-    if not rows.updated.any():
+    if not count:
         patched = without_rows(plan, file, rows.deleted)
     elif not rows.deleted.any():
+        paths = update.paths
         if paths is not None and plan.write.shred and not _needs_all_columns(plan):
-            patched = _with_new_paths(plan, file, rows.updated, paths)
-        patched = patched or _with_new_columns(plan, file, rows, in_use)
+            patched = _with_new_paths(plan, file, rows.updated, paths, lambda: update.path_values(count))
+        patched = patched or _with_new_columns(plan, file, rows, assigned, update.in_use | assigned)
     return change_file(plan, file, rows) if patched is None else patched
 
 
@@ -162,16 +154,16 @@ def _needs_all_columns(plan: ChangePlan[Any]) -> bool:
 
 
 def _with_new_paths(
-    plan: ChangePlan[File], file: File, updated: Mask, assignments: PathAssignments
+    plan: ChangePlan[File],
+    file: File,
+    updated: Mask,
+    paths: Sequence[tuple[str, VariantPath]],
+    values: Callable[[], Sequence[VariantArray]],
 ) -> FileChange[File] | None:
-    fields = [plan.schema.get(column) for column, _ in assignments.paths]
-    places = [
-        (field.physical_name, *map(str, path.segments))
-        for field, (_, path) in zip(fields, assignments.paths, strict=True)
-        if field is not None
-    ]
+    fields = [(plan.schema.get(column), path) for column, path in paths]
+    places = [(f.physical_name, *map(str, path.segments)) for f, path in fields if f is not None]
     with plan.storage.open(plan.path(file)) as source:
-        file_patch = plan_path_patch(source, places, assignments.values, updated)
+        file_patch = plan_path_patch(source, places, values, updated)
         if file_patch is None:
             return None
         path, info = _write_patch(plan, file, file_patch, plan.write)
@@ -183,16 +175,15 @@ def _with_new_paths(
 
 
 def _with_new_columns(
-    plan: ChangePlan[File], file: File, rows: RowChanges, in_use: ColumnsInUse
+    plan: ChangePlan[File], file: File, rows: RowChanges, assigned: Collection[str], names: Collection[str]
 ) -> FileChange[File] | None:
     updated = rows.updated
-    names = in_use.assigned | in_use.read
     needed = StructType(tuple(f for f in plan.schema.fields if _needs_all_columns(plan) or f.name in names))
     table = plan.read_rows(file, None, needed)
     before = table.filter(pa.array(updated))
     after = rows.new_rows(plan.unshredded(before, needed))
     write = plan.like_file(table)
-    columns = StructType(tuple(f for f in needed.fields if f.name in in_use.assigned))
+    columns = StructType(tuple(f for f in needed.fields if f.name in assigned))
     physical = [f.physical_name for f in columns.fields]
     narrow = replace(write, schema=needed, rules=replace(write.rules, defaults=()))
     new, _ = conform_table(narrow.stored(after).select(physical), (), value_first=True)

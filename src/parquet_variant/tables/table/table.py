@@ -91,7 +91,7 @@ class Table(ChangingMethods):
             Rewrite all files unshredded. In Delta tables the feature is removed from the protocol; older versions of
             the table still need it.
         rewrite_all
-            Rewrite every file of an Iceberg table, such as after a change of the sort order.
+            Rewrite every file of a table, such as after a change of the sort order.
         dry_run
             Only report the schema and the drift, for which all rows are read; write nothing.
         threads
