@@ -242,7 +242,7 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
 
     def as_updated(self, rows: pa.Table) -> pa.Table:
         """Return updated rows, which keep their ids, with nulls in the hidden column that an update resets."""
-        index = rows.schema.get_field_index(self.reset_column or "")
+        index = -1 if self.reset_column is None else rows.schema.get_field_index(self.reset_column)
         return rows if index < 0 else rows.set_column(index, rows.field(index), pa.nulls(len(rows), pa.int64()))
 
     def write_changes(self, write: TableWritePlan[File], changes: Mapping[str, pa.Table | None]) -> tuple[Any, ...]:
