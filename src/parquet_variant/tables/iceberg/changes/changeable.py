@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
+from parquet_variant.io.engine import Progress
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.query.predicate import Predicate
@@ -288,10 +289,12 @@ def _written(change: TableChange[TableFile]) -> list[str]:
     return [file.new_vector.path if file.new_vector is not None else file.path for file in files]
 
 
-def drop_shredding(table: IcebergTable, *, file_bytes: int | None = None, **options: Any) -> OptimizeResult:
+def drop_shredding(
+    table: IcebergTable, *, threads: int | None = 1, progress: Progress | None = None, **options: Any
+) -> OptimizeResult:
     """Rewrite all files with unshredded Variants, in one commit that changes no row; see `Table.optimize`."""
     schema = {".".join(place): ShreddingSchema.variant() for place in variant_paths(table.schema)}
-    return optimize(table, file_bytes=file_bytes, schema=schema, **options)
+    return optimize(table, schema=schema, threads=threads, progress=progress, **options)
 
 
 @dataclass(frozen=True)
