@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
@@ -84,55 +84,6 @@ def refuse_no_path(text: object) -> None:
         problem = "it is too long"
     if problem:
         raise VariantFileError(f"invalid path {text!r}: {problem}", reason="bad-path")
-
-
-# How the names of Iceberg's metadata files end.
-ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")
-
-
-def has_iceberg_metadata(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is an Iceberg table: a directory with metadata files, or a metadata file.
-
-    >>> has_iceberg_metadata("examples")
-    False
-    """
-    if str(path).endswith(ICEBERG_METADATA):
-        return True
-    filesystem, root = filesystem_of(path)
-    directory = f"{root.rstrip('/')}/metadata"
-    if info_of(filesystem, f"{directory}/version-hint.text").type == fs.FileType.File:
-        return True
-    # A writer that was killed may have left the hint out.
-    files = filesystem.get_file_info(fs.FileSelector(directory, allow_not_found=True))
-    return any(file.path.endswith(ICEBERG_METADATA) for file in files)
-
-
-def has_delta_log(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is a Delta table: a directory with a log."""
-    filesystem, root = filesystem_of(path)
-    return bool(info_of(filesystem, f"{root.rstrip('/')}/_delta_log").type == fs.FileType.Directory)
-
-
-def table_directories(paths: Iterable[str]) -> set[str]:
-    """Return the directories below a common one that hold a Delta or Iceberg table.
-
-    `paths`: of files, relative to the common directory.
-
-    >>> sorted(table_directories(["a/x.parquet", "b/_delta_log/0.json", "c/d/metadata/v1.metadata.json"]))
-    ['b', 'c/d']
-    """
-    logs = {path.partition("/_delta_log/")[0] for path in paths if "/_delta_log/" in path}
-    metadata = {path.rpartition("/")[0] for path in paths if path.endswith(ICEBERG_METADATA)}
-    return logs | {path.removesuffix("/metadata") for path in metadata if path.endswith("/metadata")}
-
-
-def is_inside(path: str, directories: Set[str]) -> bool:
-    """Return whether a file is below one of some directories; all are relative to a common one.
-
-    >>> is_inside("a/b/c.parquet", {"a/b"}), is_inside("a/b.parquet", {"a/b"})
-    (True, False)
-    """
-    return bool(directories) and any(path[:end] in directories for end, sign in enumerate(path) if sign == "/")
 
 
 def _quote_uri(uri: str) -> str:

@@ -22,17 +22,9 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io import commit_journal
 from parquet_variant.io.commit_journal import COMMITTED, OWNER, PREPARED, SUCCESS, TEMPORARY, Journal, journal_of
-from parquet_variant.io.filesystems import (
-    filesystem_of,
-    has_delta_log,
-    has_iceberg_metadata,
-    info_of,
-    is_inside,
-    path_text,
-    table_directories,
-    write_errors,
-)
+from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, write_errors
 from parquet_variant.io.hive import PARTITION_TYPES
+from parquet_variant.io.table_directories import A_TABLE, format_of_directory, is_inside, table_directories
 from parquet_variant.io.temporaries import JobOwner, is_dead, linked_file, sweep_temporaries
 from parquet_variant.support.choices import FileMode, Mode
 
@@ -416,10 +408,8 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
     if kind == pafs.FileType.File:
         raise VariantFileError(f"{dest} is a file: pass a directory", reason="exists", file=dest)
     if kind == pafs.FileType.Directory:
-        if has_delta_log(dest):
-            raise VariantFileError(f"{dest} is a Delta table: use format='delta'", reason="exists", file=dest)
-        if has_iceberg_metadata(dest):
-            raise VariantFileError(f"{dest} is an Iceberg table: use format='iceberg'", reason="exists", file=dest)
+        if (format := format_of_directory(dest)) is not None:
+            raise VariantFileError(f"{dest} is {A_TABLE[format]}: use format={format!r}", reason="exists", file=dest)
         sweep(dest)
         names = [info.base_name for info in filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))]
         if any(name != TEMPORARY for name in names):

@@ -29,8 +29,8 @@ from parquet_variant.files.vortex.paths import SUFFIX, some_vortex_files
 from parquet_variant.files.vortex.rewriting import write_shredded_parquet
 from parquet_variant.inference.statistics import ValueBounds, shredded_bounds, typed_place
 from parquet_variant.io.engine import ThreadEngine
-from parquet_variant.io.filesystems import is_inside, table_directories
 from parquet_variant.io.hive import Partition, declared_types, partition_texts, typed_partitions
+from parquet_variant.io.table_directories import is_inside, table_directories
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import footer_leaf, footer_metrics, leaf_columns

@@ -12,7 +12,8 @@ from typing import Literal
 
 from parquet_variant.errors import TableError, VariantError, check_choice
 from parquet_variant.files.vortex.paths import vortex_files
-from parquet_variant.io.filesystems import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata, path_text
+from parquet_variant.io.filesystems import path_text
+from parquet_variant.io.table_directories import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata
 from parquet_variant.tables.delta.log.snapshot import load_snapshot
 from parquet_variant.tables.delta.log.snapshot import snapshot as delta_snapshot
 from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY

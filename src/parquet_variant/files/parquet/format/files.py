@@ -36,14 +36,9 @@ from parquet_variant.files.parquet.format.footer import (
 from parquet_variant.files.parquet.format.footer_cache import CachedFooter, Fingerprint, Reader, state_of
 from parquet_variant.files.parquet.format.page_places import chunk_start_of
 from parquet_variant.io.commit_journal import committed_directory, fixed_part, glob_match, visible_entries
-from parquet_variant.io.filesystems import (
-    ICEBERG_METADATA,
-    filesystem_of,
-    info_of,
-    is_inside,
-    table_directories,
-)
+from parquet_variant.io.filesystems import filesystem_of, info_of
 from parquet_variant.io.hive import Partition, declared_types, partition_texts, typed_partitions
+from parquet_variant.io.table_directories import A_TABLE, is_inside, table_directories
 from parquet_variant.types import MAX_OFFSET
 
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
@@ -327,16 +322,12 @@ def _with_relative_paths(files: list[ParquetSource], base: str) -> dict[str, _Re
 def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
     base = path.rstrip("/")
     entries = visible_entries(system, path)
-    if any(f"{info.path}/".startswith(f"{base}/_delta_log/") for info in entries):
+    tables = table_directories(info.path[len(base) + 1 :] for info in entries)
+    if (format := tables.get("")) is not None:
         raise VariantFileError(
-            f"{path} is a Delta table, whose log lists the current files: open it with pv.open", reason="delta-table"
+            f"{path} is {A_TABLE[format]}, which lists its current files: open it with pv.open",
+            reason=f"{format}-table",
         )
-    if any(info.path.startswith(f"{base}/metadata/") and info.path.endswith(ICEBERG_METADATA) for info in entries):
-        raise VariantFileError(
-            f"{path} is an Iceberg table, whose metadata lists the current files: open it with pv.open",
-            reason="iceberg-table",
-        )
-    tables = table_directories([info.path[len(base) + 1 :] for info in entries])
     files = []
     for info in entries:
         relative = info.path[len(base) :].strip("/")

@@ -33,8 +33,9 @@ from parquet_variant.inference.drift import DriftReport, SchemaOrigin, find_drif
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
-from parquet_variant.io.filesystems import filesystem_of, has_delta_log, has_iceberg_metadata, info_of, path_text
+from parquet_variant.io.filesystems import filesystem_of, info_of, path_text
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging, sweep
+from parquet_variant.io.table_directories import A_TABLE, format_of_directory
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.keywords import with_keywords
 
@@ -226,10 +227,10 @@ def _check_directory(root: str) -> None:
             reason="not-found",
             file=root,
         )
-    if has_delta_log(root):
-        raise VariantFileError(f"{root} is a Delta table: open it with pv.open", reason="delta-table", file=root)
-    if has_iceberg_metadata(root):
-        raise VariantFileError(f"{root} is an Iceberg table: open it with pv.open", reason="iceberg-table", file=root)
+    if (format := format_of_directory(root)) is not None:
+        raise VariantFileError(
+            f"{root} is {A_TABLE[format]}: open it with pv.open", reason=f"{format}-table", file=root
+        )
 
 
 def _shredded_file(source: ParquetSource, column: str | None) -> ShreddedFile:

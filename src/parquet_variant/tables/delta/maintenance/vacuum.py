@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from parquet_variant.errors import DeltaError, TableError
-from parquet_variant.io.filesystems import ICEBERG_METADATA, is_inside, table_directories
+from parquet_variant.io.table_directories import ICEBERG_METADATA, is_inside, table_directories
 from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.changes.erasing import ErasableTable
@@ -85,7 +85,7 @@ def files_to_remove(current: Snapshot, cutoff: int, *, tombstones: bool = True) 
 
 def _own_files(files: Sequence[StorageFile]) -> list[StorageFile]:
     """Return the files in a table's directory that are not hidden, and not in the directory of another table."""
-    other_tables = table_directories([file.path for file in files])
+    other_tables = set(table_directories(file.path for file in files))
     # Iceberg metadata of the same files (`Table.publish`).
     if any(file.path.startswith(f"{_ICEBERG}/") and file.path.endswith(ICEBERG_METADATA) for file in files):
         other_tables.add(_ICEBERG)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.io.filesystems import ICEBERG_METADATA
+from parquet_variant.io.table_directories import ICEBERG_METADATA
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.catalogs.catalog import (
