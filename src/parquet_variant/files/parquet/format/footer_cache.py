@@ -55,25 +55,17 @@ def wide_decimal(leaf: SchemaNode) -> pa.DataType | None:
 
 def footer_for_pyarrow(footer: bytes, schema: SchemaNode) -> bytes | None:
     """Return the footer that makes pyarrow read the file; None if that is the file's own."""
-    changed = None
-    if any(wide_decimal(leaf) for leaf in schema.leaves()):
-        changed = _without_decimals(footer, schema)
-    has_arrow_schema = _ARROW_SCHEMA in footer and any(len(leaf.path) > _ARROW_SCHEMA_DEPTH for leaf in schema.leaves())
-    if has_arrow_schema:
-        source = changed or footer
-        start = thrift.find_field(source, 0, thrift.KEY_VALUES)
-        if start is not None:
-            changed = source[:start] + source[start:].replace(_ARROW_SCHEMA, _HIDDEN_SCHEMA, 1)
-    return changed
-
-
-def _without_decimals(footer: bytes, schema: SchemaNode) -> bytes:
     pieces, done = [], 0
-    for node, (start, end, _) in zip(schema.walk(), schema_elements(footer), strict=True):
-        if node.is_leaf and wide_decimal(node):
-            pieces += [footer[done:start], thrift.with_fields(footer, start, _WITHOUT_DECIMAL)]
-            done = end
-    return b"".join([*pieces, footer[done:]])
+    if any(wide_decimal(leaf) for leaf in schema.leaves()):
+        for node, (start, end, _) in zip(schema.walk(), schema_elements(footer), strict=True):
+            if node.is_leaf and wide_decimal(node):
+                pieces += [footer[done:start], thrift.with_fields(footer, start, _WITHOUT_DECIMAL)]
+                done = end
+    changed = b"".join([*pieces, footer[done:]])
+    if _ARROW_SCHEMA in footer and any(len(leaf.path) > _ARROW_SCHEMA_DEPTH for leaf in schema.leaves()):
+        start_of_keys = thrift.find_field(changed, 0, thrift.KEY_VALUES) or len(changed)
+        changed = changed[:start_of_keys] + changed[start_of_keys:].replace(_ARROW_SCHEMA, _HIDDEN_SCHEMA, 1)
+    return None if changed == footer else changed
 
 
 def with_wide_decimals(table: pa.Table, leaves: Sequence[SchemaNode], file: str) -> pa.Table:

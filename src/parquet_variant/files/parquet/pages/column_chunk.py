@@ -401,10 +401,6 @@ class ColumnChunk:
         dictionary.release()
         self._dictionary = None
 
-    def forget_bytes(self) -> None:
-        """Release the bytes of pages that are in the file; keep their statistics."""
-        self.pages = [page._replace(header=b"", body=b"") for page in self.pages]
-
     @property
     def bounds(self) -> Bounds:
         """The bounds of the chunk; None if they are unknown."""

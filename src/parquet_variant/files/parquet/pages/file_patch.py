@@ -156,13 +156,10 @@ class FilePatcher(PageFileWriter):
         self._source, self._footer = source, footer
         self._row_groups = row_groups(footer)
         self._blooms: list[tuple[PlacedChunk, int, int]] = []
-        super().__init__(sink, schema, bloom_filters=self._with_bloom(), **options)
-
-    def _with_bloom(self) -> list[str]:
-        """Return the leaf columns of the source file that have Bloom filters."""
         first = self._row_groups[0][0] if self._row_groups else []
-        metadata = [thrift.read_value(self._footer, at, thrift.STRUCT)[0][thrift.METADATA] for at in first]
-        return [b".".join(column[thrift.PATH]).decode() for column in metadata if thrift.BLOOM_AT in column]
+        chunks = [thrift.read_value(footer, at, thrift.STRUCT)[0][thrift.METADATA] for at in first]
+        with_bloom = [b".".join(chunk[thrift.PATH]).decode() for chunk in chunks if thrift.BLOOM_AT in chunk]
+        super().__init__(sink, schema, bloom_filters=with_bloom, **options)
 
     def add_row_group(self, number: int, changed: pa.Table | None) -> None:
         """Add a row group of the source file with new columns; `changed` is None to copy all of it."""

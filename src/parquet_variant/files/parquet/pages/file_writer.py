@@ -200,7 +200,7 @@ class PageFileWriter:
             self._write(page.header)
             self._write(page.body)
             plain_size += len(page.header) + page.plain_bytes
-        chunk.forget_bytes()
+        chunk.pages = [page._replace(header=b"", body=b"") for page in chunk.pages]
         size = self._position - start
         return PlacedChunk(chunk.leaf, chunk, self._codec, start, dictionary_at, offsets, size, plain_size)
 

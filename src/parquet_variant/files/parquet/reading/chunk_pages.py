@@ -103,17 +103,6 @@ def _check(is_sound: bool) -> None:
         raise ValueError("levels or values of a page are damaged")
 
 
-def _bytes_at(file: OpenFile, start: int, size: int) -> Any:
-    """Read bytes of a file into pooled memory."""
-    if not 0 <= size <= file.source.size:
-        raise ValueError("a column chunk is larger than its file")
-    data = acquire_result(np.uint8, size).data
-    with file.stream.get_stream(start, size) as stream:
-        if stream.readinto(data) != size:
-            raise ValueError("a column chunk ends after its file")
-    return data
-
-
 class ChunkPages:
     """The values of a column chunk outside lists.
 
@@ -131,7 +120,13 @@ class ChunkPages:
         group = file.metadata.row_group(row_group)
         chunk = group.column(leaf)
         self.rows, self.max_definition = group.num_rows, max_definition
-        self.data = _bytes_at(file, chunk_start_of(chunk), chunk.total_compressed_size)
+        size = chunk.total_compressed_size
+        if not 0 <= size <= file.source.size:
+            raise ValueError("a column chunk is larger than its file")
+        self.data: Any = acquire_result(np.uint8, size).data
+        with file.stream.get_stream(chunk_start_of(chunk), size) as stream:
+            if stream.readinto(self.data) != size:
+                raise ValueError("a column chunk ends after its file")
         self.codec = pa.Codec(_CODECS[chunk.compression]) if chunk.compression in _CODECS else None
         self.remaining_bytes = chunk.total_uncompressed_size
         self.is_boolean = chunk.physical_type == "BOOLEAN"

@@ -382,8 +382,13 @@ class _Check:
                 if not pa.types.is_struct(child.type):
                     continue
                 fields = {key: _take(array, keep, len(typed)) for key, array in _children(child).items()}
-                present = self.group(fields, rows[keep], path / name, required=False)
-                self._check_name(name, rows[keep][present], path / name)
+                present = rows[keep][self.group(fields, rows[keep], path / name, required=False)]
+                for code in np.unique(self.codes[present]):
+                    names = self.names[code] if code >= 0 else None
+                    if names is not None and name not in names:
+                        row = int(present[self.codes[present] == code][0])
+                        message = f"the field {name!r} is not in the row's dictionary"
+                        self.violations.add("name-not-in-metadata", message, path / name, row)
         elif kind == "array":
             lengths = to_numpy(pc.list_value_length(typed).fill_null(0))
             elements = list_elements(typed)
@@ -391,15 +396,6 @@ class _Check:
         else:
             for index, reason, message in faulty_slots(typed):
                 self.violations.add(reason, message, path, int(rows[index]))
-
-    def _check_name(self, name: str, rows: Rows, path: VariantPath) -> None:
-        codes = self.codes[rows]
-        for code in np.unique(codes):
-            names = self.names[code] if code >= 0 else None
-            if names is not None and name not in names:
-                row = int(rows[codes == code][0])
-                message = f"the field {name!r} is not in the row's dictionary"
-                self.violations.add("name-not-in-metadata", message, path, row)
 
 
 def _children(group: pa.StructArray) -> dict[str, pa.Array]:

@@ -158,8 +158,12 @@ def conform_table(
     """
     if not variants and not value_first and isinstance(columns, Mapping):
         arrays = {
-            name: array for name, array in columns.items() if isinstance(array, VariantArray) and _is_conforming(array)
-        }
+            name: array
+            for name, array in columns.items()
+            if isinstance(array, VariantArray)
+            and array.fits_files
+            and (array.schema is None or array.schema.physical_depth <= depth_limit())
+        }  # These columns can be written as they are.
         if arrays and len(arrays) == len(columns) and len(set(map(len, arrays.values()))) == 1:
             return variant_table(arrays), tuple((name,) for name in arrays)
     named = {tuple(name.split(".")) for name in variants}
@@ -180,11 +184,6 @@ def conform_table(
             reason="no-such-column",
         )
     return table, tuple(place for place, annotated in seen.items() if annotated)
-
-
-def _is_conforming(array: VariantArray) -> bool:
-    """Return whether a top-level column can be written as it is."""
-    return array.fits_files and (array.schema is None or array.schema.physical_depth <= depth_limit())
 
 
 def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) -> pa.StructArray:
