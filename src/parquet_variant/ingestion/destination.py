@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -60,20 +60,19 @@ class Destination:
     @property
     def bad_records_path(self) -> str:
         """The directory of quarantined lines."""
-        return f"{self.dest.rstrip('/')}/{BAD_RECORDS}"
+        return f"{self._staging.dest.rstrip('/')}/{BAD_RECORDS}"
 
     def data_files(self) -> Sequence[ParquetSource]:
         """Return the Parquet files that the destination holds before the job."""
         return ()
 
-    @property
-    def accepts_no_rows(self) -> bool:
-        """Whether a job without rows succeeds: the destination holds data, so that its columns are known."""
-        return self.request.mode == "append" and any(visible_files(*filesystem_of(self.dest)))
+    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits | None:
+        """Write what a job without rows leaves, such as a file that has the columns; return None if it must fail.
 
-    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits:
-        """Write what a destination without rows needs, such as a file that has the columns."""
-        return WrittenSplits()
+        It succeeds if the destination holds data, so that its columns are known.
+        """
+        holds_data = self.request.mode == "append" and any(visible_files(*filesystem_of(self.dest)))
+        return WrittenSplits() if holds_data else None
 
     def work(self, plan: TaskPlan) -> Work:
         """Start the job and return the function that every task runs; it can be pickled."""
@@ -82,13 +81,13 @@ class Destination:
 
     def commit(self, written: WrittenSplits) -> list[str]:
         """Make the files of all tasks visible, and return the paths of the data files relative to `dest`."""
-        root = self.dest.rstrip("/") + "/"
-        names = self._staging.commit(written.files, partition_types=self.partition_types())
-        return [name.removeprefix(root) for name in names if not name.startswith(f"{root}{BAD_RECORDS}/")]
+        return self._move_into_place(written, {})
 
-    def partition_types(self) -> dict[str, str]:
-        """Return the types of partition columns that the directory declares after the commit, as DDL."""
-        return {}
+    def _move_into_place(self, written: WrittenSplits, partition_types: Mapping[str, str]) -> list[str]:
+        """Commit the files; the directory declares the types of partition columns, which are DDL, from then on."""
+        root = self.dest.rstrip("/") + "/"
+        names = self._staging.commit(written.files, partition_types=partition_types)
+        return [name.removeprefix(root) for name in names if not name.startswith(f"{root}{BAD_RECORDS}/")]
 
     def abort(self) -> None:
         """Restore the state before the job. Files that other processes wrote meanwhile are kept."""
@@ -149,10 +148,9 @@ class TableDestination(Destination):
         # False if a commit may name the files of this job, so that they must not be removed.
         self._is_uncommitted = True
 
-    @property
-    def accepts_no_rows(self) -> bool:
-        """Whether the table exists, or its schema is known."""
-        return not self._is_new or self.request.schema is not None
+    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits | None:
+        """Return None if the table does not exist and its schema is unknown."""
+        return None if self._is_new and self.request.schema is None else WrittenSplits()
 
     @abstractmethod
     def _plan_table(self, columns: pa.Schema) -> None:

@@ -148,9 +148,10 @@ class IngestJob:
             if not written.rows and not written.bad:
                 # The path of rows that no document has may be misspelled.
                 layout = self._request.text.layout
-                if not destination.accepts_no_rows or (layout.root is not None and layout.prefix is None):
+                no_rows = destination.write_no_rows(plan)
+                if no_rows is None or (layout.root is not None and layout.prefix is None):
                     raise _no_value([] if self._request.text.of_dataframe else self._files, self._request.text)
-                written += destination.write_no_rows(plan)
+                written += no_rows
             report = None
             if (check := self._request.text.contract) is not None:
                 report = check.report(", ".join(self._source_names), written.counts.broken)

@@ -31,14 +31,8 @@ class IcebergDestination(TableDestination):
     """An Iceberg table; `remove_orphan_files` removes the files of a job whose commit may have failed."""
 
     def __init__(self, request: IngestRequest, table: LoadedTable | None) -> None:
-        self._location = request.dest if table is None else normal_location(table.metadata.location)
-        super().__init__(request, self._location)
+        super().__init__(request, request.dest if table is None else normal_location(table.metadata.location))
         self._table, self._is_new = table, table is None
-
-    @property
-    def bad_records_path(self) -> str:
-        """The directory of quarantined lines."""
-        return super().bad_records_path.replace(self.dest.rstrip("/"), self._location.rstrip("/"), 1)
 
     def data_files(self) -> Sequence[ParquetSource]:
         """Return the files of the newest snapshot."""
@@ -48,8 +42,7 @@ class IcebergDestination(TableDestination):
         catalog, identifier = find_table(self.request.dest, self.request.catalog)
         definition = TableDefinition(partition_by=tuple(self.request.partition_by.names))
         self._table = new_table(catalog, identifier, columns, definition)
-        self._location = normal_location(self._table.metadata.location)
-        self._staging = Staging.into(self._location)
+        self._staging = Staging.into(normal_location(self._table.metadata.location))
 
     def _write_plan(self, schema: ShreddingSchema, **options: Any) -> IcebergWritePlan:
         assert self._table is not None

@@ -115,14 +115,9 @@ class PartitionedFiles:
 class ParquetFileDestination(FileDestination):
     """One Parquet file, and next to it a file of quarantined lines if there are any."""
 
-    @property
-    def accepts_no_rows(self) -> bool:
-        """Whether the schema of a file without rows is known."""
-        return self.request.schema is not None
-
-    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits:
-        """Write a file without rows."""
-        return _write_no_rows(plan, self._staging)
+    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits | None:
+        """Write a file without rows if its schema is known."""
+        return None if self.request.schema is None else _write_no_rows(plan, self._staging)
 
     @property
     def bad_records_path(self) -> str:
@@ -146,14 +141,12 @@ class ParquetFileDestination(FileDestination):
 class ParquetDirectory(Destination):
     """A directory of Parquet files, which may be partitioned."""
 
-    @property
-    def accepts_no_rows(self) -> bool:
-        """Whether the schema is known, or the directory has files."""
-        return self.request.schema is not None or bool(self.data_files())
-
-    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits:
+    def write_no_rows(self, plan: TaskPlan) -> WrittenSplits | None:
         """Write a file without rows, unless the directory keeps its files, or the file would be in no partition."""
-        if self.request.partition_by or (self.request.mode == "append" and self.data_files()):
+        has_files = bool(self.data_files())
+        if self.request.schema is None and not has_files:
+            return None
+        if self.request.partition_by or (self.request.mode == "append" and has_files):
             return WrittenSplits()
         return _write_no_rows(plan, self._staging)
 
@@ -175,14 +168,10 @@ class ParquetDirectory(Destination):
                         reason="missing-column",
                         file=self.dest,
                     )
-        return super().commit(written)
-
-    def partition_types(self) -> dict[str, str]:
-        """See `Destination.partition_types`: those of the option, and when appending those of the directory."""
-        types = self.request.partition_by.types_to_declare
-        if not types or self.request.mode != "append":
-            return types
-        return types | types_to_declare(declared_types(*filesystem_of(self.dest)))
+        types = partition_by.types_to_declare  # when appending, with those of the directory
+        if types and self.request.mode == "append":
+            types = types | types_to_declare(declared_types(*filesystem_of(self.dest)))
+        return self._move_into_place(written, types)
 
 
 def open_parquet(request: IngestRequest) -> Destination | None:
