@@ -252,7 +252,7 @@ def estimate_path(profile: Profile, path: str | VariantPath, kind: str) -> PathE
     return PathEstimate(parsed, kind, path_profile.count, typed, taken, max(taken - bytes_saved(path_profile, node), 0))
 
 
-def typed_count(path_profile: PathProfile, node: ShreddingSchema) -> int:
+def typed_count(path_profile: PathProfile, node: ShreddingSchema | None) -> int:
     """Return the minimum number of values of a path that the typed column or group of a schema node holds.
 
     The number is exact, except for decimals that fit partly, for which only the digits before and after the point are
@@ -265,29 +265,29 @@ def typed_count(path_profile: PathProfile, node: ShreddingSchema) -> int:
     [1, 2, 1, 0]
     """
     types = path_profile.types
-    if node.kind in ("array", "object"):
+    if node is not None and node.kind in ("array", "object"):
         return types.get(VariantType(node.kind), 0)
-    if node.type is None:
+    if node is None or node.type is None:
         return 0
     if not (pa.types.is_integer(node.type) or pa.types.is_decimal(node.type)):
         return types.get(TYPE_OF_ARROW[node.type].type, 0)
     return _typed_integers(path_profile, node.type) + _typed_decimals(path_profile, node.type)
 
 
-def typed_share(path_profile: PathProfile, node: ShreddingSchema) -> float:
+def typed_share(path_profile: PathProfile, node: ShreddingSchema | None) -> float:
     """Return `typed_count` as a share of the values of the path, Variant nulls excluded."""
     total = path_profile.count - path_profile.null_count
     return typed_count(path_profile, node) / total if total else 0.0
 
 
-def bytes_saved(path_profile: PathProfile, node: ShreddingSchema) -> int:
+def bytes_saved(path_profile: PathProfile, node: ShreddingSchema | None) -> int:
     """Estimate how many bytes, before compression, a typed column takes less than its values in the residual.
 
     In the residual a value has its header, a field id and an offset. In the column it has its width, or a dictionary
     index if values repeat. Groups save nothing themselves.
     """
     typed = typed_count(path_profile, node)
-    if node.type is None or not typed:
+    if node is None or node.type is None or not typed:
         return 0
     share = typed / path_profile.count
     distinct = max(min(path_profile.distinct, typed), 1)
@@ -395,9 +395,8 @@ def predict(profile: Profile, schema: ShreddingSchema) -> tuple[Prediction, ...]
     def walk(path_profile: PathProfile | None, node: ShreddingSchema, path: VariantPath) -> None:
         if not node.children():
             values = path_profile.count if path_profile is not None else 0
-            predictions.append(
-                Prediction(path, values, typed_count(path_profile, node) if path_profile is not None else 0)
-            )
+            typed = typed_count(path_profile, node) if path_profile is not None else 0
+            predictions.append(Prediction(path, values, typed))
         for name, child in node.fields:
             walk(path_profile.field(name) if path_profile is not None else None, child, path / name)
         if node.element is not None:

@@ -204,17 +204,14 @@ def _merge(
     if old.kind == new.kind == "object":
         fields: dict[str, ShreddingSchema] = {}
         before, after = dict(old.fields), dict(new.fields)
-        children_by_name = {str(child.segment): child for child in path_profile.fields}
         for name in sorted({*before, *after}):
-            field_path = path / name
+            child = path_profile.field(name)
             if name in before:
-                merged_field = _merge(
-                    children_by_name.get(name), before[name], after.get(name), field_path, drifts, drop_dead=drop_dead
-                )
-                if merged_field is not None:
-                    fields[name] = merged_field
-            else:
-                drifts.append(_drift(children_by_name[name], field_path, "hot", None, after[name]))
+                merged = _merge(child, before[name], after.get(name), path / name, drifts, drop_dead=drop_dead)
+                if merged is not None:
+                    fields[name] = merged
+            elif child is not None:
+                drifts.append(_drift(child, path / name, "hot", None, after[name]))
                 fields[name] = after[name]
         return ShreddingSchema.object(fields) if fields else None
     if old.element is not None and new.element is not None:
@@ -232,21 +229,20 @@ def _drift(
     return Drift(
         path,
         change,
-        old.type_name if old is not None else None,
+        None if old is None else old.type_name,
         new.type_name,
         path_profile.row_share,
-        typed_share(path_profile, old) if old is not None else 0.0,
+        typed_share(path_profile, old),
         typed_share(path_profile, new),
-        _saved_below(path_profile, new) - (_saved_below(path_profile, old) if old is not None else 0),
+        _saved_below(path_profile, new) - _saved_below(path_profile, old),
     )
 
 
-def _saved_below(path_profile: PathProfile, node: ShreddingSchema) -> int:
+def _saved_below(path_profile: PathProfile | None, node: ShreddingSchema | None) -> int:
     """Bytes that a node and those below it take off the residual."""
+    if path_profile is None or node is None:
+        return 0
     if node.type is not None:
-        share = typed_share(path_profile, node)
-        return max(bytes_saved(path_profile, node), round(share * path_profile.scalar_bytes))
-    children = [(path_profile.field(name), child) for name, child in node.fields]
-    if node.element is not None:
-        children.append((path_profile.element, node.element))
-    return sum(_saved_below(inner, child) for inner, child in children if inner is not None)
+        return max(bytes_saved(path_profile, node), round(typed_share(path_profile, node) * path_profile.scalar_bytes))
+    fields = sum(_saved_below(path_profile.field(name), child) for name, child in node.fields)
+    return fields + _saved_below(path_profile.element, node.element)

@@ -245,11 +245,11 @@ def result_of(
         if path_profile is None:
             decisions.append(Decision(path, kind, 0, 0.0, 0.0, 0, f"{reason}, but not in the data"))
         else:
-            share = 0.0 if node is None else typed_share(path_profile, node)
+            share = typed_share(path_profile, node)
             if node is not None and share < 1 and outside_reason is not None:
                 reason = f"{reason}: {types_in_words(path_profile)}"
-            saved = 0 if node is None else bytes_saved(path_profile, node)
-            decisions.append(Decision(path, kind, path_profile.count, path_profile.row_share, share, saved, reason))
+            figures = (path_profile.count, path_profile.row_share, share, bytes_saved(path_profile, node))
+            decisions.append(Decision(path, kind, *figures, reason))
         if node is not None and node.kind == "object":
             names = {name for name, _ in node.fields} | set(outside.get(path, ()))
             if outside_reason is not None and path_profile is not None:
