@@ -42,8 +42,7 @@ def policy_named(name: str) -> Policy:
         policy: Policy = POLICIES[name]()
     except TypeError:
         raise VariantError(
-            f"policy {name!r} has required arguments: pass a {POLICIES[name].__name__} object",
-            reason="bad-policy",
+            f"policy {name!r} has required arguments: pass a {POLICIES[name].__name__} object", reason="bad-policy"
         ) from None
     return policy
 

@@ -50,13 +50,7 @@ from parquet_variant.ingestion.table_sources import (
     split_rows,
     with_inferred_types,
 )
-from parquet_variant.ingestion.task import (
-    TaskPlan,
-    WrittenSplits,
-    first_rows,
-    profile_splits,
-    read_arrays,
-)
+from parquet_variant.ingestion.task import TaskPlan, WrittenSplits, first_rows, profile_splits, read_arrays
 from parquet_variant.io.engine import Engine
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 

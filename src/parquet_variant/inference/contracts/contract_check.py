@@ -61,12 +61,7 @@ class ContractCheck:
         return self.tables.contract
 
     def check(
-        self,
-        tapes: Sequence[Tape],
-        row_number: Callable[[int], int],
-        *,
-        file: str | None = None,
-        unit: str = "row",
+        self, tapes: Sequence[Tape], row_number: Callable[[int], int], *, file: str | None = None, unit: str = "row"
     ) -> tuple[ContractCounts, dict[int, str]]:
         """Check the rows of consecutive tapes.
 

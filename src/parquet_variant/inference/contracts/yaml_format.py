@@ -148,10 +148,7 @@ _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "octal": (r"0o[0-7]+", partial(int, base=0)),
     "hexadecimal": (r"0x[0-9a-fA-F]+", partial(int, base=0)),
     "float": (r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", Decimal),
-    "special": (
-        r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN",
-        lambda text: float(text.replace(".", "")),
-    ),
+    "special": (r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN", lambda text: float(text.replace(".", ""))),
     "timestamp": (
         r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})? *(Z|[-+][0-9]{2}:[0-9]{2})?)?",
         _timestamp,
