@@ -34,7 +34,6 @@ from parquet_variant.types.path import VariantPath, Wildcard, parse_pattern
 AUTO = "auto!"
 _EVERYWHERE = "any path"
 _ELEMENT = "\0[*]"
-_SIMPLE_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z_0-9]*|\[\*\])+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +99,6 @@ def shown_option(path: str, kind: str) -> str:
     return f"'{quoted}'"
 
 
-def pattern_of(path: VariantPath) -> str:
-    """Return the shortest pattern of `StringTypes` that matches only a path."""
-    return path.shorthand if _SIMPLE_PATH.fullmatch(path.shorthand) else str(path)
-
-
 def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
     """Return the paths of a profile whose strings all have the form of one type, with the types to use.
 
@@ -130,7 +124,7 @@ def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
 
     return tuple(
         TypeSuggestion(
-            pattern_of(path_profile.path),
+            path_profile.path.shorthand,
             "date" if path_profile.string_form == "date" else f"{path_profile.string_form}!",
             path_profile.kind_count(PrimitiveId.STRING),
         )
@@ -149,7 +143,7 @@ def schema_and_types(schema: ShreddingSchema | str | None) -> tuple[ShreddingSch
     if isinstance(schema, str):
         tree, types_of_ddl = parse_ddl_with_strings(schema)
         schema = ShreddingSchema.from_tree(tree)
-        types = {pattern_of(VariantPath.parse(path)): kind for path, kind in types_of_ddl.items()}
+        types = {VariantPath.parse(path).shorthand: kind for path, kind in types_of_ddl.items()}
     return None if schema is None else ShreddingSchema.of(schema), types
 
 

@@ -6,7 +6,6 @@ write and to remove.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -21,12 +20,10 @@ from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import first_rows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType
-from parquet_variant.types.path import VariantPath
 
 # The rows of a document are in an array if it has at least this many elements per document.
 _MIN_ELEMENTS = 2
 _MAX_DEPTH = 3
-_SIMPLE_KEY = re.compile(r"\['([A-Za-z_][A-Za-z0-9_]*)'\]")
 
 
 def root_hints(profile: Profile, text: TextOptions, files: int) -> Iterator[str]:
@@ -52,21 +49,12 @@ def root_hints(profile: Profile, text: TextOptions, files: int) -> Iterator[str]
         return
     largest = max(_arrays_of_objects(root, _MAX_DEPTH), key=lambda array: array.element_count, default=None)
     if largest is not None and largest.element_count >= _MIN_ELEMENTS * profile.rows:
-        path = dotted(largest.path)
+        path = largest.path.shorthand
         yield (
             f"the input is {profile.rows:,} {'document' if profile.rows == 1 else 'documents'} with "
             f"{largest.element_count:,} objects in the array {path}: to ingest these objects as rows, use "
             f"root='{path}[*]'"
         )
-
-
-def dotted(path: VariantPath) -> str:
-    """Return a path with a dot before each key that needs no quotes.
-
-    >>> dotted(VariantPath(("a", "b c")))
-    "$.a['b c']"
-    """
-    return _SIMPLE_KEY.sub(r".\1", str(path))
 
 
 def _arrays_of_objects(path: PathProfile, depth: int) -> Iterator[PathProfile]:

@@ -21,7 +21,6 @@ import pyarrow as pa
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.format.files import ParquetSource, open_file
 from parquet_variant.files.parquet.report_text import counted
-from parquet_variant.inference.typed_strings import pattern_of
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -77,7 +76,7 @@ def string_types(table: ShreddingSchema) -> dict[str, str]:
     for path, leaf in table.leaves():
         name = leaf.to_ddl() if leaf.kind == "primitive" else ""
         if name in ("date", "timestamp", "timestamp_ntz", "uuid") and path.segments:
-            types[pattern_of(path)] = f"{name}!"
+            types[path.shorthand] = f"{name}!"
     return types
 
 
@@ -125,7 +124,7 @@ class OtherTypes:
                 kinds = table[number * _KINDS : (number + 1) * _KINDS]
                 for kind in np.flatnonzero(kinds).tolist():
                     if kind not in _fitting(leaf.type):
-                        found[pattern_of(path), leaf.to_ddl(), kind] += int(kinds[kind])
+                        found[path.shorthand, leaf.to_ddl(), kind] += int(kinds[kind])
         if found:
             self.counts.append(found)
 

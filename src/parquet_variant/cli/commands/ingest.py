@@ -260,8 +260,6 @@ def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
 
 def _schema_summary(result: IngestResult) -> str:
     """Return one line about the typed columns; `variant infer` and `variant inspect` print the whole schema."""
-    from parquet_variant.ingestion.hints import dotted
-
     assert result.schema is not None
     columns = [path for path, leaf in result.schema.leaves() if path.segments or leaf.kind != "variant"]
     if not columns:
@@ -271,7 +269,7 @@ def _schema_summary(result: IngestResult) -> str:
             if decision is None
             else f"no typed columns: {decision.reason}; name columns with --schema"
         )
-    names = [dotted(path).removeprefix("$.") for path in columns]
+    names = [path.shorthand.removeprefix("$.") for path in columns]
     shown = ", ".join(names[:_SHOWN_COLUMNS]) + (", …" if len(names) > _SHOWN_COLUMNS else "")
     count = f"{len(columns):,} typed {'column' if len(columns) == 1 else 'columns'}"
     return f"{count}: {shown} (all: variant inspect {result.dest})"

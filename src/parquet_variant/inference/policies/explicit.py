@@ -21,7 +21,6 @@ from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.completion import MapRules, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
 from parquet_variant.inference.profile import Profile
-from parquet_variant.inference.typed_strings import pattern_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
@@ -87,7 +86,7 @@ class HintsPolicy:
                 tree, types_of_hint = parse_ddl_with_strings(hint)
                 typed[parsed] = ShreddingSchema.from_tree(tree)
                 string_types |= {
-                    pattern_of(VariantPath(parsed.segments + VariantPath.parse(place).segments)): kind
+                    VariantPath(parsed.segments + VariantPath.parse(place).segments).shorthand: kind
                     for place, kind in types_of_hint.items()
                 }
             else:
