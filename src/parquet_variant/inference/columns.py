@@ -68,7 +68,7 @@ def best_column(path_profile: PathProfile) -> ColumnType | None:
         [(variant_type, count)] = types.items()
         if (column := _COLUMN_OF_TYPE.get(variant_type)) is not None:
             return ColumnType(*column, count, {})
-    groups = _groups(path_profile)
+    groups = type_groups(path_profile)
     if not groups:
         return None
     name = _largest(groups)
@@ -83,7 +83,7 @@ def best_column(path_profile: PathProfile) -> ColumnType | None:
 
 def has_scalar_column(path_profile: PathProfile) -> bool:
     """Return whether the best column is one of scalars."""
-    groups = _groups(path_profile)
+    groups = type_groups(path_profile)
     return bool(groups) and _largest(groups) not in ("array", "object")
 
 
@@ -106,8 +106,8 @@ def typed_leaves(
             stack += path_profile.fields if column.name == "object" else filter(None, [path_profile.element])
 
 
-def _groups(path_profile: PathProfile) -> dict[str, int]:
-    """Return the number of values by group of types, without Variant nulls."""
+def type_groups(path_profile: PathProfile) -> dict[str, int]:
+    """Return the number of values by group of types, without Variant nulls; exact numbers are one group."""
     groups: dict[str, int] = {}
     for variant_type, count in path_profile.types.items():
         if variant_type != VariantType.NULL:

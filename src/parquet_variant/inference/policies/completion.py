@@ -22,12 +22,12 @@ from math import ceil, log2
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.inference.columns import best_column, is_unreadable_by_spark
+from parquet_variant.inference.columns import best_column, is_unreadable_by_spark, type_groups
 from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.decision import check_constants
 from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.types import EXACT_NUMERIC, PrimitiveId, VariantType
+from parquet_variant.types import PrimitiveId, VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath, is_within, outer_paths
 
 # Number of keys that are compared: those with most values.
@@ -88,9 +88,7 @@ def _similarity(fields: list[PathProfile]) -> float:
     values_by_name: Counter[object] = Counter()
     objects = 0
     for field in fields:
-        for name, count in field.types.items():
-            if name != VariantType.NULL:
-                types["number" if name in EXACT_NUMERIC else name] += count
+        types.update(type_groups(field))
         inner_fields = field.fields
         if inner_fields:
             objects += 1

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.columns import Costs, PathCost, Prediction, bytes_saved, predict, typed_share
+from parquet_variant.inference.columns import (
+    Costs,
+    PathCost,
+    Prediction,
+    bytes_saved,
+    predict,
+    type_groups,
+    typed_share,
+)
 from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion, suggest_types
@@ -300,9 +308,6 @@ def _path_cost(decision: Decision, profile: Profile) -> PathCost | None:
 
 def types_in_words(path_profile: PathProfile) -> str:
     """Return the types at a path with their shares, the most frequent first."""
-    types: dict[str, int] = {}
-    for name, count in path_profile.types.items():
-        group = "number" if name.startswith(("int", "decimal")) else str(name)
-        types[group] = types.get(group, 0) + count
+    types = type_groups(path_profile) | ({"null": path_profile.null_count} if path_profile.null_count else {})
     parts = sorted(types.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{count / path_profile.count:.1%} {name}" for name, count in parts)
