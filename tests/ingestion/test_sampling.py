@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parquet_variant.errors import JsonError
+from parquet_variant.ingestion.formats.layout import TextLayout
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.chunks import sampled_text
 from parquet_variant.ingestion.sources.input_files import InputFile
@@ -44,7 +45,7 @@ def test_the_sample_is_the_same_for_any_splits_and_for_compressed_files(
     whole = profile_splits([Split(InputFile(str(plain)))], options)
     assert whole.rows > 0
     assert profile_splits(splits, options) == whole
-    assert sampled_text(Split(InputFile(str(packed))), share, "auto") is None
+    assert sampled_text(Split(InputFile(str(packed))), share, TextLayout()) is None
     assert profile_splits([Split(InputFile(str(packed)))], options) == whole
 
 
@@ -61,7 +62,7 @@ def test_a_bad_line_in_the_sample_is_named_by_its_number(tmp_path: Path) -> None
 def test_sampled_lines_are_whole(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_bytes(text_of(5000, 400, False, True))
-    text = sampled_text(Split(InputFile(str(file))), 0.2, "auto")
+    text = sampled_text(Split(InputFile(str(file))), 0.2, TextLayout())
     assert text is not None
     numbers = [json.loads(line)["n"] for line in text.splitlines()]
     assert 0 < len(numbers) < 2500

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.ingestion.formats.layout import ArraySplitter, DocumentSplitter
+from parquet_variant.ingestion.formats.layout import ArraySplitter, DocumentSplitter, TextLayout
 from parquet_variant.ingestion.job import IngestJob
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.chunks import open_chunks, split_lines
@@ -136,7 +136,7 @@ def test_an_array_that_closes_where_a_block_ends_is_distinguished_from_lines(tmp
 def test_a_cut_off_array_gives_its_elements_and_then_an_error(tmp_path: Path) -> None:
     path = tmp_path / "array.json"
     path.write_text('[{"a": 1}, 2, 3')
-    chunks = open_chunks(InputFile(str(path)), format="array")
+    chunks = open_chunks(InputFile(str(path)), layout=TextLayout("array"))
     assert next(chunks).data == b'{"a": 1}\n 2\n'
     with pytest.raises(JsonError, match="ends after 2 elements") as caught:
         next(chunks)
@@ -278,7 +278,7 @@ def test_documents_are_distinguished_from_lines(tmp_path: Path, text: str, value
     path = tmp_path / "documents.json"
     path.write_text(text)
     assert [value for _, value in numbered(path)] == values
-    assert [value for _, value in numbered(path, format="documents", chunk_bytes=3)] == values
+    assert [value for _, value in numbered(path, layout=TextLayout("documents"), chunk_bytes=3)] == values
     assert len(plan_splits(find_input_files([str(path)]), 4)) == 1
 
 
@@ -316,7 +316,7 @@ def test_other_encodings_are_named_whatever_they_begin_with(tmp_path: Path, enco
     (tmp_path / "a").write_text(text, encoding=encoding)
     for format in ("ndjson", "csv"):
         with pytest.raises(VariantFileError) as caught:
-            list(open_chunks(InputFile(str(tmp_path / "a")), format=format))
+            list(open_chunks(InputFile(str(tmp_path / "a")), layout=TextLayout(format)))
         assert caught.value.reason == "encoding"
 
 

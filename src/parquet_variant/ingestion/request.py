@@ -36,7 +36,7 @@ from parquet_variant.inference.infer import policy_named
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
-from parquet_variant.ingestion.formats.csv_rows import is_csv
+from parquet_variant.ingestion.formats.csv_rows import CsvOptions, is_csv
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
 from parquet_variant.ingestion.sources.splits import CHUNK_BYTES
@@ -186,7 +186,9 @@ class TextOptions:
             check_names("parse option", format_options, json_names)
         if infer_types:
             format_options["infer_types"] = True
-        layout = TextLayout.of(input_format, root=root, parse=format_options)
+        check_names("parse option of CSV", format_options, [option.name for option in fields(CsvOptions)])
+        path = None if root is None else VariantPath.parse(root)
+        layout = TextLayout(input_format, path, CsvOptions(**format_options))
         # The default of Spark's singleVariantColumn.
         detect = layout.format == "csv" if detect_timestamps is None else detect_timestamps
         texts = StringTypes.of(types, detect).with_types(schema_types or {})

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.errors import JsonError, VariantFileError, bad_option, check_choice, check_names
+from parquet_variant.errors import JsonError, VariantFileError, bad_option, check_choice
 from parquet_variant.ingestion.formats.csv_rows import CsvOptions
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.support.choices import InputFormat
@@ -257,7 +257,7 @@ class TextLayout:
     `root`: path of the rows in every document; None if a document is a row.
     `csv`: options of CSV.
 
-    >>> layout = TextLayout.of("auto", root="$.pages[*].items[*]")
+    >>> layout = TextLayout(root=VariantPath.parse("$.pages[*].items[*]"))
     >>> layout.prefix, str(layout.path_in_values)
     (('pages',), "$['items'][*]")
     """
@@ -270,24 +270,6 @@ class TextLayout:
         check_choice("input_format", self.format, get_args(InputFormat))
         if self.root is not None and self.format == "csv":
             raise bad_option("root applies to JSON, not to CSV: remove root=")
-
-    @classmethod
-    def of(
-        cls, format: InputFormat | TextLayout, *, root: str | VariantPath | None = None, parse: Any = None
-    ) -> TextLayout:
-        """Return the layout for an input format, with the options of the format by name in ``parse``.
-
-        Raises `VariantError` or `PathError` for an invalid option or path.
-        """
-        if isinstance(format, TextLayout):
-            return format
-        path = None if root is None else VariantPath.parse(root)
-        options = {option_name(name): value for name, value in (parse or {}).items()}
-        # With format "auto" the options are those of a table with a JSON column, which may be CSV.
-        if format == "csv" or (format == "auto" and options):
-            check_names("parse option of CSV", options, [option.name for option in fields(CsvOptions)])
-            return cls(format, path, csv=CsvOptions(**options))
-        return cls(format, path)
 
     @property
     def prefix(self) -> tuple[Segment, ...] | None:
@@ -305,6 +287,10 @@ class TextLayout:
             return VariantPath()
         prefix = self.prefix
         return self.root if prefix is None else VariantPath(tuple(self.root.segments)[len(prefix) + 1 :])
+
+
+# The layout is detected from the text.
+DETECTED = TextLayout()
 
 
 def option_name(option: str) -> str:

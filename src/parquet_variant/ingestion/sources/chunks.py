@@ -20,6 +20,7 @@ from parquet_variant.errors import JsonError, VariantError, VariantFileError
 from parquet_variant.ingestion.formats.csv_rows import MAX_LINE_BYTES, CsvOptions, CsvReader
 from parquet_variant.ingestion.formats.layout import (
     BOM,
+    DETECTED,
     ArraySplitter,
     DocumentSplitter,
     TextLayout,
@@ -42,7 +43,6 @@ from parquet_variant.ingestion.sources.splits import (
 )
 from parquet_variant.kernels.buffer_pool import adopt, release
 from parquet_variant.kernels.memory import address_of
-from parquet_variant.support.choices import InputFormat
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.types import MAX_OFFSET
 
@@ -102,7 +102,7 @@ def open_chunks(
     file: InputFile,
     byte_range: tuple[int, int] | None = None,
     chunk_bytes: int = CHUNK_BYTES,
-    format: InputFormat | TextLayout = "auto",
+    layout: TextLayout = DETECTED,
 ) -> Iterator[Chunk]:
     """Yield the text of a file as chunks of whole lines.
 
@@ -110,11 +110,9 @@ def open_chunks(
     `byte_range`: read only the lines that begin at a byte offset in ``start <= offset < end``; only for splittable
       files (see `splits.is_splittable`).
     `chunk_bytes`: approximate size of a chunk; a chunk is larger only if one line is.
-    `format`: ``"ndjson"``: one value per line. ``"array"``: the file is one JSON array, and its elements are the rows;
-      the chunk contains one element per line. ``"documents"``: values over any number of lines, or several on one line.
-      ``"auto"``: an array if the first array in the file ends at the end of the file; documents if the first line is
-      not a JSON value, but the text from its start contains one. ``"csv"``: a row becomes an object. A
-      `TextLayout` adds options of these formats and the path of the rows in a document.
+    `layout`: the arrangement of the values. Elements of an array, documents, and rows of CSV as objects are one per
+      line of a chunk. ``"auto"`` is an array if the first array in the file ends at the end of the file, and documents
+      if the first line is not a JSON value, but the text from its start contains one.
     Raises `VariantFileError` for a file that cannot be read (``"missing"``, ``"unreadable"``), damaged compression
     (``"bad-compression"``), text in UTF-16 (``"encoding"``), a line over 256 MiB (``"line-too-long"``); `JsonError` for
     a JSON array that is truncated (``"truncated"``) or followed by other text (``"trailing-text"``), after its elements
@@ -136,7 +134,7 @@ def open_chunks(
                 yield from _line_chunks(file, range_text(stored, first, end), chunk_bytes, start, first)
         return
     with file.open_text() as stream:
-        yield from _chunks_of(stream, file, chunk_bytes, TextLayout.of(format))
+        yield from _chunks_of(stream, file, chunk_bytes, layout)
 
 
 def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayout) -> Iterator[Chunk]:
@@ -344,10 +342,10 @@ def in_sample(offsets: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
     return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
 
 
-def compressed_share(split: Split, format: InputFormat | TextLayout) -> float:
+def compressed_share(split: Split, layout: TextLayout) -> float:
     """Return the size of the first text of a split after compression, as a share of it; 0 if it cannot be read."""
     try:
-        chunk = next(iter(open_chunks(split.file, split.byte_range, _COMPRESSED_BYTES, format)), None)
+        chunk = next(iter(open_chunks(split.file, split.byte_range, _COMPRESSED_BYTES, layout)), None)
     except (VariantError, OSError):
         return 0.0  # The pass that reads the whole split reports the error.
     if chunk is None:
@@ -357,15 +355,15 @@ def compressed_share(split: Split, format: InputFormat | TextLayout) -> float:
     return len(pa.Codec("zstd", compression_level=1).compress(text)) / max(len(text), 1)
 
 
-def sampled_text(split: Split, share: float, format: InputFormat | TextLayout) -> bytes | None:
+def sampled_text(split: Split, share: float, layout: TextLayout) -> bytes | None:
     """Return the sampled lines of a split, all ended by a newline; None for a file that can only be read as a whole.
 
     `split`: part of a file.
     `share`: share of the lines, above 0 and up to 1.
-    `format`: as for `open_chunks`.
+    `layout`: as for `open_chunks`.
     Raises `VariantFileError` as `open_chunks` does.
     """
-    if not is_splittable(split.file, format):
+    if not is_splittable(split.file, layout):
         return None
     start, end = split.byte_range or (0, split.size)
     blocks = np.arange(start // BLOCK_BYTES, -(-end // BLOCK_BYTES), dtype=np.int64) * BLOCK_BYTES

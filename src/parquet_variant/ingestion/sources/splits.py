@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.ingestion.formats.layout import TextLayout, detect
+from parquet_variant.ingestion.formats.layout import DETECTED, TextLayout, detect
 from parquet_variant.ingestion.sources.input_files import InputFile
 from parquet_variant.kernels.buffer_pool import acquire, release
-from parquet_variant.support.choices import InputFormat
 
 # Bytes of text that are parsed at a time. Fewer bytes cost more calls per column, more bytes cost memory to clear.
 CHUNK_BYTES = 12 << 20
@@ -190,22 +189,19 @@ class Split:
             )
 
 
-def is_splittable(file: InputFile, format: InputFormat | TextLayout) -> bool:
+def is_splittable(file: InputFile, layout: TextLayout) -> bool:
     """Return whether byte ranges of a file can be read separately: it is uncompressed, with one value per line."""
-    layout = TextLayout.of(format)
     if layout.prefix is not None or file.codec is not None:
         return False
     with file.errors(), file.open_stored() as stream:
         return detect(stream, file.name, layout.format)[1] == "ndjson"
 
 
-def plan_splits(
-    files: Iterable[InputFile], split_bytes: int = 128 << 20, format: InputFormat | TextLayout = "auto"
-) -> list[Split]:
+def plan_splits(files: Iterable[InputFile], split_bytes: int = 128 << 20, layout: TextLayout = DETECTED) -> list[Split]:
     """Divide files into splits of about `split_bytes`; a file that is not splittable becomes one split."""
     splits: list[Split] = []
     for file in files:
-        if file.size <= split_bytes or not is_splittable(file, format):
+        if file.size <= split_bytes or not is_splittable(file, layout):
             splits.append(Split(file))
             continue
         parts = -(-file.size // split_bytes)
