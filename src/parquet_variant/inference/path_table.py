@@ -258,7 +258,8 @@ def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> P
 def merged_table(left: PathTable, right: PathTable) -> PathTable:
     """Return the table of both parts of the data, without the limit."""
     hashes = np.concatenate([left.hashes, right.hashes])
-    if np.array_equal(left.hashes, right.hashes):
+    has_same_paths = np.array_equal(left.hashes, right.hashes)
+    if has_same_paths:
         first = of_left = of_right = np.arange(len(left.hashes))
     else:
         order = np.lexsort((hashes, np.concatenate([left.depths, right.depths])))
@@ -271,6 +272,8 @@ def merged_table(left: PathTable, right: PathTable) -> PathTable:
 
     def together(name: str, add: np.ufunc, columns: slice = slice(None), none: int = 0) -> npt.NDArray[Any]:
         left_columns, right_columns = getattr(left, name)[:, columns], getattr(right, name)[:, columns]
+        if has_same_paths:
+            return np.asarray(add(left_columns, right_columns))
         merged = np.full((len(first), left_columns.shape[1]), none, left_columns.dtype)
         merged[of_left] = left_columns
         merged[of_right] = add(merged[of_right], right_columns)
