@@ -29,21 +29,13 @@ _SHIFTED = 0.1
 class Drift:
     """A path at which the schema and the data differ.
 
-    Parameters
-    ----------
-    path
-        The path.
-    change
-        ``"hot"``: frequent but not shredded; ``"shifted"``: shredded as another type than the data has; ``"dead"``:
-        shredded but no longer in the data.
-    before, after
-        The nodes in the existing schema and in the better one, by DDL name; None if not shredded.
-    row_share
-        Share of the new rows that have the path.
-    typed_before, typed_after
-        Share of the path's values that are typed under either schema.
-    bytes_saved
-        Estimate of the bytes of the profiled data that would leave the residual; negative if bytes would be added.
+    `change`: ``"hot"``: frequent but not shredded; ``"shifted"``: shredded as another type than the data has;
+      ``"dead"``: shredded but no longer in the data.
+    `before`, `after`: the nodes in the existing schema and in the better one, by DDL name; None if not shredded.
+    `row_share`: share of the new rows that have the path.
+    `typed_before`, `typed_after`: share of the path's values that are typed under either schema.
+    `bytes_saved`: estimate of the bytes of the profiled data that would leave the residual; negative if bytes would be
+      added.
     """
 
     path: VariantPath
@@ -88,23 +80,14 @@ class SchemaOrigin:
 class DriftReport:
     """The differences between a schema and new data, and the recommended schema.
 
-    Parameters
-    ----------
-    schema
-        The schema that fits the new data, by the policy.
-    merged
-        The existing schema with only the changes that pay: hot paths added, shifted types replaced. Dead columns are
-        kept, because older rows may have them, unless ``drop_dead`` is set.
-    drifts
-        The differences; those that save most come first.
-    pays
-        Whether re-shredding with `merged` saves at least `min_saving` of the bytes.
-    saved_share
-        Estimate of the share of the encoded bytes that leaves the residual with `merged`.
-    saved_bytes, encoded_bytes
-        Estimates of the bytes that leave the residual, and of all values before compression.
-    origin
-        The files whose schema was compared; None if the schema was not read from files.
+    `schema`: the schema that fits the new data, by the policy.
+    `merged`: the existing schema with only the changes that pay: hot paths added, shifted types replaced. Dead columns
+      are kept, because older rows may have them, unless ``drop_dead`` is set.
+    `drifts`: the differences; those that save most come first.
+    `pays`: whether re-shredding with `merged` saves at least `min_saving` of the bytes.
+    `saved_share`: estimate of the share of the encoded bytes that leaves the residual with `merged`.
+    `saved_bytes`, `encoded_bytes`: estimates of the bytes that leave the residual, and of all bytes before compression.
+    `origin`: the files whose schema was compared; None if the schema was not read from files.
     """
 
     schema: ShreddingSchema

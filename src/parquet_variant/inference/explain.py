@@ -81,8 +81,6 @@ def explain(result: InferenceResult) -> str:
     The shares (typed, null, residual, missing) are of rows, below an array of its elements, and add up to 100 %. Lines
     after the tree name the paths that DuckDB reads slowly.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.inference.infer import infer
     >>> rows = ['{"id": 1, "tags": ["x", 2, 3]}'] * 20 + ['{"id": 2, "note": "rare"}']

@@ -52,25 +52,13 @@ def infer(
 ) -> InferenceResult:
     """Infer a shredding schema.
 
-    Parameters
-    ----------
-    data
-        A profile, or an array to profile. Two policies use the rows of an array: ``spark`` only the first ones,
-        ``tiles`` to see which paths occur together.
-    policy
-        A policy, or the name of a policy with default constants (default: ``"auto"``).
-    threads
-        Number of threads that profile an array; None for one per CPU of this process.
+    `data`: a profile, or an array to profile. Two policies use the rows of an array: ``spark`` only the first ones,
+      ``tiles`` to see which paths occur together.
+    `policy`: a policy, or the name of a policy with default constants (default: ``"auto"``).
+    `threads`: number of threads that profile an array; None for one per CPU of this process.
+    Raises `VariantError` for an unknown policy (``bad-policy``), `MalformedVariantError` for an array with malformed
+    bytes.
 
-    Raises
-    ------
-    VariantError
-        For an unknown policy (``bad-policy``).
-    MalformedVariantError
-        For an array with malformed bytes.
-
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> result = infer(pv.parse_json(['{"id": %d, "name": "row %d"}' % (n, n) for n in range(200)]))
     >>> result.schema.to_ddl()

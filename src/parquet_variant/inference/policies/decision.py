@@ -36,23 +36,15 @@ if TYPE_CHECKING:
 class Decision:
     """The decision for one path.
 
-    Parameters
-    ----------
-    path
-        The path; ``[*]`` is every element of an array.
-    type
-        The DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a separate column without a type,
-        or None if the path is not shredded. Paths below such a path are not listed.
-    count
-        Values at the path.
-    row_share
-        Share of all rows that have the path.
-    typed_share
-        Share of the values, Variant nulls excluded, that the typed column or group holds; the others are residual.
-    bytes_saved
-        Estimate of the bytes that leave the residual and need not be stored with each value.
-    reason
-        The reason, as text.
+    `path`: the path; ``[*]`` is every element of an array.
+    `type`: the DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a separate column without a
+      type, or None if the path is not shredded. Paths below such a path are not listed.
+    `count`: values at the path.
+    `row_share`: share of all rows that have the path.
+    `typed_share`: share of the values, Variant nulls excluded, that the typed column or group holds; the others are
+      residual.
+    `bytes_saved`: estimate of the bytes that leave the residual and need not be stored with each value.
+    `reason`: the reason, as text.
     """
 
     path: VariantPath
@@ -73,24 +65,14 @@ class Decision:
 class InferenceResult:
     """The result of `infer`.
 
-    Parameters
-    ----------
-    schema
-        The shredding schema.
-    decisions
-        One decision per considered path, parents first.
-    policy
-        The policy.
-    rows
-        Rows of the profile.
-    predictions
-        The expected number of values per leaf of the schema; `inference.columns` compares them with a file.
-    costs
-        Typed, null, residual and missing values per path, with bytes.
-    typed_strings
-        Counts of strings that were to be typed, in the profiled rows.
-    suggested_types
-        Paths at which all profiled strings are dates, timestamps, UUIDs or numbers, with the types to use.
+    `schema`, `policy`: the shredding schema, and the policy that chose it.
+    `decisions`: one decision per considered path, parents first.
+    `rows`: rows of the profile.
+    `predictions`: the expected number of values per leaf of the schema; `inference.columns` compares them with a file.
+    `costs`: typed, null, residual and missing values per path, with bytes.
+    `typed_strings`: counts of strings that were to be typed, in the profiled rows.
+    `suggested_types`: paths at which all profiled strings are dates, timestamps, UUIDs or numbers, with the types to
+      use.
     """
 
     schema: ShreddingSchema

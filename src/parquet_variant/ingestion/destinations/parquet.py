@@ -219,14 +219,8 @@ def _write(split_rows: SplitRows) -> WrittenSplits:
 class DirectoryCommit:
     """The result of a write to a directory of files.
 
-    Parameters
-    ----------
-    rows
-        The number of rows.
-    files
-        The new files.
-    committed
-        True; tables can also answer that a batch had been committed before.
+    `rows`, `files`: the number of rows, and the new files.
+    `committed`: True; tables can also answer that a batch had been committed before.
     """
 
     rows: int
