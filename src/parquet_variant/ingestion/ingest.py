@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any, Literal, Unpack
 
 from parquet_variant.arrays.variant_array import VariantArray
@@ -242,10 +243,8 @@ def profile(
     files = find_files(names, text_options)
     if text_options.json_column is not None or not all(file.head.startswith(b"PAR1") for file in files):
         return profile_files(ThreadEngine(threads, progress), files, text_options)
-    total = Profile()
-    for parquet_file in locate([file.name for file in files]):
-        total = total.merge(profile_column(parquet_file, column))
-    return total
+    parts = (profile_column(file, column) for file in locate([file.name for file in files]))
+    return reduce(Profile.merge, parts, Profile())
 
 
 def infer(sources: Sources, policy: Any = None, **options: Any) -> InferenceResult:

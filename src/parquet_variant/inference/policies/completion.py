@@ -159,10 +159,12 @@ def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) ->
     groups = max(ceil(profile.root.encoded_bytes / profile.data.share / _ROW_GROUP_BYTES), profile.data.files)
     key_bytes = _KEY_BYTES * groups * profile.data.share
     size = max(estimated_bytes(profile), _OF_COMPRESSED_TEXT * profile.data.compressed_bytes, 1.0)
-    for path in sorted(_objects(leaves), key=lambda path: (len(path), -_row_count(profile, path))):
-        path_profile = profile.get(path)
-        if path_profile is None:
-            continue
+    # The objects on the way to typed scalars outside of arrays.
+    scalars = [path for path, leaf in leaves.items() if leaf.kind == "primitive" and WILDCARD not in path.segments]
+    paths = {outer for path in scalars for outer in outer_paths(path)}
+    objects = {path: path_profile for path in paths if (path_profile := profile.get(path)) is not None}
+    for path in sorted(objects, key=lambda path: (len(path), -objects[path].rows)):
+        path_profile = objects[path]
         shredded = {str(leaf.segments[len(path)]) for leaf in leaves if leaf != path and is_within(leaf, path)}
         keys = [
             child
@@ -224,15 +226,6 @@ def _distinct_bytes(path_profile: PathProfile) -> float:
     return path_profile.scalar_bytes * min(path_profile.distinct, count) / count
 
 
-def _objects(leaves: dict[VariantPath, ShreddingSchema]) -> set[VariantPath]:
-    """Return the objects on the way to typed scalars outside of arrays."""
-    objects = set()
-    for path, leaf in leaves.items():
-        if leaf.kind == "primitive" and WILDCARD not in path.segments:
-            objects |= set(outer_paths(path))
-    return objects
-
-
 def _twins(names: list[str]) -> tuple[str, str] | None:
     """Return two names that differ only in case: DuckDB 2.0 renames one of two such columns."""
     by_case: dict[str, str] = {}
@@ -241,11 +234,6 @@ def _twins(names: list[str]) -> tuple[str, str] | None:
         if other != name:
             return other, name
     return None
-
-
-def _row_count(profile: Profile, path: VariantPath) -> int:
-    path_profile = profile.get(path)
-    return 0 if path_profile is None else path_profile.rows
 
 
 def _entropy(share: float) -> float:

@@ -237,7 +237,9 @@ def result_of(
         else:
             share = typed_share(path_profile, node)
             if node is not None and share < 1 and outside_reason is not None:
-                reason = f"{reason}: {types_in_words(path_profile)}"
+                types = type_groups(path_profile) | {"null": path_profile.null_count}
+                parts = sorted(types.items(), key=lambda item: (-item[1], item[0]))
+                reason = f"{reason}: " + ", ".join(f"{n / path_profile.count:.1%} {name}" for name, n in parts if n)
             figures = (path_profile.count, path_profile.row_share, share, bytes_saved(path_profile, node))
             decisions.append(Decision(path, kind, *figures, reason))
         if node is not None and node.kind == "object":
@@ -286,10 +288,3 @@ def _path_cost(decision: Decision, profile: Profile) -> PathCost | None:
     )
     missing = max(path_profile.places - path_profile.count, 0)
     return PathCost(typed, path_profile.null_count, residual, missing, residual_bytes)
-
-
-def types_in_words(path_profile: PathProfile) -> str:
-    """Return the types at a path with their shares, the most frequent first."""
-    types = type_groups(path_profile) | ({"null": path_profile.null_count} if path_profile.null_count else {})
-    parts = sorted(types.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{count / path_profile.count:.1%} {name}" for name, count in parts)
