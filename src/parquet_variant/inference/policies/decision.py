@@ -84,18 +84,9 @@ class InferenceResult:
     typed_strings: tuple[TypedStrings, ...] = ()
     suggested_types: tuple[TypeSuggestion, ...] = ()
 
-    def __post_init__(self) -> None:
-        schema = self.schema.limited_to(MAX_PHYSICAL_DEPTH)
-        if schema != self.schema:
-            self._narrow_schema(schema, f"deeper than {MAX_PHYSICAL_DEPTH} Parquet levels, which some readers refuse")
-
     def narrowed(self, schema: ShreddingSchema, reason: str) -> InferenceResult:
         """Return the result with a part of its schema, and a reason for the paths that are not shredded any more."""
-        result = replace(self)
-        result._narrow_schema(schema, reason)
-        return result
 
-    def _narrow_schema(self, schema: ShreddingSchema, reason: str) -> None:
         def narrowed(decision: Decision) -> Decision:
             node = schema.get(decision.path)
             if not decision.shredded or (node is not None and (node.kind != "variant" or decision.type == "variant")):
@@ -103,11 +94,8 @@ class InferenceResult:
             kind = None if node is None else "variant"
             return replace(decision, type=kind, typed_share=0.0, bytes_saved=0, reason=reason)
 
-        decisions = map(narrowed, self.decisions)
-        object.__setattr__(self, "decisions", tuple(decisions))
         predictions = tuple(prediction for prediction in self.predictions if schema.get(prediction.path) is not None)
-        object.__setattr__(self, "predictions", predictions)
-        object.__setattr__(self, "schema", schema)
+        return replace(self, schema=schema, decisions=tuple(map(narrowed, self.decisions)), predictions=predictions)
 
     def __repr__(self) -> str:
         typed = sum(decision.shredded and decision.type not in ("object", "array") for decision in self.decisions)
@@ -254,15 +242,16 @@ def result_of(
     if schema is not None or profile.root is not None:
         walk(profile.root, schema, VariantPath())
     schema = schema or ShreddingSchema.variant()
-    return InferenceResult(
-        schema,
-        tuple(decisions),
-        policy,
-        profile.rows,
-        predict(profile, schema),
-        costs_of(decisions, profile),
-        TypedStrings.of_counts(profile.typed_strings),
-        suggest_types(profile),
+    result = InferenceResult(schema, tuple(decisions), policy, profile.rows, predict(profile, schema))
+    limited = schema.limited_to(MAX_PHYSICAL_DEPTH)
+    if limited != schema:
+        reason = f"deeper than {MAX_PHYSICAL_DEPTH} Parquet levels, which some readers refuse"
+        result = result.narrowed(limited, reason)
+    return replace(
+        result,
+        costs=costs_of(result.decisions, profile),
+        typed_strings=TypedStrings.of_counts(profile.typed_strings),
+        suggested_types=suggest_types(profile),
     )
 
 
