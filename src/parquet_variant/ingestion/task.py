@@ -153,21 +153,22 @@ class SplitRows:
         self.plan, self.request, self.staging, self.task, self.splits = plan, plan.request, staging, task, splits
         self.directory = staging.attempt(task, attempt)
         self._quarantine = StagedFile(self.directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
-        self.bad = 0
-        self.text_bytes = 0
-        self.counts = ValueCounts()
-        self.paths = SeenPaths(set(plan.paths))
-        self.other_types = OtherTypes.of(plan.schema) if plan.counts_other_types else OtherTypes()
+        other_types = OtherTypes.of(plan.schema) if plan.counts_other_types else OtherTypes()
+        self._written = WrittenSplits(paths=SeenPaths(set(plan.paths)), other_types=other_types)
 
     def __iter__(self) -> Iterator[TaskRows]:
         bad_stream = None
-        text = self.request.text
-        all_steps = steps(self.splits, text, _shredding(self.plan.schema, self.paths, self.other_types))
+        text, written = self.request.text, self._written
+        all_steps = steps(self.splits, text, _shredding(self.plan.schema, written.paths, written.other_types))
         with ExitStack() as stack:
             for batch in in_order(call, all_steps, self.plan.threads, read_ahead=True):
                 check_interrupted()
-                self.text_bytes += batch.text_bytes
-                self.counts += batch.counts
+                self._written = written = replace(
+                    written,
+                    bad=written.bad + len(batch.bad),
+                    text_bytes=written.text_bytes + batch.text_bytes,
+                    counts=written.counts + batch.counts,
+                )
                 if batch.bad:
                     if bad_stream is None:
                         stack.enter_context(write_errors(self._quarantine.path))
@@ -175,7 +176,6 @@ class SplitRows:
                         filesystem.create_dir(path.rpartition("/")[0], recursive=True)
                         bad_stream = stack.enter_context(filesystem.open_output_stream(path))
                     bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
-                    self.bad += len(batch.bad)
                 if len(batch.result):
                     yield TaskRows(batch.result, batch.table, text.json_column)
 
@@ -184,15 +184,8 @@ class SplitRows:
 
         `figures`: `adds`, `rows` and `file_bytes`.
         """
-        return WrittenSplits(
-            (*files, self._quarantine) if self.bad else tuple(files),
-            bad=self.bad,
-            text_bytes=self.text_bytes,
-            counts=self.counts,
-            paths=self.paths,
-            other_types=self.other_types,
-            **figures,
-        )
+        quarantine = (self._quarantine,) if self._written.bad else ()
+        return replace(self._written, files=(*files, *quarantine), **figures)
 
 
 def read_arrays(splits: Sequence[Split], text: TextOptions) -> Iterator[VariantArray]:
