@@ -42,8 +42,20 @@ def slow_paths(result: InferenceResult) -> list[str]:
         )
     children_of = _children(result)
     for decision in result.decisions:
-        if decision.type == "object" and not decision.path.has_wildcard:
-            lines += _slow_object(decision, children_of.get(decision.path, []), remedy)
+        children = children_of.get(decision.path, [])
+        residual = [child for child in children if not child.shredded and child.row_share >= LEAST_ROW_SHARE]
+        if decision.type != "object" or decision.path.has_wildcard or not residual or len(residual) == len(children):
+            continue
+        residual.sort(key=lambda child: -child.row_share)
+        names = ", ".join(child.path.shorthand for child in residual[:_SHOWN_KEYS])
+        more = f" and {len(residual) - _SHOWN_KEYS} other paths" if len(residual) > _SHOWN_KEYS else ""
+        place = decision.path.shorthand
+        reason = f"the residual of {place} has {names}{more} in {residual[0].row_share:.1%} of the rows"
+        # What `AutoPolicy.completion` found: the cost of columns, or why they do not help.
+        found = [part for part in decision.reason.split("; ") if "DuckDB" in part][:1]
+        has_twins = any("only in case" in part for part in found)
+        words = "; ".join([reason, *found]) + ("" if has_twins else remedy)
+        lines.append(f"DuckDB 2.0 reads typed paths in {place} slowly: {words}")
     return lines
 
 
@@ -54,24 +66,6 @@ def _children(result: InferenceResult) -> dict[VariantPath, list[Decision]]:
         if decision.path.segments:
             children.setdefault(decision.path.parent, []).append(decision)
     return children
-
-
-def _slow_object(decision: Decision, children: list[Decision], remedy: str) -> list[str]:
-    """Return the line of an object with typed paths and keys in its residual, if it is slow.
-
-    The reason of the decision says what `AutoPolicy.completion` found: the cost, or why columns do not help.
-    """
-    residual = [child for child in children if not child.shredded and child.row_share >= LEAST_ROW_SHARE]
-    if not residual or len(residual) == len(children):
-        return []
-    residual.sort(key=lambda child: -child.row_share)
-    names = ", ".join(child.path.shorthand for child in residual[:_SHOWN_KEYS])
-    more = f" and {len(residual) - _SHOWN_KEYS} other paths" if len(residual) > _SHOWN_KEYS else ""
-    place = decision.path.shorthand
-    reason = f"the residual of {place} has {names}{more} in {residual[0].row_share:.1%} of the rows"
-    words = next((part for part in decision.reason.split("; ") if "DuckDB" in part), "")
-    remedy = "" if "only in case" in words else remedy
-    return [f"DuckDB 2.0 reads typed paths in {place} slowly: {reason}{'; ' * bool(words)}{words}{remedy}"]
 
 
 def explain(result: InferenceResult) -> str:
