@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.quality.explorer.footers import read_footers
+from parquet_variant.quality.explorer.report import read_footers
 from parquet_variant.quality.sources import data_of
 
 

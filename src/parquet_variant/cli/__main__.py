@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from parquet_variant.cli.app import main
-from parquet_variant.cli.standard_output import replace_standard_output
+from parquet_variant.cli.output import replace_standard_output
 
 
 class _NoPandas:

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 
-from parquet_variant.cli.standard_output import printable
+from parquet_variant.cli.output import printable
 from parquet_variant.errors import VariantError, without_secrets
 
 DATA_PROBLEM = 1

@@ -1,22 +1,112 @@
 """The output of commands: progress on stderr, and grids, text or JSON on stdout.
 
-Owns when progress is shown (a bar on a terminal, otherwise occasional lines), and the form of Arrow tables with
-Variants. Leaves the content to the commands, and errors to `failure`.
+Owns when progress is shown (a bar on a terminal, otherwise occasional lines), the form of Arrow tables with Variants,
+and the stream that replaces ``sys.stdout``. Leaves the content to the commands, errors to `failure`, and exit codes to
+`app`.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+# C0 except tab and line feed, DEL, C1, and marks, embeddings and isolates of direction.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_ESCAPES = "parquet_variant.json_escapes"
+
+
+class OutputError(OSError):
+    """Standard output cannot be written, for example to a full disk or a closed descriptor."""
+
+
+def printable(text: str) -> str:
+    r"""Return a text with the characters that control terminals as escapes.
+
+    >>> printable("a\x1b[31m\u202eb\tc")
+    'a\\u001b[31m\\u202eb\tc'
+    """
+    return _UNSAFE.sub(lambda match: _escape(match[0]), text)
+
+
+def _escape(text: str) -> str:
+    units = text.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return _escape(error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_ESCAPES, _escape_unencodable)
+
+
+class StandardOutput:
+    """A text stream over standard output; None stands for a closed descriptor.
+
+    On a terminal, control characters and characters that change the direction of text are escaped as in JSON, because a
+    key of somebody's data must not control the terminal. So are characters that the encoding lacks. A failure raises
+    `OutputError`, which is not confused with an error of the data.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream: IO[str] | None = stream
+        self._is_terminal = stream is not None and stream.isatty()
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=_ESCAPES)
+
+    def write(self, text: str) -> int:
+        """Write a text, with escapes if the output is a terminal."""
+        try:
+            self._open().write(printable(text) if self._is_terminal else text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(*error.args) from None
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts, which contain their line breaks."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        if self._stream is None:
+            return
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(*error.args) from None
+
+    def _open(self) -> IO[str]:
+        if self._stream is None:
+            raise OutputError(9, "standard output is closed")
+        return self._stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._open(), name)
+
+
+def replace_standard_output() -> None:
+    """Replace ``sys.stdout`` of this process."""
+    sys.stdout = StandardOutput(sys.stdout)
+
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _GRID_ROWS = 1000  # The rows that determine the widths.

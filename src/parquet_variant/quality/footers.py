@@ -2,7 +2,7 @@
 
 Owns the sum of the facts of row groups by path, and reading ``value`` columns: in a well-shredded file they are a small
 part of the bytes, and together with the footer they describe every value. Leaves row groups and column chunks to
-`files.parquet.format.facts`, and combining files to `footer_figures`.
+`files.parquet.format.facts`, and combining files to `summaries`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """`DataSet`: the Variants of an open table that can be compared or checked, and the files that hold them.
 
-Owns reading all rows with their places, and the data files of Parquet directories and of Delta and Iceberg tables.
+Owns reading all rows with their places, the data files of Parquet directories and of Delta and Iceberg tables, and the
+methods of `Table` that need the Variants of any format: paths, number of rows, profile.
 Leaves recognising formats to `pv.open`, logs and manifests to `tables`, and what footers prove to `footers`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from parquet_variant.arrays.capsules import named_variants
@@ -19,16 +20,22 @@ from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.format.columns import VariantColumn, choose_column, find_variants
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, locate, open_file
 from parquet_variant.files.parquet.reading.read import row_group_arrays
+from parquet_variant.inference.policies.auto import AutoPolicy
+from parquet_variant.inference.profile import Profile
+from parquet_variant.ingestion.ingest import profile as profile_files
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.table_sources import find_tables
 from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.io.filesystems import path_texts
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import table_of
+from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.table import Table
-from parquet_variant.tables.table_scan import TableScan, TableScanTask
+from parquet_variant.tables.table_scan import TableScanTask
+from parquet_variant.types.path import VariantPath
 
 # Rows of data in memory that are handled at a time.
 _ROWS = 1 << 16
@@ -148,17 +155,21 @@ def _of_table(table: Table, column: str | None) -> DataSet:
         for file, description in zip(files, described, strict=True):
             with file.open() as (_, stored):
                 is_readable = stored is not None and not file.has_deletes
-            yield from file.batches() if is_readable else _live_rows(plan, description, file.source.path)
+            if is_readable:
+                yield from file.batches()
+                continue
+            rows = plan.read(TableScanTask((description,), description.size))  # without deleted rows
+            yield from _numbered((VariantArray.from_arrow(part, "v") for part in rows), file.source.path)
 
     return _of_files(name, table, ".".join(plan.place), files, read)
 
 
-def _live_rows(plan: TableScan[Any], described: Any, path: str) -> Iterator[RowBatch]:
-    """Yield the rows of a file that are not deleted, numbered without the deleted ones."""
+def _numbered(parts: Iterable[VariantArray], file: str | None) -> Iterator[RowBatch]:
+    """Yield the parts of a file with the numbers of their first rows."""
     first_row = 0
-    for rows in plan.read(TableScanTask((described,), described.size)):
-        yield RowBatch(VariantArray.from_arrow(rows, "v"), path, first_row)
-        first_row += len(rows)
+    for values in parts:
+        yield RowBatch(values, file, first_row)
+        first_row += len(values)
 
 
 def _of_parquet(table: Table, column: str | None) -> DataSet:
@@ -220,10 +231,7 @@ def _of_json(table: Table) -> DataSet:
 
     def read() -> Iterator[RowBatch]:
         for file in files:
-            first_row = 0
-            for values in read_arrays([Split(file)], replace(text, sample=None)):
-                yield RowBatch(values, file.name, first_row)
-                first_row += len(values)
+            yield from _numbered(read_arrays([Split(file)], replace(text, sample=None)), file.name)
 
     size = sum(file.size for file in files)
     return DataSet(_name_of(table), "json", "v", size, read, text_files=files, text=text)
@@ -243,10 +251,7 @@ def _of_vortex(table: Table, column: str | None) -> DataSet:
 
     def read() -> Iterator[RowBatch]:
         for file, plan in scans.items():
-            first_row = 0
-            for values in plan.batches():
-                yield RowBatch(VariantArray.from_arrow(values, "v"), file, first_row)
-                first_row += len(values)
+            yield from _numbered((VariantArray.from_arrow(rows, "v") for rows in plan.batches()), file)
 
     return DataSet(_name_of(table), "vortex", variant, size, read, rows=rows)
 
@@ -264,8 +269,65 @@ def _of_memory(table: Table, column: str | None) -> DataSet:
     values = VariantArray.from_arrow(rows, column)
 
     def read() -> Iterator[RowBatch]:
-        for start in range(0, len(values), _ROWS):
-            yield RowBatch(values[start : start + _ROWS], None, start)
+        return _numbered((values[start : start + _ROWS] for start in range(0, len(values), _ROWS)), None)
 
     name = f"{type(table.source).__name__} of {len(values):,} rows"
     return DataSet(name, "memory", column or "v", values.storage.nbytes, read)
+
+
+_INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are inferred.
+
+
+def column_name(table: Table) -> str:
+    """Return the name of the Variant column; see `Table.column`."""
+    return data_of(table).column
+
+
+def paths(table: Table, column: str | None = None) -> dict[str, str]:
+    """Return the typed paths of a Variant column; see `Table.paths`."""
+    data = data_of(table, column)
+    shredded = []
+    for file in data.files:
+        with file.open() as (_, variant):
+            if variant is not None:
+                source = file.source
+                schema = ShreddingSchema.from_parquet(source.path, variant.name, filesystem=source.filesystem)
+                shredded += [schema] * (schema.kind != "variant")
+    if shredded:
+        return _types_of(reduce(ShreddingSchema.merge, shredded))
+    rows = next(data.batches(), None)
+    if rows is None:
+        return {}
+    return _types_of(infer_shredding_schema(rows.values[:_INFERRED_ROWS], AutoPolicy(min_row_share=0.0)))
+
+
+def _types_of(schema: ShreddingSchema) -> dict[str, str]:
+    """Return the type of each leaf as DDL; arrays are leaves."""
+    types: dict[str, str] = {}
+
+    def walk(node: ShreddingSchema, path: VariantPath) -> None:
+        if node.kind == "object":
+            for key, child in node.fields:
+                walk(child, path / key)
+        elif node.kind != "variant":
+            types[path.shorthand] = node.to_ddl()
+
+    walk(schema, VariantPath())
+    return types
+
+
+def count_rows(table: Table) -> int:
+    """Return the number of rows; see `Table`."""
+    if table.format in ("parquet", "vortex"):
+        rows: int = table.inspect().rows
+        return rows
+    names = [f.name for f in sorted(table.schema, key=lambda f: f.type.num_fields)]
+    return sum(len(part) for part in table.scan(names[:1]).batches())
+
+
+def profile(table: Table, **options: Any) -> Profile:
+    """Profile the paths; see `Table.profile`."""
+    if table.format in ("json", "parquet"):
+        return profile_files(table.source, column=table.options.column, **table.options.text, **options)
+    data = data_of(table)
+    return reduce(Profile.merge, (Profile.of_array(batch.values) for batch in data.batches()), Profile())

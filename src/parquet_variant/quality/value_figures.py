@@ -133,8 +133,7 @@ class ValueFigures:
     @classmethod
     def of_tape(cls, tape: Tape) -> ValueFigures:
         """Return the figures of the rows of a tape."""
-        paths = _TapePathNames(tape)
-        return cls(Profile.of_tape(tape), _ranges_of(tape, paths), _whole_decimals(tape, paths))
+        return cls(Profile.of_tape(tape), _ranges_of(tape), _whole_decimals(tape))
 
     @classmethod
     def of_array(cls, array: VariantArray) -> ValueFigures:
@@ -188,7 +187,7 @@ def _figures(path_profile: PathProfile, ranges: Mapping[str, Range], whole_decim
 # ---- ranges of a tape
 
 
-def _whole_decimals(tape: Tape, paths: _TapePathNames) -> Counter[VariantPath]:
+def _whole_decimals(tape: Tape) -> Counter[VariantPath]:
     tags = tape.nodes[:, 0]
     at = np.flatnonzero(np.isin(tags & 0xFF, (_P.DECIMAL4, _P.DECIMAL8)) & (tags >> 8 & 0xFF > 0))
     if not len(at):
@@ -197,25 +196,21 @@ def _whole_decimals(tape: Tape, paths: _TapePathNames) -> Counter[VariantPath]:
     scales = np.minimum(tags[at] >> 8 & 0xFF, _MAX_SCALE)
     at = at[tape.nodes[at, 1] % 10**scales == 0]
     numbers, counts = np.unique(path_ids(tags[at]), return_counts=True)
-    return Counter({paths[number]: count for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)})
+    return Counter(
+        {_path_of(tape, number): count for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)}
+    )
 
 
-class _TapePathNames:
-    """The paths of a tape by number, made on demand."""
-
-    def __init__(self, tape: Tape) -> None:
-        self._tape = tape
-
-    def __getitem__(self, number: int) -> VariantPath:
-        segments: list[Segment] = []
-        while number > 0:
-            parent, key = self._tape.paths[number, [PATH.PARENT, PATH.KEY]].tolist()
-            segments.append(WILDCARD if key < 0 else self._tape.key_list[key].decode("utf-8", "replace"))
-            number = parent
-        return VariantPath(tuple(reversed(segments)))
+def _path_of(tape: Tape, number: int) -> VariantPath:
+    """Return the path of a tape with a number."""
+    segments: list[Segment] = []
+    while number > 0:
+        number, key = tape.paths[number, [PATH.PARENT, PATH.KEY]].tolist()
+        segments.append(WILDCARD if key < 0 else tape.key_list[key].decode("utf-8", "replace"))
+    return VariantPath(tuple(reversed(segments)))
 
 
-def _ranges_of(tape: Tape, paths: _TapePathNames) -> dict[VariantPath, Ranges]:
+def _ranges_of(tape: Tape) -> dict[VariantPath, Ranges]:
     """Return the smallest and the largest value by path and kind; integers have their ranges in the profile."""
     kinds = tape.nodes[:, 0] & 0xFF
     ranges: dict[VariantPath, Ranges] = {}
@@ -232,7 +227,7 @@ def _ranges_of(tape: Tape, paths: _TapePathNames) -> dict[VariantPath, Ranges]:
         for key, *bounds in _grouped(path_ids(nodes[:, 0]) << 8 | (nodes[:, 0] >> 8 & 0xFF), values):
             low, high = (_python_value(kind, bound, key & 0xFF) for bound in bounds)
             if low is not None and high is not None:
-                path = paths[key >> 8]
+                path = _path_of(tape, key >> 8)
                 ranges[path] = merged_ranges(ranges.get(path, {}), {_RANGES[kind]: (low, high)})
     return ranges
 

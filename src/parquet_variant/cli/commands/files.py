@@ -21,8 +21,8 @@ from parquet_variant.cli.options.common import (
     PolicyOptions,
     Threads,
     WriterOptions,
+    read_schema,
 )
-from parquet_variant.cli.options.readers import read_schema
 from parquet_variant.cli.options.sources import open_table, read_catalog, spark_session
 from parquet_variant.cli.output import Progress, human_bytes, print_result
 from parquet_variant.files.parquet.report_text import counted

@@ -26,9 +26,10 @@ from parquet_variant.cli.options.common import (
     SampleOrDefault,
     Threads,
     WriterOptions,
+    read_schema,
+    read_schema_or_ddl,
     read_types,
 )
-from parquet_variant.cli.options.readers import read_schema, read_schema_or_ddl
 from parquet_variant.cli.options.sources import data_files, read_catalog, spark_session, with_stdin
 from parquet_variant.cli.output import Progress, human_bytes, print_result
 from parquet_variant.files.parquet.report_text import counted

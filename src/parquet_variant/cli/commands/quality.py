@@ -22,6 +22,9 @@ from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.support.choices import ContractFormat, ContractLevel, ReportFormat
 
 _SIDES = 2
+ShowValues: TypeAlias = Annotated[
+    bool, Option("--values/--no-values", help="Show values of example rows, or only their numbers.")
+]
 
 
 def diff(
@@ -58,9 +61,7 @@ def diff(
         float, Option(help="Share below which a path or type of one side only is not reported.")
     ] = 0.0,
     ignore: Annotated[list[str] | None, Option(metavar="PATH", help="Do not compare this path; repeatable.")] = None,
-    values: Annotated[
-        bool, Option("--values/--no-values", help="Show values of example rows, or only their numbers.")
-    ] = True,
+    values: ShowValues = True,
     sample_bytes: Annotated[
         int | None, Option(help="Bytes to read of larger data, without footers (default: 4 to 8 MiB).")
     ] = None,
@@ -232,9 +233,7 @@ def check(
         ReportFormat, Option("--format", help="Text, JSON, JUnit XML, or annotations of GitHub Actions.")
     ] = "text",
     examples: Annotated[int, Option(help="Example rows per rule.", min=0)] = 5,
-    values: Annotated[
-        bool, Option("--values/--no-values", help="Show values of example rows, or only their numbers.")
-    ] = True,
+    values: ShowValues = True,
     source: SourceOptions,
     json: JsonOptions,
     threads: Threads = None,

@@ -27,8 +27,8 @@ from parquet_variant.cli.options.common import (
     Path,
     Threads,
     Version,
+    read_selects,
 )
-from parquet_variant.cli.options.readers import read_selects
 from parquet_variant.cli.options.sources import open_table, queryable, spark_session
 from parquet_variant.cli.output import (
     Progress,

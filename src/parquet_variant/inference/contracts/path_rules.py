@@ -217,24 +217,25 @@ class PathRules:
         """Return what a rule expects, for reports."""
         if rule == "type":
             return " or ".join(self.types)
-        texts = {
-            "nullable": "no null",
-            "required": "present",
-            "presence": f"present in at least {self.presence:.4%}" if self.presence else "",
-            "min": f"at least {self.min}",
-            "max": f"at most {self.max}",
-            "values": f"one of {', '.join(map(repr_of, self.values or ()))}",
-            "pattern": f"matches {self.pattern}",
-            "format": f"a {self.format}",
-            "min_length": f"at least {self.min_length} characters",
-            "max_length": f"at most {self.max_length} characters",
-            "min_items": f"at least {self.min_items} elements",
-            "max_items": f"at most {self.max_items} elements",
-            "extra_fields": "no other fields",
-        }
-        return texts[rule]
+        value = getattr(self, rule)
+        return _EXPECTED[rule].format(", ".join(map(repr_of, value)) if rule == "values" else value)
 
 
+_EXPECTED = {
+    "nullable": "no null",
+    "required": "present",
+    "presence": "present in at least {:.4%}",
+    "min": "at least {}",
+    "max": "at most {}",
+    "values": "one of {}",
+    "pattern": "matches {}",
+    "format": "a {}",
+    "min_length": "at least {} characters",
+    "max_length": "at most {} characters",
+    "min_items": "at least {} elements",
+    "max_items": "at most {} elements",
+    "extra_fields": "no other fields",
+}
 # The largest exponent of a bound, as of a double. Larger powers of ten take minutes to compute.
 _MAX_EXPONENT = 308
 _DEFAULTS = {field.name: field.default for field in fields(PathRules)}

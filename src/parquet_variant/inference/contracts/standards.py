@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -232,101 +232,74 @@ def is_odcs(text: str) -> bool:
 
 def to_odcs(paths: Rules, texts: Mapping[str, str]) -> str:
     """Return a contract as the YAML of a document."""
-    with optional_libraries("contracts in the Open Data Contract Standard"):
-        from open_data_contract_standard.model import OpenDataContractStandard, SchemaObject
-
     if elements := [path for path in paths if path.segments[:1] == (WILDCARD,)]:
         raise bad_contract(
             "the Open Data Contract Standard has no arrays at the top level: remove the path, or use YAML",
             path=elements[0].shorthand,
         )
     name = texts.get("name") or "variant"
-    root = _properties_of(paths, VariantPath())
-    document = OpenDataContractStandard(
-        version="1.0.0",
-        kind="DataContract",
-        apiVersion=API_VERSION,
-        id=name,
-        name=name,
-        status="active",
-        schema=[
-            SchemaObject(
-                name=name,
-                logicalType="object",
-                physicalType="variant",
-                description=texts.get("description"),
-                properties=root.get("properties"),
-                customProperties=_root_rules(paths.get(VariantPath(), ANY)) or None,
-            )
-        ],
-    )
-    return dump_yaml(document.model_dump(exclude_defaults=True, exclude_none=True, by_alias=True))
-
-
-def _root_rules(rules: PathRules) -> list[Any]:
-    """Return the rules of ``$`` as custom properties; an object without other rules is the default."""
-    from open_data_contract_standard.model import CustomProperty
-
-    plain = {"type": [], **plain_rules(rules)}
+    # An object without other rules is the default.
+    plain = {"type": [], **plain_rules(paths.get(VariantPath(), ANY))}
     if plain["type"] == "object":
         del plain["type"]
-    return [CustomProperty(property=_PREFIX + name, value=_custom(value)) for name, value in plain.items()]
+    variant = {
+        "name": name,
+        "physicalType": "variant",
+        "description": texts.get("description"),
+        "customProperties": _custom_properties(plain),
+        "logicalType": "object",
+        "properties": _property_of(paths, VariantPath()).get("properties"),
+    }
+    document = {"version": "1.0.0", "kind": "DataContract", "apiVersion": API_VERSION, "id": name, "name": name}
+    return dump_yaml(document | {"status": "active", "schema": [_without_empty(variant)]})
 
 
-def _properties_of(paths: Rules, path: VariantPath) -> dict[str, Any]:
-    """Return the parameters of the property of a path, with those of the paths below it."""
-    from open_data_contract_standard.model import CustomProperty, SchemaProperty
-
+def _property_of(paths: Rules, path: VariantPath) -> dict[str, Any]:
+    """Return the property of a path, with those of the paths below it."""
     rules = paths.get(path, ANY)
     plain = plain_rules(rules)
-    fields: dict[str, Any] = {}
     types = plain.pop("type", None)
-    if types in _LOGICAL:
-        fields["logicalType"] = types
-    elif types is not None:
-        plain["type"] = list(types) if isinstance(types, tuple) else types
-    options: dict[str, Any] = {}
-    for option, name in _OPTIONS.items():
-        if name in plain and not isinstance(plain[name], dt.date):
-            options[option] = json_number(plain.pop(name))
+    below = [inner.segments[len(path)] for inner in paths if inner != path and is_within(inner, path)]
+    names = dict.fromkeys(str(segment) for segment in below if segment is not WILDCARD)
+    is_array = WILDCARD in below
+    if types is not None and types not in _LOGICAL:
+        plain["type"] = types
+    options = {
+        option: json_number(plain.pop(name))
+        for option, name in _OPTIONS.items()
+        if name in plain and not isinstance(plain[name], dt.date)
+    }
     if plain.get("format") in FORMAT_KEYWORDS:
         options["format"] = FORMAT_KEYWORDS[plain.pop("format")]
-    if options:
-        fields["logicalTypeOptions"] = options
-    if plain.pop("required", False):
-        fields["required"] = True
+    description, required, enum = plain.pop("description", None), plain.pop("required", False), None
     if rules.types:
         # In the standard, a field that is not required may be null.
         plain.pop("nullable", None)
         if rules.allows_null is rules.required:
             plain["nullable"] = rules.allows_null
-    if "description" in plain:
-        fields["description"] = plain.pop("description")
     if "values" in plain and not any(isinstance(value, dt.date) for value in plain["values"]):
-        from open_data_contract_standard.model import EnumValue
+        enum = [{"value": json_number(value)} for value in plain.pop("values")]
+    if is_array and types is None:
+        plain["type"] = []
+    fields = {
+        "description": description,
+        "customProperties": _custom_properties(plain),
+        "logicalType": types if types in _LOGICAL else "array" if is_array else None,
+        "logicalTypeOptions": options,
+        "required": required,
+        "properties": [{"name": name, **_property_of(paths, path / name)} for name in names],
+        "items": _property_of(paths, path / WILDCARD) if is_array else None,
+        "enum": enum,
+    }
+    return _without_empty(fields)
 
-        fields["enum"] = [EnumValue(value=json_number(value)) for value in plain.pop("values")]
-    custom = [CustomProperty(property=_PREFIX + name, value=_custom(value)) for name, value in plain.items()]
-    if custom:
-        fields["customProperties"] = custom
-    names = list(
-        dict.fromkeys(
-            str(inner.segments[len(path)])
-            for inner in paths
-            if inner != path and is_within(inner, path)
-            and inner.segments[len(path)] is not WILDCARD
-        )
-    )  # fmt: skip
-    if names:
-        fields["properties"] = [SchemaProperty(name=name, **_properties_of(paths, path / name)) for name in names]
-    element = path / WILDCARD
-    if any(is_within(inner, element) for inner in paths):
-        fields["items"] = SchemaProperty(**_properties_of(paths, element))
-        fields.setdefault("logicalType", "array")
-        if types is None:
-            fields["customProperties"] = [*fields.get("customProperties", []), CustomProperty(
-                property=f"{_PREFIX}type", value=[])]  # fmt: skip
-    return fields
+
+def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _custom_properties(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"property": _PREFIX + name, "value": _custom(value)} for name, value in plain.items()]
 
 
 def _custom(value: Any) -> Any:
@@ -346,23 +319,15 @@ def from_odcs(document: str, schema: str | None, column: str | None) -> dict[str
         model = OpenDataContractStandard.model_validate({} if text is None else text.plain)
     except ValidationError as error:
         raise bad_contract(f"the text is not an ODCS document: {error}") from None
-    objects = {item.name: item for item in model.schema_ or []}
-    if not objects:
+    if not model.schema_:
         raise bad_contract("the ODCS document has no schema: add one object under schema:")
-    if schema is None and len(objects) > 1:
-        raise bad_contract(f"the ODCS document has several schemas: name one of {', '.join(map(str, objects))}")
-    if schema is not None and schema not in objects:
-        raise bad_contract(f"the ODCS document has no schema {schema!r}: name one of {', '.join(map(str, objects))}")
-    schema_object = objects[schema] if schema is not None else next(iter(objects.values()))
+    schema_object = _named(model.schema_, schema, "the ODCS document", "schema")
     paths: dict[VariantPath, PathRules] = {}
     place = f"schema {schema_object.name}"
     if column is not None:
-        columns = {item.name: item for item in schema_object.properties or []}
-        if column not in columns:
-            raise bad_contract(f"{place} has no property {column!r}: name one of {', '.join(map(str, columns))}")
-        _read(columns[column], VariantPath(), place, paths)
+        _read(_named(schema_object.properties or [], column, place, "property"), VariantPath(), place, paths)
         return {"paths": paths, "name": model.name, "description": schema_object.description}
-    _refuse_quality(schema_object, place)
+    _refuse(schema_object, place, ("quality",))
     root = rules_of({"type": "object", **_custom_rules(schema_object)})
     if root.rules():
         paths[VariantPath()] = root
@@ -371,18 +336,27 @@ def from_odcs(document: str, schema: str | None, column: str | None) -> dict[str
     return {"paths": paths, "name": model.name, "description": schema_object.description}
 
 
-def _refuse_quality(item: Any, place: str) -> None:
-    if item.quality:
-        raise bad_contract(f"{place}: a contract cannot express quality rules: remove quality:")
+def _named(items: Sequence[Any], name: str | None, place: str, what: str) -> Any:
+    """Return the item with a name, or the only item."""
+    by_name = {item.name: item for item in items}
+    if name is None and len(by_name) == 1:
+        return items[0]
+    if name not in by_name:
+        problem = f"has several {what}s" if name is None else f"has no {what} {name!r}"
+        raise bad_contract(f"{place} {problem}: name one of {', '.join(map(str, by_name))}")
+    return by_name[name]
+
+
+def _refuse(item: Any, place: str, names: tuple[str, ...]) -> None:
+    for name in names:
+        if getattr(item, name):
+            raise bad_contract(f"{place}: a contract cannot express {name!r}: remove it")
 
 
 def _read(item: Any, path: VariantPath, place: str, paths: dict[VariantPath, PathRules]) -> None:
     """Add the rules of a property and of those below it."""
-    _refuse_quality(item, place)
-    for name in ("unique", "primaryKey", "map"):
-        if getattr(item, name):
-            raise bad_contract(f"{place}: a contract cannot express {name!r}: remove it")
-    rules: dict[str, Any] = {}
+    _refuse(item, place, ("quality", "unique", "primaryKey", "map"))
+    rules: dict[str, Any] = {"description": item.description}
     if item.logicalType is not None:
         if item.logicalType not in _LOGICAL:
             raise bad_contract(f"{place}: unknown logicalType {item.logicalType!r}: use {', '.join(_LOGICAL)}")
@@ -402,8 +376,6 @@ def _read(item: Any, path: VariantPath, place: str, paths: dict[VariantPath, Pat
         rules["values"] = [entry.value for entry in item.enum if entry.value is not None]
     if item.required and path.segments and path.segments[-1] is not WILDCARD:
         rules["required"] = True
-    if item.description is not None:
-        rules["description"] = item.description
     try:
         custom = _custom_rules(item)
         if custom.get("type") == []:

@@ -1,7 +1,7 @@
 """`Table.explore`: a page that shows how Variants are stored; `save_diff`: the page of two data sets' differences.
 
 Owns reading only footers, metadata of tables and a sample. Leaves formats to `pv.open` and `quality.sources`, figures
-to `footers` and `sample`, the document to `report`, and the page to `page`.
+to `sample`, the document to `report`, and the page to `page`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from parquet_variant.io.temporaries import atomic_file
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.quality.diff import DataDiff
-from parquet_variant.quality.explorer.footers import Footers, read_footers
 from parquet_variant.quality.explorer.page import diff_page, page, page_frame
-from parquet_variant.quality.explorer.report import ExploreReport
+from parquet_variant.quality.explorer.report import ExploreReport, Footers, read_footers
 from parquet_variant.quality.explorer.sample import SAMPLE_BYTES, parquet_rows, sample_of
 from parquet_variant.quality.samples import SAMPLE_ROWS
 from parquet_variant.quality.sources import DataSet, data_of
