@@ -335,3 +335,21 @@ def test_a_whole_file_is_sorted_whatever_its_batches(tmp_path):
     assert [row["n"] for row in pv.open(tmp_path / "a.parquet").read().to_pylist()] == list(range(1000))
     report = pv.open(tmp_path / "a.parquet").scan({"n": "$.n:bigint"}, "n = 500").explain()
     assert (report.row_groups_read, report.row_groups_total > 4) == (1, True)
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize(
+    ("metadata", "value", "reason"),
+    [(b"\x11\x01\x00\x01a", b"\x02\x02\x00\x00\x00\x02\x04\x0c\x01\x0c\x02", "duplicate-key"),
+     (b"\x12\x01\x00\x01a", b"\x0c\x01", "bad-version"),
+     (b"\x11\x01\x00\x01a", b"\x0c", "truncated")],
+)  # fmt: skip
+def test_a_value_that_no_reader_accepts_is_not_written(tmp_path, format, metadata, value, reason):
+    sound = pv.Variant.from_python({"a": 1})
+    storage = pa.StructArray.from_arrays(
+        [pa.array([sound.metadata, metadata]), pa.array([sound.value, value])], names=["metadata", "value"]
+    )
+    with pytest.raises(pv.VariantError) as caught:
+        pv.write(tmp_path / "out.parquet", pv.VariantArray.from_arrow(storage), format=format)
+    assert (caught.value.reason, caught.value.row) == (reason, 1)
+    assert not (tmp_path / "out.parquet").is_file()

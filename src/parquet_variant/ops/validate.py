@@ -15,12 +15,13 @@ import pyarrow as pa
 from parquet_variant.arrays.field_names import groups_below
 from parquet_variant.arrays.parts import MetadataParts, binary_parts, columns_of, metadata_parts, valid_bytes
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.encoding.metadata import Dictionary
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, check_count
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
-from parquet_variant.kernels.values.name_tables import name_table
+from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.kernels.values.reading import EncodedValues
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.arguments import as_variant_array, readable_storage
@@ -92,6 +93,23 @@ def sound_rows(storage: pa.StructArray, max_depth: int = _MAX_DEPTH) -> npt.NDAr
     return _sound_values(storage.field("value"), valid_bytes(storage), metadata, metadata.indices, max_depth)
 
 
+def refuse_malformed(array: VariantArray) -> None:
+    """Raise the error of the first row that could not be read from a file: metadata, and unshredded values."""
+    metadata = metadata_parts(array.storage.field("metadata"))
+    if not len(metadata.dictionary):
+        return
+    is_sound = _sound_dictionaries(metadata, name_table(metadata.dictionary))[metadata.indices]
+    if array.layout == "unshredded":
+        is_sound &= sound_rows(array.storage)
+    for row in np.flatnonzero(~is_sound & to_numpy(array.storage.is_valid())).tolist():
+        try:
+            Dictionary(metadata.dictionary[int(metadata.indices[row])].as_py())  # which reading a scalar does not need
+            if array.layout == "unshredded":
+                array[row].to_python()
+        except VariantError as error:
+            raise error.at(row=row) from None
+
+
 def _sound_values(
     values: pa.Array,
     valid: npt.NDArray[np.uint8],
@@ -99,12 +117,17 @@ def _sound_values(
     dictionary_of: npt.NDArray[np.int32],
     max_depth: int,
 ) -> npt.NDArray[np.bool_]:
-    names, blobs, value = name_table(metadata.dictionary), binary_parts(metadata.dictionary), binary_parts(values)
-    dictionary_valid, marks = np.zeros(len(metadata.dictionary), np.uint8), np.zeros(len(values), np.uint8)
-    mark_valid_dictionaries(blobs.address, blobs.offsets, names.state, dictionary_valid)
+    names, value = name_table(metadata.dictionary), binary_parts(values)
+    marks, dictionary_valid = np.zeros(len(values), np.uint8), _sound_dictionaries(metadata, names).view(np.uint8)
     encoded = EncodedValues(valid, value.offsets, value.address, dictionary_of)
     mark_valid_rows(encoded, names.starts, names.rank, dictionary_valid, marks, max_depth)
     return marks.astype(np.bool_)
+
+
+def _sound_dictionaries(metadata: MetadataParts, names: NameTable) -> npt.NDArray[np.bool_]:
+    blobs, valid = binary_parts(metadata.dictionary), np.zeros(len(metadata.dictionary), np.uint8)
+    mark_valid_dictionaries(blobs.address, blobs.offsets, names.state, valid)
+    return valid.astype(np.bool_)
 
 
 def _check_column(

@@ -27,6 +27,7 @@ from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.storage_shape import depth_limit
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import limited_depth
+from parquet_variant.ops.validate import refuse_malformed
 from parquet_variant.query.selection import read_selection
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort, FileMode
@@ -154,7 +155,8 @@ def conform_table(
     """Return the table to write, from any input of `table_of`, and the places of Variants that may be annotated.
 
     `variants`: dotted schema paths of structs that are Variants without the extension name.
-    Raises `VariantFileError` for a path that does not exist, and `SchemaError` for a Variant of an invalid type.
+    Raises `VariantFileError` for a path that does not exist, `SchemaError` for a Variant of an invalid type, and
+    `MalformedVariantError` for metadata or an unshredded value that could not be read again.
     """
     if not variants and not value_first and isinstance(columns, Mapping):
         arrays = {
@@ -174,6 +176,8 @@ def conform_table(
         variant = limited_depth(VariantArray(storage), depth_limit(len(place) - 1))
         storage = variant.storage
         seen[place] = variant.layout in ("unshredded", "final")
+        if seen[place]:
+            refuse_malformed(variant)
         named = with_field_names(storage) if variant.layout == "final" else storage
         return conform(named, variant.layout, value_first=value_first)
 
