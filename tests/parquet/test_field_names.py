@@ -74,10 +74,8 @@ def test_vortex_files_have_the_names(tmp_path, layout):
 
 
 def test_metadata_that_is_malformed_is_not_made_up(tmp_path):
-    """It is copied as it is; whoever looks at the value refuses it."""
+    """It is refused: no reader could read the value."""
     row = {"metadata": b"\x11\x05\x00", "typed_value": {"a": {"typed_value": 1}}}
     kind = lacking().storage.type
-    pv.write(tmp_path / "a.parquet", pv.VariantArray(pa.array([row], kind)))
-    assert not pv.open(tmp_path / "a.parquet").validate().ok
     with pytest.raises(pv.MalformedVariantError):
-        pv.to_json(pv.open(tmp_path / "a.parquet").read())
+        pv.write(tmp_path / "a.parquet", pv.VariantArray(pa.array([row], kind)))
