@@ -104,8 +104,8 @@ def refuse_malformed(array: VariantArray) -> None:
     for row in np.flatnonzero(~is_sound & to_numpy(array.storage.is_valid())).tolist():
         try:
             Dictionary(metadata.dictionary[int(metadata.indices[row])].as_py())  # which reading a scalar does not need
-            if array.layout == "unshredded":
-                array[row].to_python()
+            if array.layout == "unshredded" and (variant := array[row]) is not None:
+                variant.to_python()
         except VariantError as error:
             raise error.at(row=row) from None
 
