@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.tables.iceberg.metadata.partitioning import Transform, hash_values
 from parquet_variant.tables.iceberg.metadata.schema import parse_type
-from parquet_variant.tables.iceberg.metadata.transforms import Transform, hash_values
 from parquet_variant.tables.iceberg.metadata.values import (
     arrow_array,
     from_bytes,

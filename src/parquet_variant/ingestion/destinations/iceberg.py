@@ -22,8 +22,8 @@ from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.planning import parquet_files
 from parquet_variant.tables.iceberg.reading.snapshot import newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
-from parquet_variant.tables.iceberg.writing.create import TableDefinition, new_table
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
+from parquet_variant.tables.iceberg.writing.write import TableDefinition, new_table
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 
 

@@ -44,7 +44,7 @@ from parquet_variant.tables.iceberg.reading.snapshot import newest_snapshot
 from parquet_variant.tables.iceberg.writing import write as iceberg_write
 from parquet_variant.tables.iceberg.writing import write_plan as iceberg_plan
 from parquet_variant.tables.iceberg.writing.commit import check_writable
-from parquet_variant.tables.iceberg.writing.create import TableDefinition, new_table
+from parquet_variant.tables.iceberg.writing.write import TableDefinition, new_table
 from parquet_variant.tables.partitions import warn_of_null_partitions
 from parquet_variant.tables.storage import open_storage
 from parquet_variant.tables.write_plan import TableWritePlan

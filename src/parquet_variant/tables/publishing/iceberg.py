@@ -27,8 +27,10 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     apply_change,
     assert_schema,
     change_of,
+    next_spec,
     schema_updates,
     set_properties,
+    spec_updates,
 )
 from parquet_variant.tables.iceberg.reading.deletes import (
     DeleteIndex,
@@ -40,8 +42,8 @@ from parquet_variant.tables.iceberg.reading.deletes import (
 from parquet_variant.tables.iceberg.reading.planning import plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
-from parquet_variant.tables.iceberg.writing.create import checked_schema
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
+from parquet_variant.tables.iceberg.writing.write import checked_schema
 from parquet_variant.tables.publishing.source import (
     PUBLISHED_FROM,
     PUBLISHED_VERSION,
@@ -295,18 +297,8 @@ def _updates(source: Source, columns: SourceColumns, metadata: TableMetadata) ->
     schema = Schema(max(metadata.schemas) + 1, checked_schema(columns.schema).struct)
     if schema.struct != metadata.schema.struct:
         updates += schema_updates(metadata, schema)
-    spec = spec_of(
-        columns.partition_fields,
-        schema,
-        spec_id=max(metadata.specs) + 1,
-        last_partition_id=metadata.last_partition_id,
-        former=metadata.specs.values(),
-    )
-    if not spec.same_fields(metadata.spec):
-        updates += [
-            {"action": "add-spec", "spec": spec.to_json()},
-            {"action": "set-default-spec", "spec-id": -1},
-        ]
+    spec = next_spec(metadata, columns.partition_fields, schema)
+    updates += () if spec.same_fields(metadata.spec) else spec_updates(spec)
     properties = _properties(source, columns)
     changed = {name: value for name, value in properties.items() if metadata.properties.get(name) != value}
     return (*updates, set_properties(changed)) if changed else tuple(updates)

@@ -17,7 +17,9 @@ from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
     TableChange,
     Update,
+    order_updates,
     schema_updates,
+    spec_updates,
 )
 
 DATA_PATH, METADATA_PATH = "write.data.path", "write.metadata.path"
@@ -135,10 +137,8 @@ def creation_updates(metadata: TableMetadata) -> list[Update]:
         {"action": "assign-uuid", "uuid": metadata.uuid},
         {"action": "upgrade-format-version", "format-version": metadata.version},
         *schema_updates(metadata, metadata.schema),
-        {"action": "add-spec", "spec": metadata.spec.to_json()},
-        {"action": "set-default-spec", "spec-id": -1},
-        {"action": "add-sort-order", "sort-order": metadata.sort_order.to_json()},
-        {"action": "set-default-sort-order", "sort-order-id": -1},
+        *spec_updates(metadata.spec),
+        *order_updates(metadata.sort_order),
         {"action": "set-location", "location": metadata.location},
     ]
     if metadata.properties:

@@ -19,7 +19,6 @@ from parquet_variant.tables.iceberg.locations import storage_options_of
 
 CatalogOption: TypeAlias = "str | Mapping[str, Any] | Catalog | None"
 _KINDS: dict[str, type[RestCatalog | SqlCatalog]] = {"rest": RestCatalog, "sql": SqlCatalog}
-_DEFAULT_NAME = "default"
 
 
 def open_catalog(catalog: CatalogOption) -> Catalog | None:
@@ -31,15 +30,15 @@ def open_catalog(catalog: CatalogOption) -> Catalog | None:
     """
     if catalog is None or isinstance(catalog, Catalog):
         return catalog
-    name = _DEFAULT_NAME
-    properties: dict[str, Any]
     if isinstance(catalog, str):
         name, properties = catalog, _configured(catalog)
     else:
         check_mapping("catalog", catalog, IcebergError)
         properties = dict(catalog)
-        name = str(properties.pop("name", name))
-    kind = properties.get("type") or _inferred_type(properties)
+        name = str(properties.pop("name", "default"))
+    uri = str(properties.get("uri") or "")
+    is_rest, is_sql = uri.startswith(("http://", "https://")), uri.startswith(("sqlite", "postgresql"))
+    kind = properties.get("type") or ("rest" if is_rest else "sql" if is_sql else None)
     if kind == "glue":
         raise IcebergError(
             f"the catalog {name!r} is of type 'glue', whose client in PyIceberg cannot hold a Variant: use the REST "
@@ -52,7 +51,7 @@ def open_catalog(catalog: CatalogOption) -> Catalog | None:
             f"the catalog {name!r} is of type {kind!r}: use {', '.join(_KINDS)}, or name the table by its directory",
             reason="bad-catalog",
         )
-    if not properties.get("uri"):
+    if not uri:
         raise IcebergError(f"the catalog {name!r} has no uri", reason="bad-catalog")
     return _KINDS[kind](name, properties)
 
@@ -68,13 +67,6 @@ def _configured(name: str) -> dict[str, Any]:
             reason="bad-catalog",
         )
     return dict(properties)
-
-
-def _inferred_type(properties: Mapping[str, Any]) -> str | None:
-    uri = str(properties.get("uri") or "")
-    if uri.startswith(("http://", "https://")):
-        return "rest"
-    return "sql" if uri.startswith(("sqlite", "postgresql")) else None
 
 
 def catalog_properties(catalog: CatalogOption) -> dict[str, str]:

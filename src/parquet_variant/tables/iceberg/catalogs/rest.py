@@ -118,7 +118,15 @@ class RestCatalog(Catalog):
         is_commit: bool = False,
     ) -> dict[str, Any]:
         client, name = self._client, ".".join(identifier)
-        session = _session_of(client)
+        # PyIceberg has no public name for the session that authenticates and signs requests, nor another way to send
+        # the metadata of a table with a Variant.
+        session = getattr(client, "_session", None)
+        if session is None:
+            raise IcebergError(
+                "this version of PyIceberg has no session for requests: install pyiceberg 0.12, or name the table by "
+                "its directory",
+                reason="unsupported-version",
+            )
         try:
             response = session.request(
                 method,
@@ -148,21 +156,6 @@ class RestCatalog(Catalog):
         options |= _vended(answer.get("storage-credentials") or [], metadata.location)
         location = answer.get("metadata-location")
         return LoadedTable(self, identifier, metadata, None if location is None else str(location), options)
-
-
-def _session_of(client: Any) -> Any:
-    """Return the session of PyIceberg's catalog, which authenticates and signs requests.
-
-    PyIceberg has no public name for the session, nor another way to send the metadata of a table with a Variant.
-    """
-    session = getattr(client, "_session", None)
-    if session is None:
-        raise IcebergError(
-            "this version of PyIceberg has no session for requests: install pyiceberg 0.12, or name the table by its "
-            "directory",
-            reason="unsupported-version",
-        )
-    return session
 
 
 def _names_in_url(identifier: tuple[str, ...], properties: Mapping[str, Any]) -> dict[str, str]:
@@ -206,14 +199,11 @@ def _fail(response: Any, name: str, *, is_commit: bool) -> NoReturn:
     if status == _NOT_FOUND:
         raise no_such_table(name)
     if status == _CONFLICT:
-        reason = "conflict" if is_commit else "table-exists"
-        raise IcebergError(f"the catalog refused the commit: {message}", reason=reason, file=name)
-    if status in (_UNAUTHORIZED, _FORBIDDEN):
-        raise IcebergError(f"the catalog refused access: {message}", reason="no-access", file=name)
-    if is_commit and status in _UNKNOWN_OUTCOMES:
-        raise IcebergError(
-            f"the catalog failed, and may or may not have committed: {message}; read the table's history",
-            reason="unknown-outcome",
-            file=name,
-        )
-    raise IcebergError(f"the catalog refused the request: {message}", reason="bad-request", file=name)
+        problem, reason = "the catalog refused the commit", "conflict" if is_commit else "table-exists"
+    elif status in (_UNAUTHORIZED, _FORBIDDEN):
+        problem, reason = "the catalog refused access", "no-access"
+    elif is_commit and status in _UNKNOWN_OUTCOMES:
+        problem, reason = "the catalog failed, and may have committed (read the table's history)", "unknown-outcome"
+    else:
+        problem, reason = "the catalog refused the request", "bad-request"
+    raise IcebergError(f"{problem}: {message}", reason=reason, file=name)

@@ -1,7 +1,7 @@
-"""Changing the metadata of a table: columns, defaults, partitioning, sort order, properties and format version.
+"""Changing the metadata of a table: columns, defaults, partitioning, sort order, properties, version, branches, tags.
 
-Owns these operations (specification, "Schema Evolution"), columns at every depth. Columns are known by field id, so no
-file is rewritten.
+Owns these operations (specification, "Schema Evolution"), columns at every depth, and rolling back the main branch.
+Columns are known by field id, so no file is rewritten.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.errors import IcebergError, check_mapping, strings_of
+from parquet_variant.errors import IcebergError, check_count, check_mapping, strings_of
 from parquet_variant.ops.columns.target_type import as_target
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.tables.iceberg.metadata.partitioning import sort_order_of, spec_of
+from parquet_variant.tables.iceberg.metadata.partitioning import sort_order_of
 from parquet_variant.tables.iceberg.metadata.schema import (
     INITIAL_DEFAULT,
     WRITE_DEFAULT,
@@ -29,28 +30,34 @@ from parquet_variant.tables.iceberg.metadata.schema import (
     unknown_column,
     with_members,
 )
-from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
+from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, NEWEST_VERSION, Reference, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
-    LAST_ADDED,
     TableChange,
     assert_ids,
+    assert_ref,
     assert_schema,
     assert_uuid,
     change_of,
+    next_spec,
+    order_updates,
     schema_updates,
+    set_reference,
+    spec_updates,
 )
 from parquet_variant.tables.iceberg.metadata.updates import set_properties as properties_update
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
+from parquet_variant.tables.iceberg.reading.snapshot import id_at
 from parquet_variant.tables.iceberg.writing.commit import change_metadata
-from parquet_variant.tables.iceberg.writing.create import (
+from parquet_variant.tables.iceberg.writing.manifest_changes import undone_batches
+from parquet_variant.tables.iceberg.writing.properties import WriteProperties
+from parquet_variant.tables.iceberg.writing.write import (
+    CommitResult,
     Names,
     can_promote,
     checked_properties,
     checked_schema,
     reader_properties,
 )
-from parquet_variant.tables.iceberg.writing.properties import WriteProperties
-from parquet_variant.tables.iceberg.writing.write import CommitResult
 from parquet_variant.tables.schema import (
     VARIANT,
     VOID,
@@ -68,8 +75,130 @@ from parquet_variant.tables.schema import (
 )
 from parquet_variant.types.targets import VARIANT_STORAGE
 
-# Returns the fields that take the place of a struct's fields, by the name of the one that is changed.
-_OnFields = Callable[[tuple[Field, ...], str], tuple[Field, ...]]
+
+def branch(
+    table: LoadedTable,
+    name: str,
+    *,
+    snapshot_id: int | None = None,
+    max_age_ms: int | None = None,
+    min_snapshots_to_keep: int | None = None,
+    max_snapshot_age_ms: int | None = None,
+) -> CommitResult:
+    """Make a branch, or move it to another snapshot; see `IcebergTable.branch`."""
+    retention = (min_snapshots_to_keep, max_snapshot_age_ms, max_age_ms)
+    return _refer(table, name, "branch", snapshot_id, retention)
+
+
+def tag(
+    table: LoadedTable,
+    name: str,
+    *,
+    snapshot_id: int | None = None,
+    max_age_ms: int | None = None,
+) -> CommitResult:
+    """Make a tag, or move it to another snapshot; see `IcebergTable.tag`."""
+    return _refer(table, name, "tag", snapshot_id, (None, None, max_age_ms))
+
+
+def drop_reference(table: LoadedTable, name: str) -> None:
+    """Drop a branch or tag; its snapshots are kept until they expire; see `IcebergTable.drop_reference`."""
+
+    def make_change(metadata: TableMetadata) -> TableChange:
+        if name == MAIN:
+            raise IcebergError("the main branch cannot be dropped", reason="bad-argument")
+        if not isinstance(name, str) or name not in metadata.references:
+            raise IcebergError(f"the table has no branch or tag {name!r}", reason="unknown-snapshot")
+        return change_of({"action": "remove-snapshot-ref", "ref-name": name}, requires=assert_ref(metadata, name))
+
+    change_metadata(table, make_change)
+
+
+def rollback(
+    table: LoadedTable,
+    *,
+    snapshot_id: int | None = None,
+    timestamp: int | str | datetime | None = None,
+) -> CommitResult:
+    """Make an older snapshot the current one again; see `Table.restore`."""
+    if (snapshot_id is None) == (timestamp is None):
+        raise IcebergError("give either version= or at=", reason="bad-argument")
+
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        target = snapshot_id if timestamp is None else id_at(metadata, timestamp, table.name)
+        assert target is not None
+        metadata.snapshot(target)
+        if target not in {info.id for info in metadata.ancestors(metadata.current_snapshot_id)}:
+            raise IcebergError(
+                f"snapshot {target} is not an ancestor of the current one: make a branch of it instead",
+                reason="bad-argument",
+            )
+        if target == metadata.current_snapshot_id:
+            return None
+        moved = replace(metadata.references[MAIN], snapshot_id=target)
+        undone = undone_batches(metadata, target)
+        removed = [{"action": "remove-properties", "removals": undone}] if undone else []
+        return change_of(set_reference(MAIN, moved), *removed, requires=assert_ref(metadata, MAIN))
+
+    after = change_metadata(table, make_change)
+    return CommitResult(after.metadata.current_snapshot_id)
+
+
+def fast_forward(table: LoadedTable, name: str, to: str) -> CommitResult:
+    """Move a branch forward to the newest snapshot of another one, which has the branch's as an ancestor.
+
+    See `IcebergTable.fast_forward`.
+    """
+
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        references = metadata.references
+        for reference_name in (name, to):
+            if reference_name not in references or references[reference_name].type != "branch":
+                raise IcebergError(f"the table has no branch {reference_name!r}", reason="unknown-snapshot")
+        target = references[to].snapshot_id
+        if target == references[name].snapshot_id:
+            return None
+        if references[name].snapshot_id not in {info.id for info in metadata.ancestors(target)}:
+            raise IcebergError(
+                f"{name!r} has commits that {to!r} does not have: merge them first", reason="bad-argument"
+            )
+        requires = [*assert_ref(metadata, name), *assert_ref(metadata, to)[1:]]
+        return change_of(set_reference(name, replace(references[name], snapshot_id=target)), requires=requires)
+
+    after = change_metadata(table, make_change)
+    return CommitResult(after.metadata.references[name].snapshot_id)
+
+
+def _refer(
+    table: LoadedTable,
+    name: str,
+    kind: Literal["branch", "tag"],
+    snapshot_id: int | None,
+    retention: tuple[int | None, int | None, int | None],
+) -> CommitResult:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
+        if not isinstance(name, str):
+            raise IcebergError(f"{name!r} is not the name of a {kind}: give a string", reason="bad-argument")
+        if snapshot_id is not None:
+            check_count("snapshot_id", snapshot_id)
+        former = metadata.references.get(name)
+        if former is not None and former.type != kind:
+            raise IcebergError(f"{name!r} is a {former.type} of the table already", reason="bad-argument")
+        target = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
+        if target is None:
+            raise IcebergError("the table has no snapshot yet: write rows first", reason="unknown-snapshot")
+        metadata.snapshot(target)
+        reference = Reference(target, kind, *retention)
+        if reference == former:
+            return None
+        return change_of(set_reference(name, reference), requires=assert_ref(metadata, name))
+
+    after = change_metadata(table, make_change)
+    return CommitResult(after.metadata.references[name].snapshot_id)
+
+
+# Returns the fields that take the place of a field and those next to it.
+_OnFields = Callable[[TableMetadata, Field, Sequence[Field]], Sequence[Field]]
 
 
 def add_columns(
@@ -99,53 +228,37 @@ def add_columns(
 def drop_column(table: LoadedTable, name: str) -> CommitResult:
     """Drop a column, or a field of a struct by its dotted name; see `Table.drop_column`."""
 
-    def changed(metadata: TableMetadata) -> Schema:
-        place, f = metadata.schema.find(name)
+    def dropped(metadata: TableMetadata, f: Field, fields: Sequence[Field]) -> Sequence[Field]:
         _refuse_used(metadata, f, name)
-        return _change_fields(metadata.schema, place, lambda fields, last: tuple(g for g in fields if g.name != last))
+        return [g for g in fields if g.id != f.id]
 
-    return _evolved(table, changed)
+    return _with_changed_field(table, name, dropped)
 
 
 def rename_column(table: LoadedTable, old: str, new: str) -> CommitResult:
     """Rename a column, or a field of a struct by its dotted name; see `Table.rename_column`."""
-
-    def changed(metadata: TableMetadata) -> Schema:
-        place, _ = metadata.schema.find(old)
-
-        def renamed(fields: tuple[Field, ...], last: str) -> tuple[Field, ...]:
-            return tuple(replace(f, name=new) if f.name == last else f for f in fields)
-
-        return _change_fields(metadata.schema, place, renamed)
-
-    return _evolved(table, changed)
+    return _with_changed_field(table, old, lambda _, f, fields: _replaced(fields, replace(f, name=new)))
 
 
 def move_column(table: LoadedTable, name: str, *, after: str | None = None) -> CommitResult:
     """Move a column, or a field inside of its struct; see `IcebergTable.move_column`."""
 
-    def changed(metadata: TableMetadata) -> Schema:
-        place, f = metadata.schema.find(name)
+    def moved(_: TableMetadata, f: Field, fields: Sequence[Field]) -> Sequence[Field]:
+        remaining = [g for g in fields if g.id != f.id]
+        names = [g.name for g in remaining]
+        if after is not None and after not in names:
+            raise unknown_column(after, names)
+        index = 0 if after is None else names.index(after) + 1
+        return [*remaining[:index], f, *remaining[index:]]
 
-        def moved(fields: tuple[Field, ...], last: str) -> tuple[Field, ...]:
-            remaining = [g for g in fields if g.name != last]
-            names = [g.name for g in remaining]
-            if after is not None and after not in names:
-                raise unknown_column(after, names)
-            index = 0 if after is None else names.index(after) + 1
-            return (*remaining[:index], f, *remaining[index:])
-
-        return _change_fields(metadata.schema, place, moved)
-
-    return _evolved(table, changed)
+    return _with_changed_field(table, name, moved)
 
 
 def widen_column(table: LoadedTable, name: str, to: str) -> CommitResult:
     """Give a column, or a field of a struct, a wider type; no file is rewritten; see `Table.widen_column`."""
+    kind = _named_type(to)
 
-    def changed(metadata: TableMetadata) -> Schema:
-        place, f = metadata.schema.find(name)
-        kind = _named_type(to)
+    def widened(metadata: TableMetadata, f: Field, fields: Sequence[Field]) -> Sequence[Field]:
         if not can_promote(f.type, kind):
             raise IcebergError(
                 f"column {name!r} is {type_name(f.type)} and cannot become {type_name(kind)}: Iceberg widens int to "
@@ -161,19 +274,18 @@ def widen_column(table: LoadedTable, name: str, to: str) -> CommitResult:
                     "add a new column instead",
                     reason="bad-schema",
                 )
-        return _replace_field(metadata.schema, place, replace(f, type=kind))
+        return _replaced(fields, replace(f, type=kind))
 
-    return _evolved(table, changed)
+    return _with_changed_field(table, name, widened)
 
 
 def set_default(table: LoadedTable, name: str, value: Any) -> CommitResult:
     """Set the value that new rows without a column get; existing rows keep theirs; see `IcebergTable.set_default`."""
 
-    def changed(metadata: TableMetadata) -> Schema:
-        place, f = metadata.schema.find(name)
-        return _replace_field(metadata.schema, place, with_members(f, {WRITE_DEFAULT: default_json(f, value)}))
+    def with_default(_: TableMetadata, f: Field, fields: Sequence[Field]) -> Sequence[Field]:
+        return _replaced(fields, with_members(f, {WRITE_DEFAULT: default_json(f, value)}))
 
-    return _evolved(table, changed)
+    return _with_changed_field(table, name, with_default)
 
 
 # ---- schemas
@@ -196,32 +308,40 @@ def _evolved(table: LoadedTable, change: Callable[[TableMetadata], Schema]) -> C
     return CommitResult(change_metadata(table, make_change).metadata.current_snapshot_id)
 
 
-def _change_fields(schema: Schema, place: Place, change: _OnFields) -> Schema:
-    """Return a schema in which the fields around a place are changed."""
+def _with_changed_field(table: LoadedTable, name: str, change: _OnFields) -> CommitResult:
+    """Commit a schema in which a field, and those next to it, are changed."""
+
+    def changed(metadata: TableMetadata) -> Schema:
+        place, f = metadata.schema.find(name)
+        return _with_parts_at(metadata.schema, place, lambda fields: change(metadata, f, fields))
+
+    return _evolved(table, changed)
+
+
+def _replaced(fields: Sequence[Field], new: Field) -> Sequence[Field]:
+    return [new if f.id == new.id else f for f in fields]
+
+
+def _with_parts_at(schema: Schema, place: Place, change: Callable[[Sequence[Field]], Sequence[Field]]) -> Schema:
+    """Return a schema in which the fields at a place are changed; of lists and maps, only types."""
     *owner, last = place
 
     def changed(kind: TableType, steps: Sequence[str]) -> TableType:
         if steps and not (isinstance(kind, MapType) and steps[0] == "key"):
             fields = [replace(f, type=changed(f.type, steps[1:])) if f.name == steps[0] else f for f in parts(kind)]
             return with_parts(kind, fields)
-        if not isinstance(kind, StructType):
+        before = list(parts(kind))
+        after = list(change(before))
+        is_retyped = after != before and [f.name for f in after] == [f.name for f in before]
+        if not isinstance(kind, StructType) and (steps or last == "key" or not is_retyped):
             raise IcebergError(
                 f"{'.'.join(place)!r} is not a field of a struct: change the whole column", reason="bad-schema"
             )
-        return StructType(change(kind.fields, last))
+        return with_parts(kind, after)
 
     struct = changed(schema.struct, owner)
     assert isinstance(struct, StructType)
     return replace(schema, struct=struct)
-
-
-def _replace_field(schema: Schema, place: Place, new: Field) -> Schema:
-    """Return a schema with another field at a place, which may be the element of a list or the value of a map."""
-    owner = next((f for of_field, f in schema.by_id.values() if of_field == place[:-1]), None)
-    if owner is not None and not isinstance(owner.type, StructType) and place[-1] != "key":
-        *key, _ = parts(owner.type)
-        return _replace_field(schema, place[:-1], replace(owner, type=with_parts(owner.type, [*key, new])))
-    return _change_fields(schema, place, lambda fields, last: tuple(new if f.name == last else f for f in fields))
 
 
 def _with_field(schema: Schema, name: str, arrow: pa.Field, ids: Iterator[int], default: Any) -> Schema:
@@ -234,13 +354,13 @@ def _with_field(schema: Schema, name: str, arrow: pa.Field, ids: Iterator[int], 
             f"column {name!r} is new and may not be null: give existing rows a value by defaults=", reason="bad-schema"
         )
 
-    def added(fields: tuple[Field, ...], _: str) -> tuple[Field, ...]:
+    def added(fields: Sequence[Field]) -> Sequence[Field]:
         if any(g.name.lower() == last.lower() for g in fields):
             raise IcebergError(f"the table has a column {name!r} already", reason="bad-schema")
-        return (*fields, f)
+        return [*fields, f]
 
     place = schema.find(".".join(parents))[0] if parents else ()
-    return _change_fields(schema, (*place, last), added)
+    return _with_parts_at(schema, (*place, last), added)
 
 
 def _arrow_fields(columns: Mapping[str, Any]) -> dict[str, pa.Field]:
@@ -304,19 +424,11 @@ def set_partitioning(table: LoadedTable, partition_by: Names) -> CommitResult:
     names = strings_of("partition_by", partition_by)
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
-        spec = spec_of(
-            names,
-            metadata.schema,
-            spec_id=max(metadata.specs) + 1,
-            last_partition_id=metadata.last_partition_id,
-            former=metadata.specs.values(),
-        )
+        spec = next_spec(metadata, names, metadata.schema)
         if spec.same_fields(metadata.spec):
             return None
-        # A spec that the table has already becomes current again.
         return change_of(
-            {"action": "add-spec", "spec": spec.to_json()},
-            {"action": "set-default-spec", "spec-id": LAST_ADDED},
+            *spec_updates(spec),
             requires=assert_ids(metadata, "default-spec-id", "last-assigned-partition-id", "current-schema-id"),
         )
 
@@ -331,11 +443,7 @@ def set_sort_order(table: LoadedTable, sort_by: Names) -> CommitResult:
         order = sort_order_of(names, metadata.schema, order_id=max(metadata.sort_orders, default=0) + 1)
         if order.fields == metadata.sort_order.fields:
             return None
-        return change_of(
-            {"action": "add-sort-order", "sort-order": order.to_json()},
-            {"action": "set-default-sort-order", "sort-order-id": LAST_ADDED},
-            requires=assert_ids(metadata, "default-sort-order-id"),
-        )
+        return change_of(*order_updates(order), requires=assert_ids(metadata, "default-sort-order-id"))
 
     return CommitResult(change_metadata(table, make_change).metadata.current_snapshot_id)
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder
+from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, spec_of
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, NEWEST_VERSION, TableMetadata
+from parquet_variant.tables.schema import Field
 from parquet_variant.tables.storage import now_millis
 
 Update = Mapping[str, Any]
@@ -91,27 +92,20 @@ def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Up
             continue
         if metadata is None:
             raise IcebergError("the table no longer exists", reason="conflict")
-        names = [name for name in requirement if name not in ("type", "ref")]
-        actual = _actual_value(metadata, requirement)
-        if actual != requirement[names[0]]:
-            what = names[0].replace("-", " ") + (f" of {requirement['ref']}" if "ref" in requirement else "")
+        (name,) = (name for name in requirement if name not in ("type", "ref"))
+        actual: Any = metadata.uuid
+        if kind == "assert-ref-snapshot-id":
+            reference = metadata.references.get(requirement["ref"])
+            actual = None if reference is None else reference.snapshot_id
+        elif kind != "assert-table-uuid":
+            if name not in _IDS:
+                raise IcebergError(f"unknown requirement {kind!r}", reason="bad-argument")
+            actual = _IDS[name](metadata)
+        if actual != requirement[name]:
+            what = name.replace("-", " ") + (f" of {requirement['ref']}" if "ref" in requirement else "")
             raise IcebergError(
-                f"another commit came first: the {what} is {actual}, expected {requirement[names[0]]}",
-                reason="conflict",
+                f"another commit came first: the {what} is {actual}, expected {requirement[name]}", reason="conflict"
             )
-
-
-def _actual_value(metadata: TableMetadata, requirement: Update) -> Any:
-    kind = requirement["type"]
-    if kind == "assert-table-uuid":
-        return metadata.uuid
-    if kind == "assert-ref-snapshot-id":
-        reference = metadata.references.get(requirement["ref"])
-        return None if reference is None else reference.snapshot_id
-    ids = _IDS.get(kind.removeprefix("assert-"))
-    if ids is None:
-        raise IcebergError(f"unknown requirement {kind!r}", reason="bad-argument")
-    return ids(metadata)
 
 
 # ---- updates
@@ -129,6 +123,23 @@ def schema_updates(metadata: TableMetadata, schema: Schema) -> tuple[Update, ...
         {"action": "add-schema", "schema": schema.to_json(), "last-column-id": highest},
         {"action": "set-current-schema", "schema-id": LAST_ADDED},
     )
+
+
+def next_spec(metadata: TableMetadata, fields: Sequence[str | Field], schema: Schema) -> PartitionSpec:
+    """Return another partition spec of a table; see `spec_of`."""
+    specs, last = metadata.specs, metadata.last_partition_id
+    return spec_of(fields, schema, spec_id=max(specs) + 1, last_partition_id=last, former=specs.values())
+
+
+def spec_updates(spec: PartitionSpec) -> tuple[Update, ...]:
+    """Return the updates that add a partition spec and make it the current one; one that exists is used again."""
+    return {"action": "add-spec", "spec": spec.to_json()}, {"action": "set-default-spec", "spec-id": LAST_ADDED}
+
+
+def order_updates(order: SortOrder) -> tuple[Update, ...]:
+    """Return the updates that add a sort order and make it the current one."""
+    added = {"action": "add-sort-order", "sort-order": order.to_json()}
+    return added, {"action": "set-default-sort-order", "sort-order-id": LAST_ADDED}
 
 
 def removal_of(references: Iterable[str], snapshot_ids: Sequence[int]) -> list[Update]:
@@ -151,9 +162,7 @@ def apply_change(metadata: TableMetadata, change: TableChange, previous_location
     document: Document = copy.deepcopy(dict(metadata.document))
     # A commit is never older than the one before it, whatever the clocks of two machines say.
     now = max(now_millis(), metadata.document["last-updated-ms"])
-    if previous_location is not None:
-        log = document.setdefault("metadata-log", [])
-        log.append({"timestamp-ms": document["last-updated-ms"], "metadata-file": previous_location})
+    former = {"timestamp-ms": document["last-updated-ms"], "metadata-file": previous_location}
     state = _State(document, now)
     for update in change.updates:
         action = _ACTIONS.get(update["action"])
@@ -161,11 +170,9 @@ def apply_change(metadata: TableMetadata, change: TableChange, previous_location
             raise IcebergError(f"unknown update of table metadata {update['action']!r}", reason="bad-argument")
         action(state, update)
     if previous_location is not None:
-        properties = document.get("properties") or {}
-        limit = str(properties.get(_KEEP_METADATA, _DEFAULT_KEPT))
-        document["metadata-log"] = document["metadata-log"][
-            -max(int(limit) if limit.isdecimal() else _DEFAULT_KEPT, 1) :
-        ]
+        limit = str((document.get("properties") or {}).get(_KEEP_METADATA, _DEFAULT_KEPT))
+        count = max(int(limit) if limit.isdecimal() else _DEFAULT_KEPT, 1)
+        document["metadata-log"] = [*(document.get("metadata-log") or []), former][-count:]
     document["last-updated-ms"] = now
     return TableMetadata.parse(document)
 

@@ -23,10 +23,16 @@ from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile, FieldSummary, ManifestEntry, ManifestFile
-from parquet_variant.tables.iceberg.metadata.partitioning import PartitionField, PartitionSpec, source_type
+from parquet_variant.tables.iceberg.metadata.partitioning import (
+    PartitionField,
+    PartitionSpec,
+    SourceRange,
+    Transform,
+    source_type,
+    transform_value,
+)
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
-from parquet_variant.tables.iceberg.metadata.transforms import SourceRange, Transform, transform_value
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
 from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, TableFile
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot

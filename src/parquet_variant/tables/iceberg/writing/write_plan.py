@@ -32,9 +32,8 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile, ManifestEntry, Status
-from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, source_type
+from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, hash_rows, source_type
 from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, WRITE_DEFAULT, Schema
-from parquet_variant.tables.iceberg.metadata.transforms import hash_rows
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, partition_text, raw_values, to_bytes
 from parquet_variant.tables.iceberg.reading.data_files import repeated, row_codes
 from parquet_variant.tables.iceberg.reading.deletes import TableFile
