@@ -36,7 +36,6 @@ class PageHeader(NamedTuple):
 
     size: int
     plain: int
-    version: int
     values: int
     encoding: int
 
@@ -130,4 +129,4 @@ def page_header(page: bytes) -> PageHeader:
         raise thrift.ThriftError("a data page is not where an offset index has it")
     details = header[_DETAILS[header[1]]]
     encoding = details[2] if header[1] == thrift.DATA_PAGE else details[4]
-    return PageHeader(size, header[2], 1 if header[1] == thrift.DATA_PAGE else 2, details[1], encoding)
+    return PageHeader(size, header[2], details[1], encoding)

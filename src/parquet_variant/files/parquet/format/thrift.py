@@ -43,11 +43,10 @@ class ThriftError(ValueError):
 
 
 class ThriftField(NamedTuple):
-    """A field of a struct: its id, type code, and the offsets of its header, value and end in the buffer."""
+    """A field of a struct: its id, type code, and the offsets of its value and its end in the buffer."""
 
     id: int
     type: int
-    header: int
     start: int
     end: int
 
@@ -107,7 +106,8 @@ def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
         elif kind == STRUCT:
             out += value
         elif kind == BINARY:
-            _put_binary(out, value)
+            out += varint(len(value))
+            out += value
         elif kind == LIST:
             _put_list(out, *value)
         elif kind == I8:
@@ -119,21 +119,12 @@ def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
 
 
 def _put_number(out: bytearray, number: int) -> None:
-    """Append a signed number, as `zigzag` encodes it."""
+    """Append a signed number, as `zigzag` encodes it, in one call."""
     number = number << 1 if number >= 0 else (-number << 1) - 1
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
         number >>= 7
     out.append(number)
-
-
-def _put_binary(out: bytearray, value: bytes) -> None:
-    size = len(value)
-    if size < 0x80:
-        out.append(size)
-    else:
-        out += varint(size)
-    out += value
 
 
 def _put_list(out: bytearray, kind: int, items: Any) -> None:
@@ -147,8 +138,7 @@ def _put_list(out: bytearray, kind: int, items: Any) -> None:
         for item in items:
             _put_number(out, item)
     elif kind == BINARY:
-        for item in items:
-            _put_binary(out, item)
+        out += b"".join(varint(len(item)) + item for item in items)
     else:
         raise ThriftError(f"cannot encode lists of type code {kind}")
 
@@ -184,11 +174,10 @@ def struct_fields(buffer: bytes, position: int) -> Iterator[ThriftField]:
     """
     last = 0
     while True:
-        header = position
         byte = _byte(buffer, position)
         position += 1
         if byte == 0:
-            yield ThriftField(0, 0, header, position, position)
+            yield ThriftField(0, 0, position, position)
             return
         kind = byte & 0x0F
         if byte >> 4:
@@ -198,7 +187,7 @@ def struct_fields(buffer: bytes, position: int) -> Iterator[ThriftField]:
         start = position
         if kind not in (_TRUE, _FALSE):  # The header of a boolean field contains its value.
             _, position = read_value(buffer, position, kind, 1)
-        yield ThriftField(last, kind, header, start, position)
+        yield ThriftField(last, kind, start, position)
 
 
 def list_items(buffer: bytes, position: int) -> tuple[int, int, int]:

@@ -286,16 +286,21 @@ class ColumnChunk:
         count = sum(entry.count for entry in self._entries)
         present = sum(entry.present for entry in self._entries)
         both = ((repetition, leaf.repetition), (definition, leaf.definition))
-        levels = [part.encoded for part, max_level in both if max_level]
+        encoded_levels = (part.encoded for part, max_level in both if max_level)
+        levels = b"".join(len(encoded).to_bytes(4, "little") + encoded for encoded in encoded_levels)
         size, encoding, bounds, text_bytes = 0, Encoding.PLAIN, None, 0
         if has_values:
-            size, encoding, bounds, text_bytes = self._encode_page(self._levels_size(levels))
-        header, body, plain = self._page(levels, size, encoding, count)
+            size, encoding, bounds, text_bytes = self._encode_page(len(levels))
+        plain = self.shared.room(len(levels) + size)[: len(levels) + size]
+        plain[: len(levels)] = np.frombuffer(levels, np.uint8)
+        body = self._compressed(plain)
+        details = encode_struct((1, I32, count), (2, I32, encoding), (3, I32, Encoding.RLE), (4, I32, Encoding.RLE))
+        header = _header(DATA_PAGE, len(plain), len(body), (5, STRUCT, details))
         return Page(
             header=header,
             body=body,
             size=len(header) + len(body),
-            plain_bytes=plain,
+            plain_bytes=len(plain),
             encoding=encoding,
             first_row=self.rows,
             values=count,
@@ -305,10 +310,6 @@ class ColumnChunk:
             definition_counts=definition.counts,
             repetition_counts=repetition.counts,
         )
-
-    def _levels_size(self, levels: list[bytes]) -> int:
-        """Return the bytes of a page's levels, each preceded by its length."""
-        return sum(map(len, levels)) + 4 * len(levels)
 
     def _encode_page(self, start: int) -> tuple[int, Encoding, Bounds, int]:
         """Encode the values of the page into the shared memory from ``start``.
@@ -341,16 +342,6 @@ class ColumnChunk:
             bounds = bounds_of(entries, leaf.type)
         text_bytes, self._text_bytes, self._uses_all = self._text_bytes, 0, False
         return size, Encoding.RLE_DICTIONARY, bounds, text_bytes
-
-    def _page(self, levels: list[bytes], size: int, encoding: Encoding, count: int) -> tuple[bytes, Bytes, int]:
-        """Return header, body and uncompressed size of a data page whose values are in the shared memory."""
-        before = self._levels_size(levels)
-        room = self.shared.room(before + size)
-        prefix = b"".join(part for encoded in levels for part in (len(encoded).to_bytes(4, "little"), encoded))
-        room[:before] = np.frombuffer(prefix, np.uint8)
-        body = self._compressed(room[: before + size])
-        details = encode_struct((1, I32, count), (2, I32, encoding), (3, I32, Encoding.RLE), (4, I32, Encoding.RLE))
-        return _header(DATA_PAGE, before + size, len(body), (5, STRUCT, details)), body, before + size
 
     def _compressed(self, plain: npt.NDArray[np.uint8]) -> Bytes:
         return plain.tobytes() if self.options.compress is None else self.options.compress(plain)

@@ -29,8 +29,7 @@ from parquet_variant.files.parquet.pages.file_metadata import CopiedChunk, Place
 from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical
 from parquet_variant.files.parquet.pages.file_writer import PageFileWriter
 from parquet_variant.files.parquet.pages.leaf_values import LeafValues, loaded
-from parquet_variant.kernels.memory import address_of, buffer_address
-from parquet_variant.kernels.pages.values import plain_strings
+from parquet_variant.files.parquet.reading.chunk_pages import plain_strings
 from parquet_variant.types import MAX_OFFSET
 
 _LEVEL = 3
@@ -126,13 +125,8 @@ class StoredPages:
         width = self._leaf.type.width
         if width:
             return LeafValues(count, width, np.frombuffer(plain, np.uint8, count * width))
-        offsets, data = np.empty(count + 1, np.int32), np.empty(max(plain.size - 4 * count, 0), np.uint8)
-        is_sound, _ = plain_strings(
-            buffer_address(plain), buffer_address(plain) + plain.size, offsets, address_of(data)
-        )
-        if not is_sound:
-            raise thrift.ThriftError("values of a dictionary are damaged")
-        return LeafValues(count, 0, data, np.diff(offsets))
+        strings = plain_strings(plain, count)
+        return LeafValues(count, 0, strings.data, np.diff(strings.offsets))
 
 
 class FilePatcher(PageFileWriter):
