@@ -27,7 +27,7 @@ from parquet_variant.ops.value_edits import (
     variant_set,
 )
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant, to_spark
+from parquet_variant.spark.arrow_variant import SPARK_VARIANT, from_spark, is_spark_variant, to_spark
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.support.choices import Errors
 
@@ -128,13 +128,16 @@ def _variants(values: pa.Array) -> VariantArray:
 
 def _getter(arrow_type: pa.DataType | None, zone: str, *, strict: bool) -> Callable[[pa.Array, pa.Array], pa.Array]:
     """Return a function ``(variants, paths) -> values``."""
-    spark_type = to_spark(VariantArray.from_pylist([])).type if arrow_type is None else arrow_type
+    errors: Errors = "raise" if strict else "null"
 
     def get(values: pa.Array, paths: pa.Array) -> pa.Array:
         variants = _variants(values)
-        return _by_path(
-            paths, spark_type, lambda rows, path: _get(_rows(variants, rows), path, arrow_type, zone, strict)
-        )
+
+        def of_path(rows: Any, path: str) -> pa.Array:
+            found = variant_get(_rows(variants, rows), path, arrow_type or "variant", zone=zone, errors=errors)
+            return to_spark(found) if arrow_type is None else found
+
+        return _by_path(paths, arrow_type or SPARK_VARIANT, of_path)
 
     return get
 
@@ -148,15 +151,14 @@ def _edit(edit: Callable[..., Any], errors: Errors) -> Callable[[pa.Array, pa.Ar
         def of_path(rows: Any, path: str) -> pa.Array:
             return to_spark(edit(_rows(variants, rows), path, _rows(added, rows), errors=errors))
 
-        return _by_path(paths, to_spark(VariantArray.from_pylist([])).type, of_path)
+        return _by_path(paths, SPARK_VARIANT, of_path)
 
     return change
 
 
 def _delete(values: pa.Array, paths: pa.Array) -> pa.Array:
     variants = _variants(values)
-    kind = to_spark(VariantArray.from_pylist([])).type
-    return _by_path(paths, kind, lambda rows, path: to_spark(variant_delete(_rows(variants, rows), path)))
+    return _by_path(paths, SPARK_VARIANT, lambda rows, path: to_spark(variant_delete(_rows(variants, rows), path)))
 
 
 def _rows(variants: VariantArray, rows: Any) -> VariantArray:
@@ -178,9 +180,3 @@ def _by_path(paths: pa.Array, kind: pa.DataType, work: Callable[[Any, str], pa.A
         order.append(rows)
         parts.append(work(rows, path))
     return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(order))))
-
-
-def _get(variants: VariantArray, path: str, arrow_type: pa.DataType | None, zone: str, strict: bool) -> pa.Array:
-    errors: Errors = "raise" if strict else "null"
-    values = variant_get(variants, path, arrow_type or "variant", zone=zone, errors=errors)
-    return to_spark(values) if arrow_type is None else values

@@ -124,7 +124,10 @@ def write(
                 item = _variants_of_json(item, column_schema, policy, exact=exact)
             column_schema = None
         if isinstance(item.values, VariantArray):
-            item = _in_layout(item, column_schema, item.layout or layout)
+            shredded = shredded_as(final_variant(item.values), column_schema, "final")
+            if shredded.is_shredded:
+                shredded = VariantArray(with_field_names(shredded.storage))
+            item = _noted(item, shredded, "struct" if (item.layout or layout) == "struct" else "variant")
         if item.texts is not None and text_column(name) in columns:
             raise VariantFileError(
                 f"the original texts of {name!r} need the column {text_column(name)!r}, which the data has: rename "
@@ -229,14 +232,6 @@ def _variants_of_json(column: VortexColumn, schema: Any, policy: AnyPolicy, *, e
         values = compressed if isinstance(compressed, JsonColumn) else JsonColumn(compressed)
     note = ColumnNote(is_json=True, has_texts=values.texts is not None)
     return replace(column, values=values.values, note=note, texts=values.texts)
-
-
-def _in_layout(column: VortexColumn, schema: Any, layout: str) -> VortexColumn:
-    """Return the column in the encoding that the layout stores, with its note."""
-    shredded = shredded_as(final_variant(column.values), schema, "final")
-    if shredded.is_shredded:
-        shredded = VariantArray(with_field_names(shredded.storage))
-    return _noted(column, shredded, "struct" if layout == "struct" else "variant")
 
 
 def _noted(column: VortexColumn, shredded: VariantArray, layout: StoredLayout) -> VortexColumn:

@@ -17,7 +17,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from parquet_variant.errors import KernelsError
 from parquet_variant.kernels.machine_code.checks import is_checking, reporting, symbols
@@ -26,6 +26,7 @@ from parquet_variant.support.fork_safety import cached_property, in_forked_child
 
 if TYPE_CHECKING:
     from parquet_variant.kernels.machine_code.functions import Kernel
+    from parquet_variant.kernels.machine_code.library import Library
 
 
 # Held while LLVM compiles. A child that was forked meanwhile has a lock of its own, but an LLVM that was compiling.
@@ -79,25 +80,10 @@ _INSTALL = "install Numba with: pip install 'parquet-variant[jit]', or install a
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
-class MachineCode(Protocol):
-    """A source of machine code."""
-
-    @property
-    def mode(self) -> str:
-        """``built``, ``jit`` or ``checked``."""
-
-    @property
-    def level(self) -> str:
-        """The CPU level of the code."""
-
-    def address(self, kernel: Kernel) -> int:
-        """Return the address of a kernel's entry point."""
-
-
 _the_jit: list[Jit] = []
 
 
-def _jit() -> MachineCode:
+def _jit() -> Jit:
     """Return the one `Jit` of this process, also if several threads ask for it first."""
     if find_spec("numba") is None:
         raise KernelsError(f"{_VARIABLE}={os.environ.get(_VARIABLE)} needs Numba: {_INSTALL}", reason="no-numba")
@@ -108,7 +94,7 @@ def _jit() -> MachineCode:
 
 
 @cache
-def machine_code() -> MachineCode:
+def machine_code() -> Library | Jit:
     """Return the source of machine code of this process.
 
     Raises `KernelsError` if there is neither a library that fits nor Numba, or if the source that the variable names is

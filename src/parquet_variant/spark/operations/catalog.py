@@ -7,7 +7,7 @@ Spark runtime. `datasource.catalog_table` is for tables that this library reads 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from parquet_variant.errors import VariantError
 from parquet_variant.io.filesystems import absolute
@@ -99,17 +99,14 @@ def refresh_view(spark: SparkSession, name: str) -> None:
     leaves = spark.table(name)._jdf.queryExecution().analyzed().collectLeaves().iterator()
     while leaves.hasNext():
         leaf = leaves.next()
-        if leaf.getClass().getSimpleName() == "DataSourceV2Relation":
-            _forget_plan(leaf.table())
-
-
-def _forget_plan(table: Any) -> None:
-    """Remove the planned read from a table of a Python data source; the next action plans the read again."""
-    if table.getClass().getSimpleName() != "PythonTable":
-        return
-    source = table.getClass().getDeclaredField("ds")
-    source.setAccessible(True)
-    source.get(table).setReadInfo(None)
+        if leaf.getClass().getSimpleName() != "DataSourceV2Relation":
+            continue
+        table = leaf.table()
+        if table.getClass().getSimpleName() == "PythonTable":
+            # Without the planned read, the next action plans the read again.
+            source = table.getClass().getDeclaredField("ds")
+            source.setAccessible(True)
+            source.get(table).setReadInfo(None)
 
 
 def _name_parts(name: str) -> list[str]:

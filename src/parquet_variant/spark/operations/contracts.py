@@ -234,7 +234,7 @@ class StreamContract:
             path: type_rules(path_profile.types)
             for path_profile in profile
             if (path := path_profile.path) not in self.contract.paths
-            and not self._leads_to_rules(path)
+            and not any(is_within(inner, path) for inner in self.contract.paths)
             and path.segments
         }
         added: tuple[VariantPath, ...] = ()
@@ -245,9 +245,6 @@ class StreamContract:
             if added and self._file is not None:
                 self.contract.save(self._file)
         return BatchDrift(number, report, new_paths, added)
-
-    def _leads_to_rules(self, path: VariantPath) -> bool:
-        return any(is_within(inner, path) for inner in self.contract.paths)
 
     def _is_open(self, path: VariantPath) -> bool:
         """Return whether the contract allows new fields at a path."""

@@ -169,7 +169,8 @@ def write(
     settings |= {f"catalog.{name}": value for name, value in properties.items()}
     checked = WriteOptions.of({**settings, "path": target})
     checked.transaction()  # raises before Spark plans the write
-    if mode == "overwrite" and checked.partition_by and _overwrites_partitions(df.sparkSession):
+    partition_mode = str(df.sparkSession.conf.get(_PARTITION_MODE, "static")).lower()
+    if mode == "overwrite" and checked.partition_by and partition_mode == "dynamic":
         raise VariantError(
             f"{_PARTITION_MODE} is dynamic, but an overwrite replaces all partitions: set it to static, or use "
             "Table.overwrite with partitions=True",
@@ -178,10 +179,6 @@ def write(
     writer = df.write.format("variant").options(**settings)
     with from_spark_errors():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(target)
-
-
-def _overwrites_partitions(spark: SparkSession) -> bool:
-    return str(spark.conf.get(_PARTITION_MODE, "static")).lower() == "dynamic"
 
 
 def _destination(dest: str, mode: Mode, format: str, catalog: Mapping[str, str]) -> tuple[bool, bool]:
