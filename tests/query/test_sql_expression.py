@@ -14,15 +14,22 @@ pytest.importorskip("duckdb", reason="DuckDB is not installed")
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
 from parquet_variant.query.predicate import bind, evaluate
+from parquet_variant.query.rewriting.expressions import ExpressionRewriter
+from parquet_variant.query.rewriting.scopes import Relation, Scope, TableUse
+from parquet_variant.query.rewriting.values import QueryContext
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
-from parquet_variant.query.sql_expression import TableColumns, read_expression, run_sql
-from parquet_variant.query.sql_terms import read_term
+from parquet_variant.query.sql_expression import read_expression, run_sql
 from parquet_variant.query.sql_types import sql_type_named
+from parquet_variant.query.table_columns import TableColumns, TableFacts
 
 
 def term(text: str, engine: Any = "duckdb") -> tuple[str, str] | None:
-    found = read_term(parse_sql(text, engine, what="expression"), lambda column: column.name == "v", engine)
-    return found and (str(found.path), str(found.type))
+    uses = [TableUse(0, TableFacts.of(TableColumns(["v"], {"x": pa.list_(pa.int64())})), "")]
+    scope = Scope({}, relations=[Relation("t", use.output_columns(), use) for use in uses])
+    found = ExpressionRewriter(QueryContext(engine, "UTC"), scope).expression(
+        parse_sql(text, engine, what="expression")
+    )
+    return found.term and (str(found.term.path), str(found.term.type))
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "spark"])
@@ -45,7 +52,7 @@ def term(text: str, engine: Any = "duckdb") -> tuple[str, str] | None:
         ("v:a?::long", "$['a']", "int64"),
         ("v::string", "$", "string"),
         ("v:a::decimal", "$['a']", "decimal128(10, 0)"),
-        ("V:A", None, None),
+        ("V:A", "$['A']", "None"),
     ],
 )
 def test_paths_and_types(text: str, path: str | None, kind: str | None, engine: Any) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
-from parquet_variant.query.duckdb_engine import run_interruptibly
-from parquet_variant.query.sql_expression import TableColumns, read_expression
+from parquet_variant.query.duckdb_engine import interruptible
+from parquet_variant.query.sql_expression import read_expression
+from parquet_variant.query.table_columns import TableColumns
 from parquet_variant.tables.expressions import is_true, numbered
 
 ROWS = pv.VariantArray.from_pylist([{"a": number, "s": f"x{number}"} for number in range(10)])
@@ -101,8 +102,8 @@ def test_a_second_interrupt_waits_until_the_connection_is_free() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         threading.Thread(target=interrupt).start()
-        with pytest.raises(KeyboardInterrupt):
-            run_interruptibly(Connection(), work)
+        with pytest.raises(KeyboardInterrupt), interruptible(Connection()) as run:
+            run(work)
         assert is_done.is_set()
     finally:
         signal.signal(signal.SIGINT, before)

@@ -11,17 +11,16 @@ import datetime as dt
 import os
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.support.fork_safety import in_forked_child
 from parquet_variant.support.lazy_names import optional_libraries
-
-Result = TypeVar("Result")
 
 _INSTANCES: dict[tuple[int, int], Any] = {}  # by process id (a forked process cannot use its parent's) and threads
 _WITH_LOCAL_TIMES: set[tuple[int, int]] = set()  # those with the function of `local_times`
@@ -67,37 +66,31 @@ def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
         yield connection
 
 
-def run_interruptibly(connection: Any, work: Callable[[], Result]) -> Result:
-    """Run work of a connection so that Ctrl-C stops it; the engine would not return to Python before the work ends.
+@contextmanager
+def interruptible(connection: Any) -> Iterator[Callable[[Callable[[], Any]], Any]]:
+    """Yield a function that runs work of a connection so that Ctrl-C stops it at once.
 
-    In the main thread, the only one that receives signals, the work runs in another thread.
+    The engine would not return to Python before the work ends, so that the main thread, the only one that receives
+    signals, waits for another thread.
     """
     if threading.current_thread() is not threading.main_thread():
-        return work()
-    results: list[Result] = []
-    errors: list[BaseException] = []
-    is_done = threading.Event()
+        yield lambda work: work()
+        return
 
-    def run() -> None:
+    def run(work: Callable[[], Any]) -> Any:
+        future = worker.submit(work)
         try:
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            is_done.set()
+            wait([future])
+        except BaseException:
+            while not future.done():
+                with suppress(KeyboardInterrupt):  # the connection is in use until the work ends
+                    wait([future], 0.02)
+                    connection.interrupt()  # an interrupt before the engine starts has no effect
+            raise
+        return future.result()
 
-    threading.Thread(target=run, name="parquet-variant-duckdb", daemon=True).start()
-    try:
-        is_done.wait()
-    except BaseException:
-        while not is_done.is_set():
-            with suppress(KeyboardInterrupt):  # the connection is in use until the work ends
-                is_done.wait(0.02)
-                connection.interrupt()  # an interrupt before the engine starts has no effect
-        raise
-    if errors:
-        raise errors[0]
-    return results[0]
+    with ThreadPoolExecutor(1, "parquet-variant-duckdb") as worker:
+        yield run
 
 
 def duckdb_zone(zone: str) -> str:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.sql_dialect import parse_sql
-from parquet_variant.query.sql_expression import NeededColumn, SqlExpression
+from parquet_variant.query.table_columns import NeededColumn
 from parquet_variant.types.path import VariantPath
 
 KeysOf = Callable[[str], "frozenset[str] | None"]
@@ -44,23 +44,6 @@ def missing_path_hints(
         if (hint := missing_path_hint(path, keys, write)) is not None:
             messages.append(hint)
     return messages
-
-
-def needed_path_hints(keys_of: KeysOf, condition: SqlExpression, table: str) -> list[str]:
-    """Return messages for missing paths of a table if the condition is true for no row without these paths.
-
-    A path of ``v:a = 1 OR v:b = 2`` may be missing if another path exists, and that of ``v:a IS NULL`` always.
-    """
-    hints = {
-        name: hint
-        for name, column in condition.columns.get(table, {}).items()
-        if column.path is not None and column.function is None
-        for hint in missing_path_hints(keys_of, [(column.column, column.path)])
-    }
-    if not hints or not rejects_nulls(condition.text, table, hints):
-        return []
-    alone = [hint for name, hint in hints.items() if rejects_nulls(condition.text, table, [name])]
-    return list(dict.fromkeys(alone or hints.values()))
 
 
 def is_correction(hint: str) -> bool:

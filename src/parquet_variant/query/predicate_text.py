@@ -8,12 +8,25 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, NoReturn
 
 from parquet_variant.errors import PredicateError
-from parquet_variant.query.predicate import And, Compare, Constant, In, IsNull, Like, Not, Or, Predicate, is_in, joined
+from parquet_variant.query.predicate import (
+    OPERATORS,
+    And,
+    Compare,
+    Constant,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    is_in,
+    joined,
+)
 
 _MAX_DEPTH = 100
 _TOKEN = re.compile(
@@ -38,10 +51,6 @@ class _Token(NamedTuple):
     kind: str
     text: str
     offset: int
-
-    @property
-    def word(self) -> str:
-        return self.text.lower() if self.kind == "name" else self.text if self.kind in ("op", "mark") else ""
 
 
 def parse_predicate(text: str) -> Predicate:
@@ -115,79 +124,73 @@ def _literal_text(value: Any) -> str:
     return f"{value}" if isinstance(value, (int, float, Decimal)) else "'" + str(value).replace("'", "''") + "'"
 
 
+def _tokens(text: str) -> Iterator[_Token]:
+    """Yield the tokens of a text, and an end; keywords, operators and marks are their own kind, in lower case."""
+    position = 0
+    while True:
+        match = _TOKEN.match(text, position)
+        if match is None or match.lastgroup is None:
+            offset = position + len(text[position:]) - len(text[position:].lstrip())
+            dotted = "; a path is written $.a.b:int, and a column with a dot in its name in double quotes"
+            hint = dotted if text[offset] in ":.[" else ""
+            raise PredicateError(f"invalid filter at {text[offset : offset + 20]!r}{hint}", offset=offset)
+        kind, token = match.lastgroup, match[match.lastgroup]
+        if kind in ("op", "mark") or token.lower() in _KEYWORDS:
+            kind = {"==": "=", "!=": "<>"}.get(token, token.lower())
+        yield _Token(kind, token, match.start(match.lastgroup))
+        if kind == "end":
+            return
+        position = match.end()
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
-        self.tokens: list[_Token] = []
-        position = 0
-        while not self.tokens or self.tokens[-1].kind != "end":
-            match = _TOKEN.match(text, position)
-            if match is None or match.lastgroup is None:
-                offset = position + len(text[position:]) - len(text[position:].lstrip())
-                dotted = text[offset] in ":.["
-                hint = (
-                    "; a path is written $.a.b:int, and a column with a dot in its name in double quotes"
-                    if dotted
-                    else ""
-                )
-                raise PredicateError(f"invalid filter at {text[offset : offset + 20]!r}{hint}", offset=offset)
-            self.tokens.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
-            position = match.end()
+        self.tokens = list(_tokens(text))
         self.position, self.depth = 0, 0
 
     def parse(self) -> Predicate:
-        predicate = self._disjunction()
-        if self._peek().kind != "end":
-            self._fail("AND, OR or the end")
+        predicate = self._joined(Or)
+        self._expect("end", "AND, OR or the end")
         return predicate
 
     # ---- tokens
 
-    def _peek(self) -> _Token:
-        return self.tokens[self.position]
-
-    def _take(self) -> _Token:
+    def _accept(self, *kinds: str) -> _Token | None:
+        """Return the next token if it is of one of some kinds, and go on."""
         token = self.tokens[self.position]
+        if token.kind not in kinds:
+            return None
         self.position += token.kind != "end"
         return token
 
-    def _accept(self, *words: str) -> bool:
-        coming = [token.word for token in self.tokens[self.position : self.position + len(words)]]
-        if coming != list(words):
-            return False
-        self.position += len(words)
-        return True
-
-    def _expect(self, word: str) -> None:
-        if not self._accept(word):
-            self._fail(word.upper())
+    def _expect(self, kind: str, description: str = "") -> _Token:
+        return self._accept(kind) or self._fail(description or kind.upper())
 
     def _fail(self, expected: str) -> NoReturn:
-        token = self._peek()
+        token = self.tokens[self.position]
         what = "the end" if token.kind == "end" else repr(token.text)
         raise PredicateError(f"invalid filter: expected {expected}, found {what}", offset=token.offset)
 
     # ---- grammar
 
-    def _disjunction(self) -> Predicate:
-        parts = [self._conjunction()]
-        while self._accept("or"):
-            parts.append(self._conjunction())
-        return joined(Or, parts)
+    def _joined(self, kind: type[And] | type[Or]) -> Predicate:
+        def part() -> Predicate:
+            return self._joined(And) if kind is Or else self._negation()
 
-    def _conjunction(self) -> Predicate:
-        parts = [self._negation()]
-        while self._accept("and"):
-            parts.append(self._negation())
-        return joined(And, parts)
+        parts = [part()]
+        while self._accept(kind.__name__.lower()):
+            parts.append(part())
+        return joined(kind, parts)
 
     def _negation(self) -> Predicate:
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise PredicateError(f"the filter nests deeper than {_MAX_DEPTH} levels", offset=self._peek().offset)
+            offset = self.tokens[self.position].offset
+            raise PredicateError(f"the filter nests deeper than {_MAX_DEPTH} levels", offset=offset)
         if self._accept("not"):
             predicate: Predicate = Not(self._negation())
         elif self._accept("("):
-            predicate = self._disjunction()
+            predicate = self._joined(Or)
             self._expect(")")
         else:
             predicate = self._comparison()
@@ -195,86 +198,68 @@ class _Parser:
         return predicate
 
     def _comparison(self) -> Predicate:
-        column = self._column()
-        if self._accept("is"):
-            negated = self._accept("not")
-            self._expect("null")
-            return Not(IsNull(column)) if negated else IsNull(column)
+        token = self._accept("quoted", "name", "path") or self._fail("a column")
+        column = token.text
+        if token.kind == "quoted":
+            column = token.text[1:-1].replace(token.text[0] * 2, token.text[0])
+        is_null = self._accept("is")
         negated = self._accept("not")
-        predicate = self._predicate(column, negated)
-        return Not(predicate) if negated else predicate
-
-    def _predicate(self, column: str, negated: bool) -> Predicate:
-        if self._accept("in"):
+        if is_null:
+            self._expect("null")
+            predicate: Predicate = IsNull(column)
+        elif self._accept("in"):
             self._expect("(")
             values = [self._literal()]
             while self._accept(","):
                 values.append(self._literal())
             self._expect(")")
-            return is_in(column, values)
-        if self._accept("like"):
-            token = self._take()
-            if token.kind != "string":
-                self.position -= token.kind != "end"
-                self._fail("a pattern in single quotes")
-            return Like(column, token.text[1:-1].replace("''", "'"))
-        if self._accept("between"):
+            predicate = is_in(column, values)
+        elif self._accept("like"):
+            predicate = Like(column, _unquoted(self._expect("string", "a pattern in single quotes").text))
+        elif self._accept("between"):
             low = self._literal()
             self._expect("and")
-            return And((Compare(column, ">=", low), Compare(column, "<=", self._literal())))
-        if negated or self._peek().kind != "op":
+            predicate = And((Compare(column, ">=", low), Compare(column, "<=", self._literal())))
+        elif not negated and (op := self._accept(*OPERATORS)):
+            operator: Any = op.kind
+            predicate = Compare(column, operator, self._literal())
+        else:
             self._fail("IN, LIKE or BETWEEN" if negated else "a comparison")
-        op: Any = {"==": "=", "!=": "<>"}.get(self._peek().text, self._peek().text)
-        self._take()
-        return Compare(column, op, self._literal())
-
-    def _column(self) -> str:
-        token = self._peek()
-        if token.kind == "quoted":
-            self._take()
-            mark = token.text[0]
-            return token.text[1:-1].replace(mark * 2, mark)
-        if token.kind not in ("name", "path") or token.word in _KEYWORDS:
-            self._fail("a column")
-        self._take()
-        return token.text
+        return Not(predicate) if negated else predicate
 
     def _literal(self) -> Any:
-        token = self._peek()
-        if token.kind == "number":
-            self._take()
-            return self._number(token)
-        if token.kind == "string":
-            self._take()
-            return token.text[1:-1].replace("''", "'")
-        if token.kind == "hex":
-            self._take()
+        if token := self._accept("true", "false", "null"):
+            return {"true": True, "false": False, "null": None}[token.kind]
+        if token := self._accept("string"):
+            return _unquoted(token.text)
+        if token := self._accept("hex"):
             return bytes.fromhex(token.text[2:-1])
-        if token.word in ("true", "false", "null"):
-            self._take()
-            return {"true": True, "false": False, "null": None}[token.word]
-        if token.word in ("date", "timestamp") and self.tokens[self.position + 1].kind == "string":
-            return self._moment()
-        return self._fail("a literal")
+        if token := self._accept("number"):  # exact; binding to a float column converts it to double
+            if re.fullmatch(r"[-+]?\d{1,38}", token.text):
+                return int(token.text)
+            try:
+                return Decimal(token.text)
+            except InvalidOperation:
+                raise PredicateError(f"the number {token.text[:40]} is out of range", offset=token.offset) from None
+        name, following = self.tokens[self.position], self.tokens[min(self.position + 1, len(self.tokens) - 1)]
+        if name.text.lower() not in ("date", "timestamp") or name.kind != "name" or following.kind != "string":
+            self._fail("a literal")
+        self.position += 2
+        return _moment(name.text.lower(), following)
 
-    def _number(self, token: _Token) -> int | Decimal:
-        """Return a number exactly, as int or Decimal; binding to a float column converts it to double."""
-        if re.fullmatch(r"[-+]?\d{1,38}", token.text):
-            return int(token.text)
-        try:
-            return Decimal(token.text)
-        except InvalidOperation:
-            raise PredicateError(f"the number {token.text[:40]} is out of range", offset=token.offset) from None
 
-    def _moment(self) -> dt.date:
-        kind = dt.date if self._take().word == "date" else dt.datetime
-        token = self._take()
-        if re.search(r"[.,]\d{7}", token.text):
-            raise PredicateError(
-                f"{token.text} has more than six fractional digits: write the literal as a plain string",
-                offset=token.offset,
-            )
-        try:
-            return kind.fromisoformat(token.text[1:-1])
-        except ValueError:
-            raise PredicateError(f"{token.text} is not a valid ISO 8601 {kind.__name__}", offset=token.offset) from None
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'")
+
+
+def _moment(name: str, token: _Token) -> dt.date:
+    kind = dt.date if name == "date" else dt.datetime
+    if re.search(r"[.,]\d{7}", token.text):
+        raise PredicateError(
+            f"{token.text} has more than six fractional digits: write the literal as a plain string",
+            offset=token.offset,
+        )
+    try:
+        return kind.fromisoformat(token.text[1:-1])
+    except ValueError:
+        raise PredicateError(f"{token.text} is not a valid ISO 8601 {kind.__name__}", offset=token.offset) from None

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.function_calls import returns_variant
 from parquet_variant.query.sql_dialect import SqlError, written
+from parquet_variant.query.variant_functions import returns_variant
 
 _Arguments = Sequence[exp.Expr]
 _Build = Callable[[_Arguments], exp.Expr]

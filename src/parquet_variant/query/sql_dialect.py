@@ -2,7 +2,7 @@
 
 Owns parsing, writing, their errors, and parameters (``?`` with a list of values, ``$name`` with a dict). Paths and type
 names are those of Databricks and Spark; everything else is the engine's SQL (`duckdb_dialect`, `spark_dialect`), and
-functions are passed to the engine unchanged. Leaves the meaning of paths to `sql_terms`.
+functions are passed to the engine unchanged. Leaves the meaning of paths to `rewriting.terms`.
 """
 
 from __future__ import annotations
@@ -24,87 +24,71 @@ from parquet_variant.query.duckdb_dialect import ForDuckDB
 from parquet_variant.query.predicate import check_like
 from parquet_variant.support.choices import SqlEngine
 
-_MARK = "\x00parameter "  # begins the string literal that stands for a parameter while the text is parsed
 
-
-def mark_parameters(text: str, dialect: Dialect, params: Any) -> tuple[str, list[Any]]:
-    """Return a text with a string literal in place of each parameter, and the values in the order of the literals.
+def with_values(text: str, engine: SqlEngine, params: Any) -> str:
+    """Return a text with literals in place of its parameters.
 
     Raises `VariantError` with reason ``bad-parameter`` if parameters and values do not match.
+
+    >>> with_values("SELECT $a, v:b", "duckdb", {"a": "it's"})
+    "SELECT 'it''s', v:b"
     """
-    if not isinstance(params, Mapping) and (isinstance(params, (str, bytes)) or not isinstance(params, Sequence)):
+    by_name = isinstance(params, Mapping)
+    if not by_name and (isinstance(params, (str, bytes)) or not isinstance(params, Sequence)):
         raise _error(f"params is {params!r}: give a list of values for ?, or a dict of values for $name")
-    tokens = dialect.tokenize(text)
-    values: list[Any] = []
-    used: set[Any] = set()
+    tokens = _dialect(engine)().tokenize(text)
+    used: list[Any] = []
     parts: list[str] = []
     end = 0
     for number, token in enumerate(tokens):
         key: Any
-        if token.token_type == TokenType.PLACEHOLDER and token.text == "?" and not isinstance(params, Mapping):
-            key, stop = len(values), token.end
+        if token.token_type == TokenType.PLACEHOLDER and token.text == "?" and not by_name:
+            key, stop = len(used), token.end
         elif token.token_type == TokenType.PARAMETER and token.text == "$" and number + 1 < len(tokens):
             name = tokens[number + 1]
-            key, stop = (name.text if isinstance(params, Mapping) else int(name.text) - 1), name.end
+            key, stop = (name.text if by_name else int(name.text) - 1), name.end
         else:
             continue
-        known = key in params if isinstance(params, Mapping) else 0 <= key < len(params)
-        if not known:
-            shown = f"${key}" if isinstance(params, Mapping) else f"number {key + 1}"
+        if key not in params if by_name else not 0 <= key < len(params):
+            shown = f"${key}" if by_name else f"number {key + 1}"
             raise _error(f"the SQL has the parameter {shown}, and params has {len(params)} values: add it")
-        used.add(key)
-        parts += [text[end : token.start], f"'{_MARK}{len(values)}'"]
-        values.append(params[key])
+        used.append(key)
+        parts += [text[end : token.start], literal_text(params[key], engine)]
         end = stop + 1
-    keys = list(params) if isinstance(params, Mapping) else range(len(params))
-    if unused := [key for key in keys if key not in used]:
+    if unused := [key for key in (params if by_name else range(len(params))) if key not in used]:
         raise _error(
             f"the SQL does not use the parameter {unused[0]!r} of params: remove it, or write it as $name or ?"
         )
-    return "".join([*parts, text[end:]]), values
+    return "".join([*parts, text[end:]])
 
 
-def with_values(tree: exp.Expr, values: Sequence[Any]) -> exp.Expr:
-    """Return a tree with the literals of the values in place of the marked literals."""
-
-    def replaced(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Literal) and node.is_string and node.name.startswith(_MARK):
-            return literal_of(values[int(node.name.removeprefix(_MARK))])
-        node.meta.pop("text", None)  # it has the marks
-        return node
-
-    return tree.transform(replaced) if values else tree
-
-
-def literal_of(value: Any) -> exp.Expr:
+def literal_text(value: Any, engine: SqlEngine = "duckdb") -> str:
     """Return the SQL of a Python value.
 
     Raises `VariantError` with reason ``bad-parameter`` for a value without a literal.
 
-    >>> [literal_of(value).sql() for value in (None, True, -5, 2.5, "it's", [1, 2])]
-    ['NULL', 'TRUE', '(-5)', '2.5e0', "'it''s'", 'ARRAY(1, 2)']
+    >>> [literal_text(value) for value in (None, True, -5, 2.5, "it's", [1, 2])]
+    ['NULL', 'TRUE', '(-5)', '2.5e0', "'it''s'", '[1, 2]']
     """
-    if value is None:
-        return exp.Null()
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
+    if value is None or isinstance(value, bool):
+        return "NULL" if value is None else str(value).upper()
     if isinstance(value, float) and not math.isfinite(value):
-        return exp.cast(exp.Literal.string(str(value)), "DOUBLE")
+        return f"CAST('{value}' AS DOUBLE)"
     if isinstance(value, (int, float, Decimal)):
-        text = f"{abs(value):f}" if isinstance(value, Decimal) else repr(abs(value))
-        number = exp.Literal.number(text if not isinstance(value, float) or "e" in text else f"{text}e0")
-        return exp.Paren(this=exp.Neg(this=number)) if value < 0 else number
+        number = f"{abs(value):f}" if isinstance(value, Decimal) else repr(abs(value))
+        number += "e0" if isinstance(value, float) and "e" not in number else ""
+        return f"(-{number})" if value < 0 else number
     if isinstance(value, str):
-        return exp.Literal.string(value)
+        return exp.Literal.string(value).sql(_dialect(engine))
     if isinstance(value, bytes):
-        return exp.Anonymous(this="unhex", expressions=[exp.Literal.string(value.hex())])
-    if isinstance(value, dt.datetime):
-        return exp.cast(exp.Literal.string(value.isoformat(" ")), "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMPNTZ")
-    if isinstance(value, (dt.date, dt.time, uuid.UUID)):
-        kind = "UUID" if isinstance(value, uuid.UUID) else "DATE" if isinstance(value, dt.date) else "TIME"
-        return exp.cast(exp.Literal.string(str(value)), kind)
+        return f"unhex('{value.hex()}')"
+    for kind, name in ((dt.datetime, "TIMESTAMP"), (dt.date, "DATE"), (dt.time, "TIME"), (uuid.UUID, "UUID")):
+        if isinstance(value, kind):
+            is_local = isinstance(value, dt.datetime) and not value.tzinfo
+            return f"CAST('{value}' AS {name}{'_NTZ' if is_local else ''})"
     if isinstance(value, (list, tuple)):
-        return exp.Array(expressions=[literal_of(part) for part in value])
+        inner = ", ".join(literal_text(part, engine) for part in value)
+        return f"[{inner}]" if engine == "duckdb" else f"array({inner})"
     raise _error(f"a parameter is {type(value).__name__}: give a number, string, date, time, bytes, UUID or list")
 
 
@@ -168,10 +152,9 @@ def parse_sql(
     if len(text) > _MAX_LENGTH:
         raise SqlError(f"the SQL has {len(text):,} characters: the limit is {_MAX_LENGTH:,}")
     into = exp.Condition if what == "expression" else None
-    values: list[Any] = []
     if params is not None:
-        text, values = mark_parameters(text, _dialect(engine)(), params)
-    statements = [with_values(tree, values) for tree in _parse(text, engine, into) if tree is not None]
+        text = with_values(text, engine, params)
+    statements = [tree for tree in _parse(text, engine, into) if tree is not None]
     if len(statements) != 1:
         raise SqlError(f"the SQL has {len(statements)} statements: write a single query")
     (tree,) = statements
@@ -294,6 +277,4 @@ def to_sql(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:
 def written(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:
     """Return an expression as the user wrote it, where that is known; for messages and column names."""
     text = tree.meta.get("text")
-    if not text and tree.find(exp.Column, exp.Anonymous):
-        tree = tree.transform(lambda node: node.meta.get("written", node))
     return str(text or tree.sql(dialect=_dialect(engine), unsupported_level=ErrorLevel.IGNORE, comments=False))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import struct
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -21,13 +22,8 @@ from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or,
 # Callback: an expression -> the name and Arrow type (None for a Variant) of the scan's column that it is, or None.
 FindColumn = Callable[[exp.Expr], tuple[str, pa.DataType | None] | None]
 _OPERATORS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # Arguments of a node; any other (symmetric, a subquery, an escape) changes its meaning.
 _ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate", "table"}
@@ -40,13 +36,77 @@ def pushdown(condition: exp.Expr, find_column: FindColumn, zone: str = "UTC") ->
 
     `find_column`: returns the column of the scan that an expression is.
     """
-    condition = _without_parentheses(condition)
-    if isinstance(condition, exp.And):
-        parts = [part for operand in condition.flatten() if (part := pushdown(operand, find_column, zone)) is not None]
-        return joined(And, parts) if parts else None
-    if isinstance(condition, exp.Or):
-        return _all_of(Or, (pushdown(operand, find_column, zone) for operand in condition.flatten()))
-    return _exact_predicate(condition, find_column, zone)
+    return _Pushdown(find_column, zone).implied(condition)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pushdown:
+    find_column: FindColumn
+    zone: str
+
+    def implied(self, condition: exp.Expr) -> Predicate | None:
+        """Return a predicate that is true wherever the condition is true."""
+        condition = _without_parentheses(condition)
+        if isinstance(condition, exp.And):
+            parts = [part for operand in condition.flatten() if (part := self.implied(operand)) is not None]
+            return joined(And, parts) if parts else None
+        if isinstance(condition, exp.Or):
+            return _all_of(Or, map(self.implied, condition.flatten()))
+        return self.exact(condition)
+
+    def exact(self, node: exp.Expr) -> Predicate | None:
+        """Return the predicate that is equivalent to a condition, also where the condition is unknown."""
+        node = _without_parentheses(node)
+        if {key for key, value in node.args.items() if value} - _ARGUMENTS:
+            return None
+        if isinstance(node, (exp.And, exp.Or)):
+            return _all_of(And if isinstance(node, exp.And) else Or, map(self.exact, node.flatten()))
+        if isinstance(node, exp.Not):
+            inner = self.exact(node.this)
+            return None if inner is None else Not(inner)
+        if type(node) in _OPERATORS:
+            return self.comparison(_OPERATORS[type(node)], node.this, node.expression)
+        if isinstance(node, exp.Between):
+            bounds = (self.comparison(op, node.this, node.args[key]) for op, key in ((">=", "low"), ("<=", "high")))
+            return _all_of(And, bounds)
+        has_operand = isinstance(node, (exp.Is, exp.In, exp.Like))
+        column = self.find_column(_without_parentheses(node.this) if has_operand else node)
+        if column is None:
+            return None
+        predicate: Predicate | None = None
+        if isinstance(node, exp.Is):
+            predicate = IsNull(column[0]) if isinstance(node.expression, exp.Null) else None
+        elif isinstance(node, exp.In):
+            compares = [self.compare_with(column, "=", value) for value in node.expressions]
+            if compares and None not in compares:
+                predicate = is_in(column[0], [compare.literal for compare in compares if compare is not None])
+        elif isinstance(node, exp.Like):
+            pattern = node.expression
+            is_literal = isinstance(pattern, exp.Literal) and pattern.is_string
+            predicate = Like(column[0], pattern.name) if column[1] == pa.string() and is_literal else None
+        elif column[1] == pa.bool_():
+            predicate = Compare(column[0], "=", True)
+        return Not(predicate) if predicate is not None and node.args.get("negate") else predicate
+
+    def comparison(self, op: str, first: exp.Expr, second: exp.Expr) -> Predicate | None:
+        if (compared := self.find_column(_without_parentheses(first))) is not None:
+            return self.compare_with(compared, op, second)
+        compared = self.find_column(_without_parentheses(second))
+        return None if compared is None else self.compare_with(compared, _FLIPPED.get(op, op), first)
+
+    def compare_with(self, compared: tuple[str, pa.DataType | None], op: str, other: exp.Expr) -> Compare | None:
+        """Return the comparison of a column with a literal; None if the engine may compare otherwise."""
+        column, kind = compared
+        other = _without_parentheses(other)
+        literal = literal_value(other)
+        if kind is None or literal is NO_LITERAL or not _compares_alike(kind, literal, other):
+            return None
+        compare = Compare(column, op, literal)  # type: ignore[arg-type]
+        try:
+            bind(compare, {column: kind}, self.zone)
+        except (VariantError, ValueError, OverflowError):
+            return None
+        return compare
 
 
 def _all_of(kind: type[And] | type[Or], parts: Iterable[Predicate | None]) -> Predicate | None:
@@ -55,92 +115,10 @@ def _all_of(kind: type[And] | type[Or], parts: Iterable[Predicate | None]) -> Pr
     return None if None in predicates else joined(kind, [part for part in predicates if part is not None])
 
 
-def _exact_predicate(node: exp.Expr, find_column: FindColumn, zone: str) -> Predicate | None:
-    """Return the predicate that is equivalent to a condition, also where the condition is unknown."""
-    node = _without_parentheses(node)
-    if {key for key, value in node.args.items() if value} - _ARGUMENTS:
-        return None
-    if isinstance(node, (exp.And, exp.Or)):
-        return _all_of(
-            And if isinstance(node, exp.And) else Or,
-            (_exact_predicate(operand, find_column, zone) for operand in node.flatten()),
-        )
-    if isinstance(node, exp.Not):
-        inner = _exact_predicate(node.this, find_column, zone)
-        return None if inner is None else Not(inner)
-    if isinstance(node, exp.Is):
-        column = find_column(_without_parentheses(node.this))
-        if column is None or not isinstance(node.expression, exp.Null):
-            return None
-        return Not(IsNull(column[0])) if node.args.get("negate") else IsNull(column[0])
-    if type(node) in _OPERATORS:
-        return _comparison(node, find_column, zone)
-    if isinstance(node, exp.Between):
-        bounds = (
-            exp.GTE(this=node.this, expression=node.args["low"]),
-            exp.LTE(this=node.this, expression=node.args["high"]),
-        )
-        return _all_of(And, (_comparison(bound, find_column, zone) for bound in bounds))
-    if isinstance(node, exp.In) and node.expressions:
-        return _in_predicate(node, find_column, zone)
-    if isinstance(node, exp.Like):
-        return _like_predicate(node, find_column)
-    column = find_column(node)
-    if column is not None and column[1] == pa.bool_():
-        return Compare(column[0], "=", True)
-    return None
-
-
 def _without_parentheses(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
-
-
-def _in_predicate(node: exp.In, find_column: FindColumn, zone: str) -> Predicate | None:
-    column = find_column(_without_parentheses(node.this))
-    if column is None:
-        return None
-    literals = []
-    for value in map(_without_parentheses, node.expressions):
-        compare = _compare_with(column, "=", value, zone)
-        if compare is None:
-            return None
-        literals.append(compare.literal)
-    return is_in(column[0], literals)
-
-
-def _like_predicate(node: exp.Like, find_column: FindColumn) -> Predicate | None:
-    column, pattern = find_column(_without_parentheses(node.this)), node.expression
-    if column is None or column[1] != pa.string() or not (isinstance(pattern, exp.Literal) and pattern.is_string):
-        return None
-    like = Like(column[0], pattern.name)
-    return Not(like) if node.args.get("negate") else like
-
-
-def _comparison(node: exp.Expr, find_column: FindColumn, zone: str) -> Predicate | None:
-    op = _OPERATORS[type(node)]
-    first, second = _without_parentheses(node.this), _without_parentheses(node.expression)
-    compared, other = find_column(first), second
-    if compared is None:
-        compared, other, op = find_column(second), first, _FLIPPED.get(op, op)
-    return None if compared is None else _compare_with(compared, op, other, zone)
-
-
-def _compare_with(compared: tuple[str, pa.DataType | None], op: str, other: exp.Expr, zone: str) -> Compare | None:
-    """Return the comparison of a column with a literal; None if the engine may compare otherwise."""
-    column, kind = compared
-    if kind is None:
-        return None
-    literal = literal_value(other)
-    if literal is NO_LITERAL or not _compares_alike(kind, literal, other):
-        return None
-    compare = Compare(column, op, literal)  # type: ignore[arg-type]
-    try:
-        bind(compare, {column: kind}, zone)
-    except (VariantError, ValueError, OverflowError):
-        return None
-    return compare
 
 
 def literal_value(node: exp.Expr) -> Any:

@@ -19,34 +19,15 @@ from parquet_variant.types.targets import VARIANT_STORAGE
 
 _T = exp.DataType.Type
 _ARROW: dict[Any, pa.DataType] = {
-    _T.BOOLEAN: pa.bool_(),
-    _T.TINYINT: pa.int8(),
-    _T.SMALLINT: pa.int16(),
-    _T.INT: pa.int32(),
-    _T.BIGINT: pa.int64(),
-    _T.INT128: pa.decimal128(38, 0),
-    _T.UTINYINT: pa.uint8(),
-    _T.USMALLINT: pa.uint16(),
-    _T.UINT: pa.uint32(),
-    _T.UBIGINT: pa.uint64(),
-    _T.FLOAT: pa.float32(),
-    _T.DOUBLE: pa.float64(),
-    _T.TEXT: pa.string(),
-    _T.VARCHAR: pa.string(),
-    _T.NVARCHAR: pa.string(),
-    _T.CHAR: pa.string(),
-    _T.BINARY: pa.binary(),
-    _T.VARBINARY: pa.binary(),
-    _T.BLOB: pa.binary(),
-    _T.DATE: pa.date32(),
-    _T.TIME: pa.time64("us"),
-    _T.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
-    _T.TIMESTAMPLTZ: pa.timestamp("us", "UTC"),
-    _T.TIMESTAMP: pa.timestamp("us"),
-    _T.TIMESTAMPNTZ: pa.timestamp("us"),
-    _T.TIMESTAMP_NS: pa.timestamp("ns"),
-    _T.UUID: pa.uuid(),
-}
+    _T.BOOLEAN: pa.bool_(), _T.TINYINT: pa.int8(), _T.SMALLINT: pa.int16(), _T.INT: pa.int32(), _T.BIGINT: pa.int64(),
+    _T.INT128: pa.decimal128(38, 0), _T.UTINYINT: pa.uint8(), _T.USMALLINT: pa.uint16(), _T.UINT: pa.uint32(),
+    _T.UBIGINT: pa.uint64(), _T.FLOAT: pa.float32(), _T.DOUBLE: pa.float64(), _T.DATE: pa.date32(),
+    _T.TIME: pa.time64("us"), _T.TIMESTAMP_NS: pa.timestamp("ns"), _T.UUID: pa.uuid(),
+    **dict.fromkeys((_T.TEXT, _T.VARCHAR, _T.NVARCHAR, _T.CHAR), pa.string()),
+    **dict.fromkeys((_T.BINARY, _T.VARBINARY, _T.BLOB), pa.binary()),
+    **dict.fromkeys((_T.TIMESTAMPTZ, _T.TIMESTAMPLTZ), pa.timestamp("us", "UTC")),
+    **dict.fromkeys((_T.TIMESTAMP, _T.TIMESTAMPNTZ), pa.timestamp("us")),
+}  # fmt: skip
 # Names that sqlglot's tokenizer does not know.
 _NAMED = {"timestamp_nanos": pa.timestamp("ns", "UTC"), "timestamp_ntz_nanos": pa.timestamp("ns")}
 _TYPES = (

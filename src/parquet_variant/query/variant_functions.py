@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -22,7 +23,8 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.operations import get
-from parquet_variant.ops.columns.sort_keys import equal_forms, keys_of_number_texts, sort_keys
+from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
+from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes, equal_forms, keys_of_number_texts, sort_keys
 from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.parse_json import parse_json
@@ -37,10 +39,10 @@ from parquet_variant.ops.value_edits import (
 )
 from parquet_variant.ops.value_types import is_variant_null, schema_of_variant, schema_of_variant_agg, variant_type
 from parquet_variant.ops.variant_explode import variant_explode
-from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.containment import contains_each
 from parquet_variant.query.duckdb_engine import function_types
 from parquet_variant.query.selection import Selected, arrow_type
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import BasicType
 from parquet_variant.types.path import VariantPath
@@ -57,6 +59,7 @@ class VariantFunction:
     work: Callable[..., pa.Array]
     arguments: tuple[str, ...]  # DuckDB's types.
     result: str
+    takes_context: bool = False  # Whether the last argument is a `CallContext`.
 
     @property
     def returns_variant(self) -> bool:
@@ -223,10 +226,47 @@ def _objects(keys: Any, values: Any) -> pa.Array:
     return plain_variants(VariantArray.from_variants(rows))
 
 
-def _value_at(values: VariantArray, path: str, type_name: str | None, tries: bool) -> pa.Array:
-    errors: Errors = "null" if tries else "raise"
-    result: Any = variant_get(values, path, "variant" if type_name is None else arrow_type(type_name), errors=errors)
-    return plain_variants(result) if type_name is None else result
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """The options of the calls of a query, and what they found."""
+
+    errors: Errors = "null"  # Whether a failed cast is NULL or an error.
+    zone: str = "UTC"  # The session time zone of casts.
+    # How many values of each class were compared, for each Variant and the classes that it is compared with.
+    classes: dict[tuple[str, tuple[str, ...]], Counter[str]] = field(default_factory=dict)
+
+
+def values_at(
+    column: VariantArray, path: VariantPath, target: pa.DataType | None, context: CallContext, *, lossless: Any = False
+) -> pa.Array:
+    """Return the values at a path of a column of Variants, cast to a type; Variants without one."""
+    if target is None and not path.has_wildcard:
+        return plain_variants(extract_variant(column.storage, path))
+    kind = VARIANT_STORAGE if target is None else target
+    is_strict = context.errors == "raise"
+    return extract_path(column.storage, path, kind, safe=is_strict, zone=context.zone, lossless=lossless)
+
+
+def _value_at(values: VariantArray, path: str, type_name: str | None, tries: bool, context: CallContext) -> pa.Array:
+    context = replace(context, errors="null") if tries else context
+    return values_at(values, VariantPath.parse(path), arrow_type(type_name), context)
+
+
+def _sort_keys(values: VariantArray, *constants: Any) -> pa.Array:
+    """Return the sort keys of the values of some classes (of all without any), and count the values of each class.
+
+    `constants`: the text of the Variant and the classes, or nothing, and the context.
+    """
+    keys = sort_keys(values)
+    if len(constants) == 1:
+        return keys
+    text, classes, context = constants
+    counts = context.classes.setdefault((text, tuple(classes)), Counter())
+    codes = class_codes(keys)
+    for code, number in zip(*np.unique(codes[codes > 0], return_counts=True), strict=True):
+        counts[CLASS_NAMES[int(code)]] += int(number)
+    compared = [code for code, name in CLASS_NAMES.items() if name in classes]
+    return pc.if_else(from_numpy(np.isin(codes, compared)), keys, pa.scalar(None, keys.type)) if classes else keys
 
 
 FUNCTIONS: dict[str, VariantFunction] = {
@@ -253,13 +293,13 @@ FUNCTIONS: dict[str, VariantFunction] = {
     ),
     "variant_delete": _edit(variant_delete),
     "variant_strip_nulls": _edit(strip_nulls),
-    "variant_get": _of_variant(_value_at, VARIANT),
+    "variant_get": replace(_of_variant(_value_at, VARIANT), takes_context=True),
     "variant_from_arrays": VariantFunction(_objects, ("VARCHAR[]", VARIANT), VARIANT),
     "parse_json": VariantFunction(lambda text: _parse_strings(text, parse_json), ("BLOB",), VARIANT),
     "try_parse_json": VariantFunction(
         lambda text: _parse_strings(text, partial(parse_json, errors="null")), ("BLOB",), VARIANT
     ),
-    "sort_key": _of_variant(sort_keys, "BLOB"),
+    "sort_key": replace(_of_variant(_sort_keys, "BLOB"), takes_context=True),
     "sort_key_of_number": VariantFunction(
         lambda text: keys_of_number_texts(one_chunk(text).cast(pa.string())), ("VARCHAR",), "BLOB"
     ),
@@ -278,24 +318,12 @@ _GETTERS = ("variant_get", "try_variant_get", "variant_extract", "variant_extrac
 TRIES = frozenset(["variant_set", "variant_insert", "variant_array_append", "variant_delete"])
 # The names that users write -> the function; each takes a Variant, and a path into it as an optional second argument.
 OF_ONE_VARIANT = {
-    "is_variant_null": "is_variant_null",
-    "is_valid_variant": "is_valid_variant",
-    "is_null_value": "is_variant_null",
-    "schema_of_variant": "schema_of_variant",
-    "variant_type": "variant_type",
-    "variant_typeof": "variant_type",
-    "variant_keys": "variant_keys",
-    "object_keys": "object_keys",
-    "json_object_keys": "object_keys",
-    "json_keys": "object_keys",
-    "variant_array_length": "variant_array_length",
-    "array_size": "array_size",
-    "array_length": "array_size",
-    "json_array_length": "variant_array_length",
-    "variant_normalize": "variant_normalize",
-    "cardinality": "cardinality",
-    "size": "cardinality",
-}
+    **{name: name for name in ("is_variant_null", "is_valid_variant", "schema_of_variant", "variant_type")},
+    **{name: name for name in ("variant_keys", "object_keys", "variant_array_length", "array_size", "cardinality")},
+    "variant_normalize": "variant_normalize", "is_null_value": "is_variant_null", "variant_typeof": "variant_type",
+    "json_object_keys": "object_keys", "json_keys": "object_keys", "array_length": "array_size",
+    "json_array_length": "variant_array_length", "size": "cardinality",
+}  # fmt: skip
 PARSERS = frozenset(["parse_json", "try_parse_json"])
 AGGREGATES = frozenset(["variant_group_array", "schema_of_variant_agg"])
 # Functions in FROM -> the function that lists the rows, and the columns of the result.
@@ -304,6 +332,11 @@ EXPLODES = {
     "variant_explode_outer": ("variant_explode_outer", ("pos", "key", "value")),
     "flatten": ("variant_explode", ("index", "key", "value")),
 }
+
+
+def returns_variant(name: str) -> bool:
+    """Return whether a function returns a Variant."""
+    return name in PARSERS or name in EDITS or name in BUILDERS or name.removeprefix("try_") in TRIES
 
 
 def unknown_function(name: str) -> str | None:
@@ -379,19 +412,20 @@ def call_name(function: str, constants: tuple[Any, ...]) -> str:
     return f"_pv_{function}__{json.dumps(constants).encode().hex()}__"
 
 
-def register_calls(connection: Any, text: str, failures: list[Exception]) -> str:
+def register_calls(connection: Any, text: str, failures: list[Exception], context: CallContext | None = None) -> str:
     """Register the functions that a text calls by their `call_name`, and return the text with their names."""
+    names = {}
     for match in {match[0].lower(): match for match in _CALL.finditer(text)}.values():
         name, constants = match[1].lower(), json.loads(bytes.fromhex(match[2]))
         function = FUNCTIONS[name]
         result: Any = function.result
-        if name == "variant_get" and constants[1] is not None:
-            result = Selected("", VariantPath.parse(constants[0]), arrow_type(constants[1])).output
-        fresh = f"_variant_call_{next(_NUMBERS)}"  # the queries of a process share DuckDB's functions
-        work = partial(call_with, function.work, constants)
+        if name == "variant_get":
+            result = Selected("", VariantPath.parse(constants[0]), arrow_type(constants[1])).output or result
+        names[match[0].lower()] = fresh = f"_variant_call_{next(_NUMBERS)}"  # queries share DuckDB's functions
+        further = [*constants, context or CallContext()] if function.takes_context else constants
+        work = partial(call_with, function.work, further) if further else function.work
         register_function(connection, fresh, work, function.arguments, result, failures)
-        text = re.sub(re.escape(match[0]), fresh, text, flags=re.IGNORECASE)
-    return text
+    return _CALL.sub(lambda match: names[match[0].lower()], text)
 
 
 def call_with(work: Callable[..., Any], constants: Sequence[Any], *columns: Any) -> Any:

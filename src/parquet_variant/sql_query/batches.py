@@ -1,26 +1,23 @@
 """Planned scans: batches of typed columns, from any kind of table.
 
-Owns scans of Arrow data, of files of which only the number of rows counts, and of several Variant columns. Leaves the
+Owns scans of files of which only the number of rows counts, and of several Variant columns. Leaves the
 choice among them to `tables`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import pyarrow as pa
 
-from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.sql_expression import NeededColumn
-from parquet_variant.query.sql_terms import VariantTerm
-from parquet_variant.query.variant_functions import plain_variants
+from parquet_variant.query.selection import Selected
+from parquet_variant.query.table_columns import NeededColumn
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.types.path import VariantPath
-from parquet_variant.types.targets import VARIANT_STORAGE
+from parquet_variant.tables.table.memory_scan import MemoryScan
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource
@@ -50,48 +47,17 @@ class ScanOptions:
     only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
 
 
-@dataclass(frozen=True)
-class ArrowScan:
-    """Columns of an Arrow table, and paths into its Variants."""
-
-    table: pa.Table
-    needed: dict[str, NeededColumn]
-    options: ScanOptions
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """The schema of every batch."""
-        fields = [
-            replace(column.select, name=name).field
-            if column.path is not None
-            else pa.field(name, self.table.schema.field(column.column).type)
-            for name, column in self.needed.items()
-        ]
-        return pa.schema(fields or [pa.field("", pa.null())])
-
-    def batches(self) -> Iterator[pa.Table]:
-        """Yield the rows in batches."""
-        for batch in self.table.to_batches(max_chunksize=1 << 16):
-            pairs = [(batch.column(needed.column), needed) for needed in self.needed.values()]
-            columns = [
-                column if needed.path is None else values_at(column, needed.path, needed, self.options)
-                for column, needed in pairs
-            ]
-            yield pa.table(columns or [pa.nulls(len(batch))], schema=self.schema)
-
-
-def values_at(
-    column: pa.Array, path: VariantPath, request: NeededColumn | VariantTerm, options: ScanOptions
-) -> pa.Array:
-    """Return the values at a path of a column of Variants, cast to the requested type; Variants without one."""
-    from parquet_variant.ops.columns.extract_path import extract_path, extract_variant
-
-    storage = VariantArray(column).storage
-    if request.output is None:
-        return plain_variants(extract_variant(storage, path))
-    target = VARIANT_STORAGE if request.type is None else request.type
-    lossless = request.select.lossless if isinstance(request, NeededColumn) else False
-    return extract_path(storage, path, target, safe=options.errors == "raise", zone=options.zone, lossless=lossless)
+def memory_scan(table: pa.Table, needed: Mapping[str, NeededColumn], options: ScanOptions) -> MemoryScan:
+    """Plan a scan of columns of an Arrow table, and of paths into its Variants."""
+    if not needed:  # only the number of rows counts
+        table, needed = pa.table({"": pa.nulls(len(table))}), {"": NeededColumn("")}
+    selection = tuple(
+        Selected(name, need.path, need.type, need.column, need.exact)
+        if need.path is not None
+        else Selected(name, None, table.schema.field(need.column).type, need.column)
+        for name, need in needed.items()
+    )
+    return MemoryScan(table, selection, (), None, "", options.errors, options.zone)
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,9 @@ from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.query.predicate import And, Not, Or, Predicate, bind, joined
 from parquet_variant.query.selection import Selected
-from parquet_variant.query.sql_expression import NeededColumn, TableColumns
-from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
+from parquet_variant.query.table_columns import NeededColumn, TableColumns
+from parquet_variant.sql_query.batches import Batches, FileRows, ScanOptions, memory_scan, side_by_side
 from parquet_variant.sql_query.tables import BoundTable
-from parquet_variant.sql_query.values_in_memory import ValuesInMemory
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table
@@ -263,25 +262,34 @@ def _rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate
 
 
 def _json_table(source: Any, name: str, text: Mapping[str, Any]) -> BoundTable:
-    from parquet_variant.ingestion.json_files import JsonFiles
+    from parquet_variant.ingestion.json_files import JsonFiles, JsonScan
     from parquet_variant.ingestion.request import TextOptions
-    from parquet_variant.sql_query.values_in_memory import COLUMN, JsonTable
 
     files = JsonFiles.of(source, TextOptions.of(**text))
-    table = JsonTable(files)
+    empty, any_row = (
+        pa.table({"v": VariantArray.from_pylist([]).storage}),
+        NeededColumn("v", VariantPath(("_",)), pa.bool_()),
+    )
+
+    def scan(needed: Mapping[str, NeededColumn], _: Predicate | None, options: ScanOptions) -> Batches:
+        paths = {
+            key: replace(column, path=column.path or VariantPath()) for key, column in (needed or {"": any_row}).items()
+        }
+        return JsonScan(files, memory_scan(empty, paths, options), options.threads)
+
     names = [split.file.name for split in files.splits]
-    columns = TableColumns([COLUMN], {})
-    return BoundTable(name, columns, (COLUMN,), table.scan, skips=False, files=names, values=table)
+    columns = TableColumns(["v"], {})
+    return BoundTable(name, columns, ("v",), scan, skips=False, files=names, json_keys=files.keys)
 
 
 def _arrow_table(table: pa.Table, name: str) -> BoundTable:
     def scan(needed: Mapping[str, NeededColumn], _: Predicate | None, options: ScanOptions) -> Batches:
-        return ArrowScan(table, dict(needed), options)
+        return memory_scan(table, needed, options)
 
     variants = named_variants(field for field in table.schema if is_variant_field(field) or _has_metadata(field.type))
     ordinary = {field.name: field.type for field in table.schema if field.name not in variants}
     columns = TableColumns(variants, ordinary)
-    return BoundTable(name, columns, tuple(table.column_names), scan, skips=False, values=ValuesInMemory(table))
+    return BoundTable(name, columns, tuple(table.column_names), scan, skips=False, values=table)
 
 
 def _has_metadata(kind: pa.DataType) -> bool:

@@ -94,23 +94,36 @@ def write_result(
     """
     kind = format_of(file, format)
     _refuse_data_file(Path(file), sources)
+    rows = 0
+
+    def counted() -> Iterator[pa.Table]:
+        nonlocal rows
+        for part in parts:
+            rows += len(part)
+            yield part
+
     with atomic_file(file) as staged:
-        counted = _Counted(parts)
-        if kind == "parquet":
-            _write_parquet(staged, _joined(counted))
-        elif kind == "arrow":
-            first = next(counted)
-            with pa.OSFile(str(staged), "wb") as sink, pa.ipc.new_file(sink, first.schema) as writer:
-                writer.write_table(first)
-                for part in counted:
-                    writer.write_table(part)
-        elif kind == "ndjson":
+        if kind == "ndjson":
             with staged.open("w", encoding="utf-8", newline="") as stream:
-                for part in counted:
+                for part in counted():
                     stream.writelines(f"{text}\n" for text in json_rows(part))
-        else:
-            _write_csv(staged, counted, "\t" if kind == "tsv" else ",")
-        return counted.rows
+            return rows
+        tables = counted()
+        if kind in ("csv", "tsv"):
+            tables = map(_flatten_table, tables)
+        first = next(tables)
+        tables = chain([first], tables)
+        if kind == "parquet":
+            _write_parquet(staged, first.schema, _joined(tables))
+            return rows
+        writer: Any = pa.ipc.new_file(str(staged), first.schema) if kind == "arrow" else None
+        if writer is None:
+            options = pa_csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
+            writer = pa_csv.CSVWriter(str(staged), first.schema, write_options=options)
+        with writer:
+            for part in tables:
+                writer.write_table(part)
+    return rows
 
 
 def _refuse_data_file(file: Path, sources: Iterable[Any]) -> None:
@@ -132,21 +145,6 @@ def _refuse_data_file(file: Path, sources: Iterable[Any]) -> None:
         )
 
 
-class _Counted:
-    """An iterator of tables that counts their rows."""
-
-    def __init__(self, parts: Iterable[pa.Table]) -> None:
-        self.parts, self.rows = iter(parts), 0
-
-    def __iter__(self) -> Iterator[pa.Table]:
-        return self
-
-    def __next__(self) -> pa.Table:
-        part = next(self.parts)
-        self.rows += len(part)
-        return part
-
-
 def _joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield consecutive parts together, so that each table is as large as a row group."""
     pending: list[pa.Table] = []
@@ -159,34 +157,24 @@ def _joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(pending)
 
 
-def _write_parquet(staged: Path, parts: Iterator[pa.Table]) -> None:
-    first = next(parts)
-    if any(map(holds_variants, first.schema)):
+def _write_parquet(staged: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> None:
+    if any(map(holds_variants, schema)):
         from parquet_variant.files.parquet.writing.writer import VariantWriter
 
         with VariantWriter(staged) as variants:
-            for part in chain([first], parts):
+            for part in parts:
                 variants.write_batch(part)
-    else:
-        import pyarrow.parquet as pq
+        return
+    import pyarrow.parquet as pq
 
-        try:
-            with pq.ParquetWriter(staged, first.schema) as writer:
-                for part in chain([first], parts):
-                    writer.write_table(part)
-        except pa.ArrowNotImplementedError as error:
-            raise VariantError(
-                f"a column has a type that Parquet lacks: cast it, for instance to text ({error})", reason="bad-type"
-            ) from None
-
-
-def _write_csv(staged: Path, parts: Iterator[pa.Table], delimiter: str) -> None:
-    first = _flatten_table(next(parts))
-    options = pa_csv.WriteOptions(delimiter=delimiter)
-    with pa_csv.CSVWriter(str(staged), first.schema, write_options=options) as writer:
-        writer.write_table(first)
-        for part in parts:
-            writer.write_table(_flatten_table(part))
+    try:
+        with pq.ParquetWriter(staged, schema) as writer:
+            for part in parts:
+                writer.write_table(part)
+    except pa.ArrowNotImplementedError as error:
+        raise VariantError(
+            f"a column has a type that Parquet lacks: cast it, for instance to text ({error})", reason="bad-type"
+        ) from None
 
 
 def _flatten_table(table: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain
 from typing import Any
@@ -23,33 +23,21 @@ from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.parallel import thread_count
-from parquet_variant.kernels.arrow_buffers import from_numpy
-from parquet_variant.ops.columns.sort_keys import CLASS_NAMES, class_codes
-from parquet_variant.query.duckdb_engine import connect, run_interruptibly
+from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.path_hints import missing_path_hints, paths_in
 from parquet_variant.query.predicate_text import predicate_text
+from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, unique_names
 from parquet_variant.query.sql_dialect import SqlError
-from parquet_variant.query.sql_expression import NeededColumn
-from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.query.sql_types import sql_type_name
-from parquet_variant.query.variant_functions import (
-    FUNCTIONS,
-    VARIANT,
-    call_with,
-    column_of,
-    register_function,
-    unknown_function,
-)
-from parquet_variant.sql_query.batches import Batches, ScanOptions, values_at
+from parquet_variant.query.table_columns import NeededColumn
+from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
+from parquet_variant.sql_query.batches import Batches, ScanOptions
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.output_files import copy_statement, write_result
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting.query import Rewritten, rewrite
-from parquet_variant.sql_query.rewriting.rewriters import Getter
-from parquet_variant.sql_query.rewriting.scopes import TableUse, check_distinct, unique_names
 from parquet_variant.sql_query.tables import BoundTable
-from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.types.forms import with_fields
@@ -85,52 +73,15 @@ def _without_extension(field: pa.Field) -> pa.Field:
     return pa.field(field.name, with_fields(field.type, _without_extension), field.nullable)
 
 
-def register_getters(
-    connection: Any,
-    getters: list[Getter],
-    options: ScanOptions,
-    failures: list[Exception],
-    classes: dict[str, Counter[str]],
-) -> None:
-    """Register the functions that the text of a query calls on Variants.
+def class_warnings(classes: Mapping[tuple[str, tuple[str, ...]], Counter[str]]) -> list[str]:
+    """Return a warning for each Variant some of whose values could not be compared, or are of several types.
 
-    `classes`: receives for each function of sort keys that are compared how many values of each class it read.
+    `classes`: the number of values of each class, by the text of the Variant and the classes that it is compared with.
     """
-    for getter in getters:
-        if getter.term is None:
-            function = FUNCTIONS[getter.function]
-            work: Callable[..., Any] = function.work
-            arguments: tuple[str, ...] = function.arguments
-            result: Any = function.result
-            if getter.constants:
-                work = partial(call_with, work, getter.constants)
-            if getter.text:
-                work = partial(_compared_keys, getter, classes.setdefault(getter.name, Counter()))
-        else:
-            work, arguments = partial(_value_at, getter.term, options), (VARIANT,)
-            result = VARIANT if getter.term.output is None else getter.term.output
-        register_function(connection, getter.name, work, arguments, result, failures)
-
-
-def _compared_keys(getter: Getter, counts: Counter[str], argument: Any) -> pa.Array:
-    """Return the sort keys of the values of some classes, and count the values of each class."""
-    keys = FUNCTIONS[getter.function].work(argument)
-    codes = class_codes(keys)
-    for code, number in zip(*np.unique(codes[codes > 0], return_counts=True), strict=True):
-        counts[CLASS_NAMES[int(code)]] += int(number)
-    if not getter.classes:
-        return keys
-    compared = [code for code, name in CLASS_NAMES.items() if name in getter.classes]
-    return pc.if_else(from_numpy(np.isin(codes, compared)), keys, pa.scalar(None, keys.type))
-
-
-def class_warnings(getters: list[Getter], classes: Mapping[str, Counter[str]]) -> list[str]:
-    """Return a warning for each Variant some of whose values could not be compared, or are of several types."""
     warnings = {}
-    for getter in getters:
-        counts = classes.get(getter.name, Counter())
-        others = {name: number for name, number in counts.items() if number and name not in getter.classes}
-        cast = f"write a cast, such as {getter.text}::{_CASTS.get('/'.join(getter.classes), 'string')}"
+    for (text, compared), counts in classes.items():
+        others = {name: number for name, number in counts.items() if number and name not in compared}
+        cast = f"write a cast, such as {text}::{_CASTS.get('/'.join(compared), 'string')}"
         *first, last = (
             "",
             *(
@@ -139,26 +90,18 @@ def class_warnings(getters: list[Getter], classes: Mapping[str, Counter[str]]) -
             ),
         )
         shown = f"{', '.join(first[1:])} and {last}" if first[1:] else last
-        if getter.classes and others:
+        if compared and others:
             was = "was" if sum(others.values()) == 1 else "were"
-            message = f"{shown} at {getter.text} {was} not compared with a {' or '.join(getter.classes)}: {cast}"
-            warnings[getter.text, getter.classes] = message
+            warnings[text, compared] = f"{shown} at {text} {was} not compared with a {' or '.join(compared)}: {cast}"
         elif len(others) > 1:
-            warnings[getter.text, ()] = f"values of several types at {getter.text} ({shown}) were compared: {cast}"
+            warnings[text, ()] = f"values of several types at {text} ({shown}) were compared: {cast}"
     return list(warnings.values())
-
-
-def _value_at(term: VariantTerm, options: ScanOptions, argument: Any) -> pa.Array:
-    if term.tries:
-        options = replace(options, errors="null")
-    return values_at(column_of(argument).storage, term.path, term, options)
 
 
 _BATCH_ROWS = 1 << 17
 # Arrow types that DuckDB cannot read.
 _UNSUPPORTED = re.compile("halffloat|decimal256")
-_NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\w+)\((.*?)\)'")
-_NO_OPERATOR = re.compile(r"No function matches the given name and argument types '(\W+)\((.*?)\)'")
+_NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\w+|\W+)\((.*?)\)'")
 _MISSING_FUNCTION = re.compile(r"Function with name \"?(\w+)\"? does not exist")
 _NUMBERED = tuple("123456789")  # the names of paths in the engine's text begin with the number of their table
 _TIMES = re.compile(r"\(.*\b(TIMESTAMP|DATE)\b.*\) -> ")  # a candidate function that takes a point in time
@@ -253,7 +196,7 @@ def plan_sql(
     binder = _binder(tables, opens_paths)
     rewritten = rewrite(query, binder, engine=engine, zone=zone, strict=errors == "raise", params=params)
     options = ScanOptions(errors, zone, threads, engine == "duckdb", rewritten.only_bounds)
-    plans = {use.relation: use.table.scan(use.needed, rewritten.predicate(use), options) for use in rewritten.uses}
+    plans = {use.relation: use.table.scan(use.needed, use.predicate, options) for use in rewritten.uses}
     return SqlQuery(query, rewritten, plans, options, list(rewritten.warnings))
 
 
@@ -278,9 +221,12 @@ class SqlQuery:
         `seconds`: the time after which the query is stopped with `SqlError`, reason ``time-limit``.
         """
         failures: list[Exception] = []
-        classes: dict[str, Counter[str]] = {}
+        context = CallContext(self.options.errors, self.options.zone)
         before = self._states()
-        with connect(zone=self.options.zone, threads=self.options.threads) as connection:
+        with (
+            connect(zone=self.options.zone, threads=self.options.threads) as connection,
+            interruptible(connection) as run,
+        ):
             import duckdb
 
             timer = None if seconds is None else threading.Timer(seconds, connection.interrupt)
@@ -289,10 +235,9 @@ class SqlQuery:
                     timer.start()
                 for name, plan in self.plans.items():
                     connection.register(name, Stream(plan, failures))
-                register_getters(connection, self.rewritten.getters, self.options, failures, classes)
-                run = lambda: connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)  # noqa: E731
-                reader: Any = run_interruptibly(connection, run)
-                read = partial(run_interruptibly, connection, partial(next, reader, None))
+                text = register_calls(connection, self.rewritten.text, failures, context)
+                reader = run(lambda: connection.sql(text).to_arrow_reader(_BATCH_ROWS))
+                read = partial(run, partial(next, reader, None))
                 parts = (pa.table([*batch.columns], schema=batch.schema) for batch in iter(read, None))
                 names = unique_names(reader.schema.names)
                 has_values = [False] * len(names)
@@ -301,7 +246,7 @@ class SqlQuery:
                         seen or _has_values(column) for seen, column in zip(has_values, part.columns, strict=True)
                     ]
                     yield self._presented(part.rename_columns(names), as_text)
-                self.warnings += class_warnings(self.rewritten.getters, classes)
+                self.warnings += class_warnings(context.classes)
                 if not all(has_values):
                     self.warnings += self._path_hints()
                 if self._states() != before:
@@ -357,11 +302,9 @@ class SqlQuery:
         if (call := _NO_FUNCTION.search(message)) is not None:
             name, types = call[1], call[2].replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
             kind = "timestamp" if _TIMES.search(str(error)) and "DOUBLE" not in str(error) else "double"
-            example = f"x::{kind}" if "," in types else f"{name}(x::{kind})"
-            message = f"{name} does not accept {types or 'no argument'}: cast the argument, as in {example}"
-        if (operator := _NO_OPERATOR.search(message)) is not None:
-            types = operator[2].replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
-            message = f"{operator[1]} does not accept {types}: cast the operand, as in x::double"
+            what = "argument" if name.isidentifier() else "operand"
+            example = f"{name}(x::{kind})" if what == "argument" and "," not in types else f"x::{kind}"
+            message = f"{name} does not accept {types or 'no argument'}: cast the {what}, as in {example}"
         if "Unsupported Internal Arrow Type" in message:
             fields = [field for plan in self.plans.values() for field in plan.schema]
             columns = ", ".join(

@@ -20,16 +20,15 @@ from parquet_variant.ops.variant_explode import variant_explode
 from parquet_variant.query.kinds import Kind, is_variant, only_variants
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import read_selection
-from parquet_variant.query.sql_expression import NeededColumn, TableColumns
+from parquet_variant.query.table_columns import NeededColumn, TableColumns, TableFacts
 from parquet_variant.query.variant_functions import field_names
 from parquet_variant.sql_query.batches import Batches, ScanOptions
-from parquet_variant.sql_query.values_in_memory import ValuesInMemory
+from parquet_variant.sql_query.values_in_memory import common_type as type_of_column
+from parquet_variant.sql_query.values_in_memory import keys_of_values
 from parquet_variant.types.path import VariantPath
-from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource
-    from parquet_variant.sql_query.values_in_memory import JsonTable
 
 
 MOST_COLUMNS = 2_000  # The most fields of an object that become columns.
@@ -61,7 +60,7 @@ class Fields:
 
 
 @dataclass(frozen=True)
-class BoundTable:
+class BoundTable(TableFacts):
     """A table that a query names."""
 
     name: str  # Its name in messages.
@@ -76,17 +75,16 @@ class BoundTable:
     timestamp: Any = field(default=None, kw_only=True)
     # The Parquet files that hold its rows; empty for other formats and rows in memory.
     parquet_files: Callable[[], Sequence[ParquetSource]] = field(default=tuple, kw_only=True)
-    # Facts about its values, if they are in memory or in JSON files.
-    values: ValuesInMemory | JsonTable | None = field(default=None, kw_only=True)
-    # The only types of paths whose values were inspected.
-    inspected: dict[tuple[str, VariantPath], pa.DataType | None] = field(default_factory=dict, kw_only=True)
-    # The elements and fields of the values at paths that a query explodes.
-    entries: dict[tuple[str, VariantPath], ValuesInMemory | None] = field(default_factory=dict, kw_only=True)
+    values: pa.Table | None = field(default=None, kw_only=True)  # Its rows, if they are in memory.
+    # Returns the keys of the objects in JSON files, all of whose values may be inspected; None for other tables.
+    json_keys: Callable[[], frozenset[str]] | None = field(default=None, kw_only=True)
+    # The types and the elements of paths whose values were inspected.
+    found: dict[Any, Any] = field(default_factory=dict, kw_only=True)
     # Columns that are paths into other columns.
     derived: Mapping[str, NeededColumn] = field(default_factory=dict, kw_only=True)
 
     def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> NeededColumn:
-        """Return the column of the scan for a column, or for a path into it."""
+        """See `TableFacts.needs`."""
         derived = self.derived.get(name)
         if derived is None:
             if is_variant(self.columns.ordinary.get(name)):
@@ -102,61 +100,45 @@ class BoundTable:
         return NeededColumn(derived.column, VariantPath((*derived.path.segments, *path.segments)), kind)
 
     def common_type(self, name: str, path: VariantPath, *, nulls: bool = True) -> pa.DataType | None:
-        """Return the type of every value at a path of a Variant column; None if there is none, or it is not known.
-
-        Footers prove it of shredded paths; otherwise values are inspected if they are few.
-
-        `nulls`: whether values may also be Variant null, which the typed column has as NULL. Without them, values of
-          files are not inspected.
-        """
+        """See `TableFacts.common_type`; footers prove it of shredded paths, otherwise few values are inspected."""
         from parquet_variant.files.parquet.scanning.projection import common_type
 
         place = self._stored_place(name, path)
         if place is None:
             return None
-        name, path = place
         try:
             if self.values is not None:
-                return self.values.common_type(name, path, nulls=nulls)
-            proved = common_type(self.parquet_files(), name, path, nulls=nulls)
-            return proved if proved is not None or not nulls else self._type_of_few_values(name, path)
+                kind, has_null = self._once(("type", *place), lambda: types_of_values(self.values, *place))
+                return kind if nulls or not has_null else None
+            proved = common_type(self.parquet_files(), *place, nulls=nulls)
+            if proved is not None or (not nulls and self.json_keys is None):
+                return proved
+            kind, has_null = self._once(("type", *place), lambda: types_of_values(self._few_values(*place)))
+            return kind if nulls or not has_null else None
         except VariantError:  # whoever reads the file reports it
             return None
 
-    def type_of_entries(self, name: str, path: VariantPath, below: VariantPath) -> pa.DataType | None:
-        """Return the type of every value at a path of the elements or fields of values; None if it is not known.
+    def _once(self, key: Any, find: Callable[[], Any]) -> Any:
+        """Return a fact that is found once."""
+        if key not in self.found:
+            self.found[key] = find()
+        return self.found[key]
 
-        `path`: the path of the arrays or objects.
-        `below`: the path inside each element or field.
-        """
+    def type_of_entries(self, name: str, path: VariantPath, below: VariantPath) -> pa.DataType | None:
+        """See `TableFacts.type_of_entries`."""
         place = self._stored_place(name, path)
         if place is None:
             return None
         try:
-            if place not in self.entries:
-                values = self._few_values(*place)
-                chunks = (
-                    [] if values is None else [variant_explode(VariantArray(c))["value"] for c in values["v"].chunks]
-                )
-                arrays = [chunk for column in chunks for chunk in column.chunks]
-                table = pa.table({"v": pa.chunked_array(arrays)}) if arrays else None
-                self.entries[place] = None if table is None else ValuesInMemory(table)
+            entries = self._once(("entries", *place), lambda: _entries(self._few_values(*place)))
+            return self._once(("type", *place, below), lambda: types_of_values(entries, "v", below))[0]
         except VariantError:  # whoever reads the values reports it
             return None
-        entries = self.entries[place]
-        return None if entries is None else entries.common_type("v", below)
-
-    def _type_of_few_values(self, name: str, path: VariantPath) -> pa.DataType | None:
-        if (name, path) not in self.inspected:
-            values = self._few_values(name, path)
-            kind = None if values is None else ValuesInMemory(values).common_type("v", VariantPath())
-            self.inspected[name, path] = kind
-        return self.inspected[name, path]
 
     def _few_values(self, name: str, path: VariantPath) -> pa.Table | None:
         """Return the Variants at a path as the column ``v``; None if too many bytes of files would be read."""
         plan: Any = self.scan({"v": NeededColumn(name, path)}, None, ScanOptions())
-        if self.values is None:
+        if self.values is None and self.json_keys is None:
             report = plan.explain() if hasattr(plan, "explain") and not path.has_wildcard else None
             report = getattr(report, "inside", report)  # that of a table has the counts of its files inside
             read_bytes, most = getattr(report, "bytes_read", None), _INSPECTED_BYTES
@@ -168,10 +150,7 @@ class BoundTable:
         return pa.concat_tables(parts) if parts else None
 
     def leaf_of_elements(self, name: str, path: VariantPath) -> tuple[VariantPath, pa.DataType] | None:
-        """Return a typed path inside the elements of the arrays at a path; None if the files do not prove there is one.
-
-        The path is relative to the Variant column.
-        """
+        """See `TableFacts.leaf_of_elements`."""
         from parquet_variant.files.parquet.scanning.projection import leaf_of_elements
 
         place = self._stored_place(name, path)
@@ -194,15 +173,18 @@ class BoundTable:
         return derived.column, VariantPath((*derived.path.segments, *path.segments))
 
     def keys(self, variant: str) -> frozenset[str] | None:
-        """Return every key of the objects in a Variant column; None if they are unknown without reading values."""
+        """See `TableFacts.keys`."""
         from parquet_variant.files.parquet.scanning.projection import keys_of_files
 
         derived = self.derived.get(variant)
         try:
+            stored = variant if derived is None else derived.column
             if self.values is not None:
-                return self.values.keys(variant if derived is None else derived.column)
+                return keys_of_values(self.values[stored]) if stored in self.values.column_names else None
+            if self.json_keys is not None:
+                return self.json_keys() if stored in self.columns.variants else None
             files = self.parquet_files()
-            return keys_of_files(files, variant if derived is None else derived.column) if files else None
+            return keys_of_files(files, stored) if files else None
         except VariantError:  # whoever reads the values reports it
             return None
 
@@ -240,7 +222,7 @@ class BoundTable:
         for part in plan.batches():
             found |= {key for chunk in part["v"].chunks for key in field_names(VariantArray(chunk))}
             rows += len(part)
-            if self.values is None and rows > _SCANNED_ROWS:
+            if self.values is None and self.json_keys is None and rows > _SCANNED_ROWS:
                 return found, False
         return found, True
 
@@ -264,8 +246,8 @@ class BoundTable:
         return infer_shredding_schema(values, AutoPolicy(min_row_share=0.0, max_columns=MOST_COLUMNS))
 
     def kind(self, name: str) -> Kind:
-        """Return the Variants in a column."""
-        return VARIANT_STORAGE if name in self.columns.variants else only_variants(self.columns.ordinary.get(name))
+        """See `TableFacts.kind`; columns of other types may have Variants inside."""
+        return super().kind(name) or only_variants(self.columns.ordinary.get(name))
 
     def with_columns(self, columns: Mapping[str, Any], variant: str | None = None) -> BoundTable:
         """Return the table with additional columns, given as for `Table.scan`.
@@ -299,3 +281,19 @@ class BoundTable:
         order = tuple(dict.fromkeys((*self.order, *derived)))
         tabled = TableColumns(variants, ordinary, self.columns.nested)
         return replace(self, columns=tabled, order=order, derived=derived)
+
+
+def types_of_values(
+    rows: pa.Table | None, name: str = "v", path: VariantPath | None = None
+) -> tuple[pa.DataType | None, bool]:
+    """Return the type of all values at a path of rows in memory, and whether some are Variant null."""
+    if rows is None or name not in rows.column_names:
+        return None, False
+    return type_of_column(rows[name], path or VariantPath())
+
+
+def _entries(rows: pa.Table | None) -> pa.Table | None:
+    """Return the elements and fields of the values in a column as the column ``v``."""
+    exploded = [] if rows is None else [variant_explode(VariantArray(chunk))["value"] for chunk in rows["v"].chunks]
+    arrays = [chunk for column in exploded for chunk in column.chunks]
+    return pa.table({"v": pa.chunked_array(arrays)}) if arrays else None

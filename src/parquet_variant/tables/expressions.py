@@ -21,7 +21,8 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import parse_sql
-from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression, run_sql
+from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
+from parquet_variant.query.table_columns import NeededColumn, TableColumns
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.schema import VARIANT, StructType, arrow_type, reachable_variants
 from parquet_variant.types.path import VariantPath
@@ -74,7 +75,7 @@ def needed_table(rows: pa.Table, columns: Mapping[str, NeededColumn]) -> pa.Tabl
 
     `rows`: rows in the table's columns, Variants as storage structs.
     """
-    extracted = {name: needed.computed(_extract_needed(rows, needed)) for name, needed in columns.items()}
+    extracted = {name: _extract_needed(rows, needed) for name, needed in columns.items()}
     return numbered(extracted, len(rows))
 
 
@@ -140,7 +141,7 @@ def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tupl
         return column, None
     expression = read_expression(text, {alias: columns}, zone=zone)
     needed = list(expression.columns[alias].values())
-    if len(needed) != 1 or not is_plain_column(expression) or needed[0].type or needed[0].function:
+    if len(needed) != 1 or not is_plain_column(expression) or needed[0].type:
         raise TableError(
             f"cannot set {text!r}: name a column, or a path inside a Variant (v:a.b)", reason="bad-assignment"
         )

@@ -226,8 +226,8 @@ def _check_condition(tables: dict[str, BoundTable], on: str) -> None:
 
     Raises `VariantError` for a path that no row has and that is similar to one; warns of other paths.
     """
-    from parquet_variant.query.path_hints import is_correction, needed_path_hints
-    from parquet_variant.query.sql_expression import read_expression
+    from parquet_variant.query.path_hints import is_correction
+    from parquet_variant.query.sql_expression import needed_path_hints, read_expression
 
     condition = read_expression(on, {name: table.columns for name, table in tables.items()})
     for name, table in tables.items():

@@ -17,12 +17,12 @@ import pyarrow as pa
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.query.predicate_text import parse_predicate, predicate_text
-from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.query.rewriting.scopes import TableUse
 from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.query.table_columns import NeededColumn
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.struct_view import ReadPlan, readers, struct_view
 from parquet_variant.spark.task_errors import from_spark_errors
-from parquet_variant.sql_query.rewriting.scopes import TableUse
 from parquet_variant.sql_query.sql import SqlQuery, plan_sql
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.tables.delta.log.snapshot import Snapshot as DeltaSnapshot
@@ -133,7 +133,7 @@ def _opened(table: BoundTable, spark: SparkSession | None = None) -> Table:
 
 def _frame(spark: SparkSession, planned: SqlQuery, use: TableUse) -> DataFrame:
     columns, column = _data_source_columns(use)
-    table, predicate = _opened(use.table, spark), planned.rewritten.predicate(use)
+    table, predicate = _opened(use.table, spark), use.predicate
     if len(_variants(use)) > 1:
         rows = read(table, columns)
         return rows.select(*(_path_expression(needed).alias(name) for name, needed in use.needed.items()))

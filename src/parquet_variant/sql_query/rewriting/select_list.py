@@ -1,329 +1,288 @@
 """The select list and the clauses of one SELECT: output names, stars, grouping, ordering and DISTINCT.
 
 Owns what output columns are called, what a star stands for, and how clauses treat Variants. Leaves single expressions
-to `values`.
+to `expressions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlglot import exp
 
 from parquet_variant.query.duckdb_engine import function_types
-from parquet_variant.query.kinds import Kind, is_variant
 from parquet_variant.query.path_dialect import steps_of
-from parquet_variant.query.sql_dialect import SqlError, written
-from parquet_variant.query.sql_terms import read_term
-from parquet_variant.sql_query.rewriting.comparisons import comparable, key_of
-from parquet_variant.sql_query.rewriting.rewriters import QueryRewriter
-from parquet_variant.sql_query.rewriting.scopes import (
+from parquet_variant.query.rewriting.expressions import ExpressionRewriter
+from parquet_variant.query.rewriting.scopes import (
     OutputColumn,
+    Outputs,
+    Relation,
     Scope,
     check_distinct,
     numbered_keys,
     unique_names,
 )
-from parquet_variant.sql_query.rewriting.values import ExpressionRewriter
+from parquet_variant.query.rewriting.values import QueryContext, Value
+from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.types.path import VariantPath
 
 _GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
-
-
-class Item(NamedTuple):
-    """An expression of the select list."""
-
-    node: exp.Expr  # As it was read.
-    value: exp.Expr  # Rewritten.
-    kind: Kind
+_CLAUSES_OF_KEYS = (exp.Group, exp.Order, exp.Sort, exp.Distinct, exp.Cluster)
 
 
 class SelectList(ExpressionRewriter):
     """Rewrites the select list and the clauses of one SELECT."""
 
-    def __init__(self, rewriter: QueryRewriter, scope: Scope, *, is_result: bool = False) -> None:
-        super().__init__(rewriter, scope)
+    def __init__(self, context: QueryContext, scope: Scope, *, is_result: bool = False) -> None:
+        super().__init__(context, scope)
         self.is_result = is_result
         self.stars: list[tuple[exp.Expr, str | None, set[str]]] = []
-        self.items: dict[int, Item] = {}  # By the position of the output, counted from 0.
-        self.item_of_alias: dict[str, Item] = {}
+        self.items: dict[int, Value] = {}  # By the position of the output, counted from 0.
+        self.item_of_alias: dict[str, Value] = {}
         self.grouped: list[tuple[exp.Expr, exp.Expr]] = []  # Rewritten Variants that GROUP BY names, and their keys.
         self.has_grouping_sets = False
+        self.outputs: list[OutputColumn] | None = []  # None if only the engine knows them.
 
     # ---- the select list
 
-    def select_list(self, node: exp.Select) -> list[OutputColumn] | None:
-        """Rewrite the select list, and return its outputs; None if only the engine knows them."""
-        outputs: list[OutputColumn] | None = []
+    def select_list(self, node: exp.Select) -> list[exp.Expr]:
+        """Rewrite the select list, and collect its outputs."""
         items = []
         names: list[str] = []
         for item in chain.from_iterable(map(self._fields, node.expressions)):
-            star = self._star(item)
-            if star is not None:
-                items.append(item)
-                names += [output.name for output in star if output.name] if isinstance(star, list) else []
-                outputs = None if outputs is None or star is False else outputs + list(star)  # type: ignore[arg-type]
+            if (star := self._star(item)) is not None:
+                rewritten, columns = star
+                items.append(rewritten)
+                names += [output.name for output in columns or () if output.name]
+                self.outputs = None if self.outputs is None or columns is None else [*self.outputs, *columns]
                 continue
-            text = written(item, self.engine)
             inner = item.this if isinstance(item, exp.Alias) else item
-            name = self._name(item, inner, text)
-            value, kind = self._item(inner)
+            value = self.expression(inner)
+            name = self._name(item, inner, value)
+            if self.is_result and (typed := value.typed()) is not None:  # a path has the type of all its values
+                value = inner.meta["value"] = typed
             default = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
             if default is not None:  # repeated names are numbered, as DuckDB does for a subquery
                 unique = unique_names([*names, default])[-1]
                 name = unique if unique != default else name
                 names.append(unique)
-            item_of_list = Item(inner, value, kind)
-            if outputs is not None:
-                self.items[len(outputs)] = item_of_list
+            if self.outputs is not None:
+                self.items[len(self.outputs)] = value
+            rewritten = value.sql
             if name is not None:
-                self.item_of_alias.setdefault(name.lower(), item_of_list)
-                first = self.scope.aliases.setdefault(name.lower(), OutputColumn(name, kind))
+                self.item_of_alias.setdefault(name.lower(), value)
+                first = self.scope.aliases.setdefault(name.lower(), OutputColumn(name, value.kind))
                 if first.name != name:
                     self.scope.twins[name.lower()] = (first.name or "", name)
-                value = exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
-            items.append(value)
+                rewritten = exp.Alias(this=rewritten, alias=exp.to_identifier(name, quoted=True))
+            items.append(rewritten)
             if inner.find(exp.Columns):
-                outputs = None
-            if outputs is not None:
+                self.outputs = None
+            if self.outputs is not None:
                 shown = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
-                common, place = (self.common_type(inner), self.stored_path(inner)) if is_variant(kind) else (None, None)
-                static_type = self.static_type(value.this if isinstance(value, exp.Alias) else value)
-                outputs.append(OutputColumn(shown, kind, common=common, type=static_type, place=place))
-        node.set("expressions", items)
-        return outputs
+                typed = value.typed() if value.is_variant else None
+                place = value.place if value.is_variant else None
+                common = None if typed is None else typed.type
+                self.outputs.append(OutputColumn(shown, value.kind, common=common, type=value.type, place=place))
+        return items
 
-    def _item(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
-        """Rewrite an expression of the select list; in the result, a path has the type that all its values have."""
-        value, kind = self.expression(node)
-        if self.is_result and kind is not None and (typed := self._typed_item(node)) is not None:
-            self.done[id(node)] = self.done[id(typed)] = (node, typed, None)
-            return typed, None
-        return value, kind
-
-    def _typed_item(self, node: exp.Expr) -> exp.Expr | None:
-        extreme = type(node) if isinstance(node, (exp.Min, exp.Max)) else None
-        typed = self.typed(node.this if extreme is not None else node)
-        return typed if typed is None or extreme is None else extreme(this=typed, count=node.args.get("count"))
-
-    def _name(self, item: exp.Expr, inner: exp.Expr, text: str) -> str | None:
+    def _name(self, item: exp.Expr, inner: exp.Expr, value: Value) -> str | None:
         """Return the name of an output: alias, last key of the path, or text; None for the engine's own name."""
         if isinstance(item, exp.Alias):
             return item.alias
-        if inner.find(exp.Column, exp.JSONExtract) is None and not any(map(_names_window, inner.find_all(exp.Window))):
-            return None
-        term = read_term(inner, self.is_variant, self.engine)
-        if term is None and isinstance(inner, exp.Column):
+        names_window = any(window.args.get("alias") is not None for window in inner.find_all(exp.Window))
+        if inner.find(exp.Column, exp.JSONExtract) is None and not names_window:
+            return None  # the engine would show the definition of a window
+        if value.term is None and not value.is_variant and isinstance(inner, exp.Column):
             hit = self.scope.resolve(inner)
             return hit.fields[-1] if hit is not None and hit.fields else None  # DuckDB calls a.b by its field
-        if term is None:
-            return text
-        if not isinstance(term.column, exp.Column):
-            return term.key or text
-        return term.key or (term.column.name if term.key is None else text)  # no engine has a column named ""
+        key = None if value.term is None else value.term.key
+        root = value.root.source if value.root is not None else inner.unnest()
+        is_column = isinstance(root, exp.Column) and (value.term is not None or value.is_variant)
+        return key or (root.name if key is None and is_column else self.text(item))  # no engine has a column named ""
 
     # ---- clauses
 
-    def clause(self, node: exp.Expr, outputs: Sequence[OutputColumn] | None) -> None:
+    def clause(self, node: exp.Expr) -> exp.Expr:
         """Rewrite WHERE, GROUP BY, ORDER BY and the like; numbers and aliases in them name outputs."""
         if isinstance(node, exp.Window):  # of WINDOW
-            self.children(node, convert=self.by_key if self.engine == "duckdb" else None)
-            return
-        prefers_alias = isinstance(node, (exp.Order, exp.Having, exp.Qualify, exp.Sort, exp.Distinct))
+            return self.rebuild(node, self.by_key if self.engine == "duckdb" else None)
         self.in_having = isinstance(node, exp.Having)
-        if isinstance(node.args.get("on"), exp.Tuple):
-            node = node.args["on"]
-        self._number_twins(node, outputs or ())
-        self._expand_all(node)
-        outputs_by_name: set[int] = set()
-        for parent, child in list(_keys_of(node)):
-            inner = child.this if isinstance(child, exp.Ordered) else child
-            self.has_grouping_sets |= isinstance(node, exp.Group) and parent is not node
-            if child is not inner and inner.name.isdecimal() and int(inner.name) - 1 not in self.items:
-                column = numbered_variant(int(inner.name), outputs or ())  # of a star
-                child.set("this", column or inner)
-                inner = child.this
-            item = self._named_item(node, inner, prefers_alias)
-            if item is not None and item.kind is not None:
-                new = self._compared(node, item.node)
-            elif item is not None or (prefers_alias and self._alias(inner) is not None):
-                outputs_by_name.add(id(inner))
-                continue
-            else:
-                new = self._compared(node, inner)
-            if child is inner:
-                _replace(parent, child, new)
-            else:
-                child.set("this", new)
-        self._use_group(node, outputs_by_name)
+        rewritten = self._all_keys(node) if isinstance(node, (exp.Order, exp.Group)) else None
+        if rewritten is None and isinstance(node, exp.Distinct):
+            on = node.args.get("on")
+            rewritten = exp.Distinct(on=self._keys_of(node, on)) if isinstance(on, exp.Tuple) else self.rebuild(node)
+        return self._keys_of(node, node) if rewritten is None else rewritten
 
-    def _compared(self, node: exp.Expr, inner: exp.Expr) -> exp.Expr:
+    def group_items(self, items: Sequence[exp.Expr]) -> list[exp.Expr]:
+        """Take a value of the group in place of each Variant of GROUP BY, in the select list."""
+        return [self._of_group(item) for item in items]
+
+    def _keys_of(self, clause: exp.Expr, node: exp.Expr) -> exp.Expr:
+        """Rewrite the keys of a clause, also those inside ROLLUP, CUBE and GROUPING SETS."""
+
+        def rewritten(part: Any) -> Any:
+            if isinstance(part, list):
+                return [rewritten(element) for element in part]
+            if not isinstance(part, exp.Expr) or isinstance(part, exp.Var):
+                return part
+            if isinstance(part, _GROUPING_SETS):
+                self.has_grouping_sets = True
+                return self._keys_of(clause, part)
+            if isinstance(node, _GROUPING_SETS) and isinstance(part, (exp.Tuple, exp.Paren)):
+                return self._keys_of(clause, part)
+            if isinstance(part, exp.Ordered):
+                return self.rebuild(part, this=self._key(clause, part.this, is_ordered=True))
+            return self._key(clause, part)
+
+        return type(node)(**{key: rewritten(part) for key, part in node.args.items()})
+
+    def _key(self, clause: exp.Expr, key: exp.Expr, *, is_ordered: bool = False) -> exp.Expr:
         """Rewrite a key of GROUP BY, ORDER BY or DISTINCT ON, or a condition."""
-        if isinstance(node, exp.Group) and isinstance(inner, exp.Paren):
-            inner = inner.unnest()
-        keys = isinstance(node, (exp.Group, exp.Order, exp.Sort, exp.Distinct, exp.Tuple, exp.Cluster))
-        if not keys or self.engine != "duckdb":
-            return self.value(inner)
-        key = comparable(self, inner)
-        if isinstance(node, exp.Group) and is_variant(self.expression(inner)[1]):
-            self.grouped.append((self.expression(inner)[0], key))
-        return key
+        outputs = self.outputs or ()
+        names = [output.name for output in outputs]
+        is_name = isinstance(key, exp.Column) and len(key.parts) == 1
+        is_twin = is_name and key.name.lower() in self.scope.twins and names.count(key.name) == 1
+        if is_twin and isinstance(clause, (exp.Order, exp.Group)):  # the engine ignores the case of names
+            return exp.Literal.number(names.index(key.name) + 1)
+        is_number = isinstance(key, exp.Literal) and key.name.isdecimal()
+        if is_ordered and is_number and int(key.name) - 1 not in self.items:
+            key = numbered_variant(int(key.name), outputs) or key  # of a star
+        prefers_alias = isinstance(clause, (exp.Order, exp.Having, exp.Qualify, exp.Sort, exp.Distinct))
+        item = None
+        if isinstance(clause, _CLAUSES_OF_KEYS[:4]):
+            if isinstance(key, exp.Literal) and is_number:
+                item = self.items.get(int(key.name) - 1)
+            elif self.alias(key) is not None and (prefers_alias or self.resolve(key) is None):
+                item = self.item_of_alias.get(key.name.lower())
+        if item is not None and item.kind is not None:
+            key = item.source
+        elif item is not None or (prefers_alias and self.alias(key) is not None):
+            return key.copy()
+        return self._compared(clause, key)
 
-    def _named_item(self, node: exp.Expr, key: exp.Expr, prefers_alias: bool) -> Item | None:
-        """Return the item of the select list that a key names by its number or alias."""
-        if not isinstance(node, (exp.Order, exp.Group, exp.Sort, exp.Distinct, exp.Tuple)):
-            return None
-        if isinstance(key, exp.Literal) and key.name.isdecimal():
-            return self.items.get(int(key.name) - 1)
-        if not isinstance(key, exp.Column) or self._alias(key) is None:
-            return None
-        if not prefers_alias and self.scope.resolve(key) is not None:
-            return None
-        return self.item_of_alias.get(key.name.lower())
+    def _compared(self, clause: exp.Expr, key: exp.Expr) -> exp.Expr:
+        key = key.unnest() if isinstance(clause, exp.Group) else key
+        if not isinstance(clause, _CLAUSES_OF_KEYS) or self.engine != "duckdb":
+            return self._of_group(self.plain(key))
+        rewritten = self.comparable(key)
+        if not isinstance(clause, exp.Group):
+            return self._of_group(rewritten)
+        if self.expression(key).is_variant:
+            self.grouped.append((self.expression(key).sql, rewritten.copy()))
+        return rewritten
 
-    def _expand_all(self, node: exp.Expr) -> None:
-        """Write the keys of GROUP BY ALL and ORDER BY ALL where one of them is a Variant."""
-        if not isinstance(node, (exp.Order, exp.Group)):
-            return
+    def _all_keys(self, node: exp.Expr) -> exp.Expr | None:
+        """Write the keys of GROUP BY ALL and ORDER BY ALL where one of them is a Variant; None for other clauses."""
         keys = [child.this if isinstance(child, exp.Ordered) else child for child in node.expressions]
         is_all = node.args.get("all") or any(isinstance(key, exp.Var) and key.name.upper() == "ALL" for key in keys)
         if not is_all or (all(item.kind is None for item in self.items.values()) and not self._star_has_variants()):
-            return
+            return None
         if self._star_has_variants():
             raise SqlError(f"{node.key.upper()} BY ALL with a star that has a Variant: list the columns")
         is_group = isinstance(node, exp.Group)
-        keys_of_all = [item for item in self.items.values() if not (is_group and has_aggregate(item.node))]
-        new = [item.node if item.kind is not None else item.value.copy() for item in keys_of_all]
-        for key in new:
-            self.done.setdefault(id(key), (key, key, None))
-        node.set("all", None)
-        node.set("expressions", new if is_group else [exp.Ordered(this=key) for key in new])
+        items = [item for item in self.items.values() if not (is_group and has_aggregate(item.source))]
+        new = [item.sql if item.kind is None else self._compared(node, item.source) for item in items]
+        if is_group:
+            return exp.Group(expressions=new)
+        return exp.Order(expressions=[self.rebuild(node.expressions[0], this=self._of_group(key)) for key in new])
+
+    def _of_group(self, tree: exp.Expr) -> exp.Expr:
+        """Take a value of the group in place of a Variant of GROUP BY that is outside of aggregates."""
+        for variant, key in self.grouped:
+            if tree == key:
+                return tree
+            if tree == variant:
+                value = exp.Anonymous(this="arg_min", expressions=[variant.copy(), self.key_of(variant.copy())])
+                if not self.has_grouping_sets:
+                    return value  # NULL for the group of nulls, in which Variant nulls are, too
+                is_grouped = exp.EQ(this=exp.Grouping(expressions=[key.copy()]), expression=exp.Literal.number(0))
+                return exp.Case(ifs=[exp.If(this=is_grouped, true=value)])
+        if self.grouped and not _is_aggregate(tree):
+            for child in list(tree.iter_expressions()):
+                if (new := self._of_group(child)) is not child:
+                    child.replace(new)
+        return tree
 
     def _star_has_variants(self) -> bool:
         return any(
             column.kind is not None
             for _, table, left_out in self.stars
-            for relation in self.scope.visible()
-            if relation.alias.lower() == (table or relation.alias).lower()
+            for relation in self._relations(table)
             for column in relation.columns
             if (column.name or "").lower() not in left_out
         )
 
-    def _use_group(self, node: exp.Expr, outputs_by_name: set[int]) -> None:
-        """Take a value of the group in place of a Variant of GROUP BY that is outside of aggregates.
-
-        `outputs_by_name`: the ids of expressions that name an output, which is not such a Variant.
-        """
-        if not self.grouped:
-            return
-        if not isinstance(node, exp.Group):
-            self._take_any(node, outputs_by_name)
-            return
-        for item in self.items.values():
-            self._take_any(item.value, outputs_by_name)
-        for item in self.items.values():
-            for variant, key in self.grouped:
-                if item.value == variant and not isinstance(item.value.parent, exp.Anonymous):
-                    item.value.replace(self._of_group(variant, key))
-
-    def _take_any(self, tree: exp.Expr, outputs_by_name: set[int]) -> None:
-        keys = [key for _, key in self.grouped]
-        for part in list(tree.walk()):
-            key = next((key for variant, key in self.grouped if variant == part), None)
-            if part is tree or key is None or id(part) in outputs_by_name or part.parent is None:
-                continue
-            if part.parent not in keys and not any(map(_is_aggregate, _outer_parts(part, tree))):
-                part.replace(self._of_group(part, key))
-
-    def _of_group(self, variant: exp.Expr, key: exp.Expr) -> exp.Expr:
-        """Return a value of the group; NULL for the group of nulls, in which Variant nulls are, too."""
-        value = exp.Anonymous(this="arg_min", expressions=[variant.copy(), key_of(self, variant)])
-        if not self.has_grouping_sets:
-            return value
-        is_grouped = exp.EQ(this=exp.Grouping(expressions=[key.copy()]), expression=exp.Literal.number(0))
-        return exp.Case(ifs=[exp.If(this=is_grouped, true=value)])
-
-    def distinct(self, node: exp.Select, outputs: Sequence[OutputColumn] | None) -> None:
-        """Rewrite SELECT DISTINCT with Variants among the outputs as DISTINCT ON their sort keys."""
-        if all(output.kind is None for output in outputs or ()):
-            return
+    def distinct(self, node: exp.Select) -> exp.Distinct | None:
+        """Return SELECT DISTINCT with Variants among the outputs as DISTINCT ON their sort keys; None without any."""
+        if all(output.kind is None for output in self.outputs or ()):
+            return None
         if self.engine != "duckdb" or self._star_has_variants() or len(self.items) != len(node.expressions):
-            name = next(output.name or "an output" for output in outputs or () if output.kind is not None)
+            name = next(output.name or "an output" for output in self.outputs or () if output.kind is not None)
             raise SqlError(
                 f"DISTINCT compares values, and {name} is a Variant: list the columns, or cast it, as in ::string"
             )
-        keys = [comparable(self, item.node).copy() for item in self.items.values()]
-        node.args["distinct"].set("on", exp.Tuple(expressions=keys))
-
-    def _number_twins(self, node: exp.Expr, outputs: Sequence[OutputColumn]) -> None:
-        """Write the number of an output whose name the engine, which ignores case, would take for another output."""
-        if not self.scope.twins or not isinstance(node, (exp.Order, exp.Group)):
-            return
-        names = [output.name for output in outputs]
-        for child in node.expressions:
-            key = child.this if isinstance(child, exp.Ordered) else child
-            is_name = isinstance(key, exp.Column) and len(key.parts) == 1
-            if is_name and key.name.lower() in self.scope.twins and names.count(key.name) == 1:
-                key.replace(exp.Literal.number(names.index(key.name) + 1))
+        keys = [item.sql if item.kind is None else self.comparable(item.source) for item in self.items.values()]
+        return exp.Distinct(on=exp.Tuple(expressions=keys))
 
     # ---- stars
 
     def _fields(self, item: exp.Expr) -> list[exp.Expr]:
         """Return the items that ``v:a.*`` stands for: the known fields of objects; other items as is."""
+        variant, steps, text = item.this, [], self.text(item)
         path = item.expression if isinstance(item, exp.JSONExtract) else None
-        if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) and item.table:  # v.*
-            tables = {relation.alias.lower() for relation in self.scope.visible()}
-            column = exp.column(item.args["table"].copy())
-            if item.table.lower() in tables or not self.is_variant(column):
+        if isinstance(path, exp.JSONPath) and isinstance(path.expressions[-1], exp.JSONPathWildcard):
+            steps = path.expressions[1:-1]
+        elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star) and item.table:  # v.*
+            variant, text = exp.column(item.args["table"].copy()), f"{item.table}.*"
+            if self._relations(item.table) or not self.expression(variant).is_variant:
                 return [item]
-            path = exp.JSONPath(expressions=[exp.JSONPathRoot(), exp.JSONPathWildcard()])
-            text = f"{item.table}.*"
-            item = exp.JSONExtract(this=column, expression=path, variant_extract=True)
-            item.meta["text"] = text
-        if not isinstance(path, exp.JSONPath) or not isinstance(path.expressions[-1], exp.JSONPathWildcard):
+        else:
             return [item]
-        steps = path.expressions[:-1]
-        hit = self.scope.resolve(item.this) if isinstance(item.this, exp.Column) else None
+        hit = self.scope.resolve(variant) if isinstance(variant, exp.Column) else None
         use = None if hit is None or hit.fields else hit.relation.use
-        text = written(item, self.engine)
         if hit is None or use is None:
             raise SqlError(f"{text} needs a Variant column of a table in FROM: list the fields instead")
-        above = exp.JSONExtract(this=item.this, expression=exp.JSONPath(expressions=steps), variant_extract=True)
-        fields = use.table.fields_at(hit.column.name or "", VariantPath(steps_of(above)))
+
+        def below(*further: exp.Expr) -> exp.JSONExtract:
+            parts = [exp.JSONPathRoot(), *(step.copy() for step in steps), *further]
+            return exp.JSONExtract(
+                this=variant.copy(), expression=exp.JSONPath(expressions=parts), variant_extract=True
+            )
+
+        fields = use.table.fields_at(hit.column.name or "", VariantPath(steps_of(below())))
         if not fields.names:
             raise SqlError(f"{text}: no object with fields is known at this path; list the fields instead")
         keys, warning = fields.selected(text.removesuffix(".*"))
-        if warning is not None:
-            self.rewriter.add_warning(warning)
-        paths = [
-            exp.JSONExtract(
-                this=item.this.copy(),
-                expression=exp.JSONPath(expressions=[*(step.copy() for step in steps), exp.JSONPathKey(this=key)]),
-                variant_extract=True,
-            )
-            for key in keys
-        ]
+        self.context.warnings += [] if warning is None else [warning]
+        paths = {key: below(exp.JSONPathKey(this=key)) for key in keys}
         names = numbered_keys(keys)
         return [
             path if names[key] == key or not key else exp.alias_(path, names[key], quoted=True)
-            for key, path in zip(keys, paths, strict=True)
+            for key, path in paths.items()
         ]
 
-    def _star(self, item: exp.Expr) -> list[OutputColumn] | bool | None:
-        """Return the outputs of ``*`` or ``t.*``; False if they are not known; None for any other expression."""
-        star = item.this if isinstance(item, exp.Column) else item
-        if not isinstance(star, exp.Star):
-            return None
-        table = item.table if isinstance(item, exp.Column) else None
+    def _relations(self, table: str | None) -> list[Relation]:
+        """Return the relations whose columns ``*`` or ``table.*`` stands for."""
         visible = self.scope.visible()
-        relations = [relation for relation in visible if relation.alias.lower() == (table or relation.alias).lower()]
+        return [relation for relation in visible if relation.alias.lower() == (table or relation.alias).lower()]
+
+    def _star(self, item: exp.Expr) -> tuple[exp.Expr, list[OutputColumn] | None] | None:
+        """Return ``*`` or ``t.*`` with its outputs, None if they are not known; None for any other expression."""
+        if not isinstance(item.this if isinstance(item, exp.Column) else item, exp.Star):
+            return None
+        rewritten = item.copy()
+        star = rewritten.this if isinstance(rewritten, exp.Column) else rewritten
+        table = item.table if isinstance(item, exp.Column) else None
+        relations = self._relations(table)
         if table and not relations:
             before = item.args.get("db")
-            if before is not None and self.is_variant(exp.column(before.copy())):
+            if before is not None and self.expression(exp.column(before.copy())).is_variant:
                 raise SqlError(f"{before.name} is a Variant: its fields are written {before.name}:{table}.*")
-            raise SqlError(f"unknown table {table}: FROM has {', '.join(relation.alias for relation in visible)}")
+            names = ", ".join(relation.alias for relation in self.scope.visible())
+            raise SqlError(f"unknown table {table}: FROM has {names}")
         left_out = {_excluded_name(column).lower() for column in star.args.get("except_") or ()}
         replaced = {alias.alias.lower(): alias for alias in star.args.get("replace") or ()}
         outputs: list[OutputColumn] = []
@@ -332,28 +291,28 @@ class SelectList(ExpressionRewriter):
                 check_distinct(name, [column.name or "" for column in relation.columns])
             for column in relation.columns:
                 name = column.name or ""
-                if column.struct_path:  # the star gives the struct
+                if column.struct_path or name.lower() in left_out:  # the star gives the struct
                     continue
-                if relation.use is not None and name.lower() not in left_out:
+                outputs.append(column)
+                if relation.use is not None:
                     path = VariantPath() if column.is_variant else None
                     relation.use.needed[name] = relation.use.table.needs(name, path)
-                if name.lower() not in left_out:
-                    outputs.append(column)
         for alias, replacement in replaced.items():
-            value, kind = self.expression(replacement.this)
-            replacement.set("this", value)
-            outputs = [OutputColumn(o.name, kind) if (o.name or "").lower() == alias else o for o in outputs]
-        excluded = [
-            column for column in star.args.get("except_") or () if self._is_read(_excluded_name(column), relations)
-        ]
-        star.set("except_", excluded)
+            value = self.expression(replacement.this)
+            replacement.set("this", value.sql)
+            outputs = [OutputColumn(o.name, value.kind) if (o.name or "").lower() == alias else o for o in outputs]
+        # An excluded column of a table is not read at all.
+        holders = {name: [relation for relation in relations if relation.find(name)] for name in left_out}
+        star.set(
+            "except_",
+            [
+                column
+                for column in star.args.get("except_") or ()
+                if not (found := holders[_excluded_name(column).lower()]) or any(r.use is None for r in found)
+            ],
+        )
         self.stars.append((star, table, left_out))
-        return outputs if not any(relation.is_open for relation in relations) else False
-
-    def _is_read(self, name: str, relations: list[Any]) -> bool:
-        """Return whether an excluded column has to be named: one of a table is not read at all."""
-        holders = [relation for relation in relations if relation.find(name) is not None]
-        return not holders or any(relation.use is None for relation in holders)
+        return rewritten, None if any(relation.is_open for relation in relations) else outputs
 
     def finish_stars(self) -> None:
         """Order the columns of each table as the table has them, and exclude the columns of paths from stars."""
@@ -366,48 +325,33 @@ class SelectList(ExpressionRewriter):
                 use.needed = dict(sorted(use.needed.items(), key=lambda item: order.get(item[0], len(order))))
         for star, table, left_out in self.stars:
             hidden = list(star.args.get("except_") or ())
-            for relation in self.scope.relations:
-                if (
-                    relation.use is None
-                    or not relation.is_visible
-                    or relation.alias.lower() != (table or relation.alias).lower()
-                ):
-                    continue
+            for relation in self._relations(table):
                 shown = {
                     column.name
                     for column in relation.columns
                     if not column.struct_path and (column.name or "").lower() not in left_out
                 }
-                hidden += [exp.to_identifier(name, quoted=True) for name in relation.use.needed if name not in shown]
+                needed = [] if relation.use is None else relation.use.needed
+                hidden += [exp.to_identifier(name, quoted=True) for name in needed if name not in shown]
             star.set("except_", hidden or None)
 
 
-def numbered_variant(number: int, outputs: Sequence[OutputColumn]) -> exp.Column | None:
+def numbered_variant(number: int, outputs: Outputs) -> exp.Column | None:
     """Return the name of the output that a number in ORDER BY stands for, if it is a Variant.
 
     The engine would order a Variant by its bytes. Raises `SqlError` if other outputs have the same name.
     """
-    output = outputs[number - 1] if 0 < number <= len(outputs) else None
+    output = outputs[number - 1] if outputs and 0 < number <= len(outputs) else None
     if output is None or not output.is_variant:
         return None
-    if output.name is None or [other.name for other in outputs].count(output.name) > 1:
+    if output.name is None or [other.name for other in outputs or ()].count(output.name) > 1:
         raise SqlError(f"ORDER BY {number} is a Variant without a name of its own: name it, as in v:a AS a")
     return exp.column(exp.to_identifier(output.name, quoted=True))
 
 
 def has_aggregate(tree: exp.Expr) -> bool:
     """Return whether an expression has an aggregate outside of subqueries."""
-    return any(
-        _is_aggregate(part) and not any(isinstance(outer, exp.Query) for outer in _outer_parts(part, tree))
-        for part in tree.walk()
-    )
-
-
-def _outer_parts(part: exp.Expr, tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the expressions around a part of a tree, up to the tree."""
-    while part is not tree and part.parent is not None:
-        part = part.parent
-        yield part
+    return any(map(_is_aggregate, tree.walk(prune=lambda part: isinstance(part, exp.Query))))
 
 
 def _is_aggregate(node: exp.Expr) -> bool:
@@ -417,31 +361,5 @@ def _is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc) or (is_function and function_types().get(node.name.lower()) == "aggregate")
 
 
-def _names_window(node: exp.Window) -> bool:
-    return node.args.get("alias") is not None  # the engine would show the window's definition
-
-
-def _keys_of(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    """Yield the expressions of a clause, also those inside ROLLUP, CUBE and GROUPING SETS, each with its parent."""
-    for child in node.iter_expressions():
-        is_set = isinstance(node, _GROUPING_SETS) and isinstance(child, (exp.Tuple, exp.Paren))
-        if is_set:
-            yield from ((child, key) for key in child.iter_expressions())
-        elif isinstance(child, _GROUPING_SETS):
-            yield from _keys_of(child)
-        else:
-            yield node, child
-
-
 def _excluded_name(node: exp.Expr) -> str:
     return node.this.name if isinstance(node, exp.Column) else node.name
-
-
-def _replace(node: exp.Expr, child: exp.Expr, new: exp.Expr) -> None:
-    for key, argument in node.args.items():
-        if argument is child:
-            node.set(key, new)
-            return
-        if isinstance(argument, list) and any(part is child for part in argument):
-            node.set(key, [new if part is child else part for part in argument])
-            return

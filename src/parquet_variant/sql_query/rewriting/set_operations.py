@@ -8,23 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.query.sql_terms import VariantTerm
-from parquet_variant.sql_query.rewriting.scopes import OutputColumn, unique_names
+from parquet_variant.query.rewriting.scopes import OutputColumn, Outputs, unique_names
 from parquet_variant.sql_query.rewriting.select_list import numbered_variant
-from parquet_variant.types.path import VariantPath
 
-Outputs = Sequence[OutputColumn] | None
 _VARIANT = exp.DataType.build("STRUCT(metadata BLOB, value BLOB)", dialect="duckdb")
 _NUMBER = "_number"
-_CLAUSES = ("with_", "order", "limit", "offset")
 
 
 def by_position(
-    node: exp.SetOperation, left: Sequence[OutputColumn], right: Sequence[OutputColumn]
-) -> tuple[list[OutputColumn], list[OutputColumn]]:
-    """Rewrite a set operation BY NAME as one by position, and return the outputs of both sides.
+    sides: tuple[exp.Expr, exp.Expr], left: Sequence[OutputColumn], right: Sequence[OutputColumn]
+) -> list[tuple[exp.Expr, Sequence[OutputColumn]]]:
+    """Return both sides of a set operation BY NAME as sides of one by position, with their outputs.
 
     A column that a side lacks is NULL there. Names that differ only in letter case are one, unless both exist.
     """
@@ -32,27 +29,30 @@ def by_position(
     columns = [(a is None and right[b or 0]) or left[a or 0] for a, b in pairs]
     names = unique_names([column.name or "" for column in columns])
 
-    def side(query: exp.Expr, places: Sequence[int | None], width: int) -> exp.Select:
+    def side(
+        query: exp.Expr, outputs: Sequence[OutputColumn], places: Sequence[int | None]
+    ) -> tuple[exp.Expr, Sequence[OutputColumn]]:
         items: list[exp.Expr] = []
         for place, name, column in zip(places, names, columns, strict=True):
             item: exp.Expr = exp.Null() if column.kind is None else exp.cast(exp.Null(), _VARIANT)
             if place is not None:
                 item = exp.column(f"_c{place}", table="_side")
             items.append(exp.alias_(item, name, quoted=True))
-        alias = exp.TableAlias(
-            this=exp.to_identifier("_side"), columns=[exp.to_identifier(f"_c{number}") for number in range(width)]
-        )
-        return exp.select(*items).from_(exp.Subquery(this=query, alias=alias))
+        rows = exp.Subquery(this=query, alias=table_alias("_side", [f"_c{number}" for number in range(len(outputs))]))
+        named = [
+            replace(column if place is None else outputs[place], name=name)
+            for place, name, column in zip(places, names, columns, strict=True)
+        ]
+        return exp.select(*items).from_(rows), named
 
-    node.set("this", side(node.this, [a for a, _ in pairs], len(left)))
-    node.set("expression", side(node.expression, [b for _, b in pairs], len(right)))
-    node.set("by_name", None)
-    named = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
-    first, second = (
-        [column if place is None else outputs[place] for place, column in zip(places, named, strict=True)]
-        for outputs, places in ((left, [a for a, _ in pairs]), (right, [b for _, b in pairs]))
+    return [side(sides[0], left, [a for a, _ in pairs]), side(sides[1], right, [b for _, b in pairs])]
+
+
+def table_alias(name: str, columns: Sequence[str] = ()) -> exp.TableAlias:
+    """Return the alias of a relation, with names for its columns."""
+    return exp.TableAlias(
+        this=exp.to_identifier(name, quoted=True), columns=[exp.to_identifier(c, quoted=True) for c in columns]
     )
-    return [replace(output, name=name) for output, name in zip(first, names, strict=True)], second
 
 
 def _pairs(left: Sequence[str], right: Sequence[str]) -> list[tuple[int | None, int | None]]:
@@ -72,14 +72,16 @@ def _pairs(left: Sequence[str], right: Sequence[str]) -> list[tuple[int | None, 
 
 
 def by_sort_keys(
-    node: exp.SetOperation, outputs: Sequence[OutputColumn], key: Callable[[exp.Expr], exp.Expr]
+    node: exp.SetOperation,
+    sides: tuple[exp.Expr, exp.Expr],
+    outputs: Sequence[OutputColumn],
+    key: Callable[[exp.Expr], exp.Expr],
 ) -> exp.Select:
     """Return a query with the rows of a set operation other than UNION ALL.
 
     With ALL, rows of both sides are numbered among their equals, and equal numbers are part of equality.
 
-    `node`: the operation, whose sides are rewritten.
-    `outputs`: its columns.
+    `outputs`: the columns of the sides, which are rewritten.
     `key`: returns the sort key of a Variant.
     """
     columns = [f"_c{number}" for number in range(len(outputs))]
@@ -90,13 +92,12 @@ def by_sort_keys(
         return [name if output.kind is None else key(name) for name, output in zip(names, outputs, strict=True)]
 
     def side(query: exp.Expr, name: str) -> exp.Subquery:
-        alias = exp.TableAlias(this=exp.to_identifier(name), columns=[exp.to_identifier(column) for column in columns])
-        rows = exp.Subquery(this=query, alias=alias)
+        rows = exp.Subquery(this=query, alias=table_alias(name, columns))
         if not is_all:
             return rows
         number = exp.Window(this=exp.Anonymous(this="row_number"), partition_by=keys(name))
         numbered = exp.select("*", exp.alias_(number, _NUMBER)).from_(rows)
-        return exp.Subquery(this=numbered, alias=exp.TableAlias(this=exp.to_identifier(name)))
+        return exp.Subquery(this=numbered, alias=table_alias(name))
 
     names = unique_names([output.name or f"column{number}" for number, output in enumerate(outputs)])
     items = [
@@ -105,27 +106,20 @@ def by_sort_keys(
     ]
     rows = exp.select(*items)
     if isinstance(node, exp.Union):
-        both = exp.Union(this=node.this, expression=node.expression, distinct=False)
-        rows = rows.from_(side(both, "_left"))
+        rows = rows.from_(side(exp.Union(this=sides[0], expression=sides[1], distinct=False), "_left"))
     else:
         equal: list[exp.Expr] = [
             exp.NullSafeEQ(this=a, expression=b) for a, b in zip(keys("_left"), keys("_right"), strict=True)
         ]
         if is_all:
-            equal.append(
-                exp.EQ(this=exp.column(_NUMBER, table="_left"), expression=exp.column(_NUMBER, table="_right"))
-            )
-        matches: exp.Expr = exp.and_(*equal)
+            numbers = [exp.column(_NUMBER, table=table) for table in ("_left", "_right")]
+            equal.append(exp.EQ(this=numbers[0], expression=numbers[1]))
         kind = "SEMI" if isinstance(node, exp.Intersect) else "ANTI"
-        rows = rows.from_(side(node.this, "_left"))
-        rows.append("joins", exp.Join(this=side(node.expression, "_right"), kind=kind, on=matches))
+        rows = rows.from_(side(sides[0], "_left"))
+        rows.append("joins", exp.Join(this=side(sides[1], "_right"), kind=kind, on=exp.and_(*equal)))
     if not is_all:
         rows.set("distinct", exp.Distinct(on=exp.Tuple(expressions=keys("_left"))))
-    query = exp.select("*").from_(exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier("_rows"))))
-    for clause in _CLAUSES:
-        if (value := node.args.get(clause)) is not None:
-            query.set(clause, value)
-    return query
+    return exp.select("*").from_(exp.Subquery(this=rows, alias=table_alias("_rows")))
 
 
 def in_common(output: OutputColumn, other: OutputColumn) -> OutputColumn:
@@ -134,21 +128,24 @@ def in_common(output: OutputColumn, other: OutputColumn) -> OutputColumn:
     return replace(output, common=common, type=kind, place=None)
 
 
-def name_variants(order: exp.Order, outputs: Sequence[OutputColumn]) -> None:
+def name_variants(order: exp.Order, outputs: Outputs) -> exp.Order:
     """Write the names of outputs in place of their numbers and of ALL, since Variants are not ordered as they are."""
-    if not any(output.is_variant for output in outputs):
-        return
-    names = [output.name for output in outputs]
-    keys = list(order.expressions)
-    if len(keys) == 1 and keys[0].this.name.upper() == "ALL" and all(name is not None for name in names):
+    names = [output.name for output in outputs or ()]
+    if not any(output.is_variant for output in outputs or ()):
+        return order
+    keys = order.expressions
+    if len(keys) == 1 and keys[0].this.name.upper() == "ALL" and None not in names:
         keys = [keys[0].copy() for _ in names]
         for number, key in enumerate(keys, 1):
             key.set("this", exp.Literal.number(number))
-        order.set("expressions", keys)
-    for key in keys:
-        number = int(key.this.name) if isinstance(key.this, exp.Literal) and key.this.name.isdecimal() else 0
-        if 0 < number <= len(names):
-            key.set("this", numbered_variant(number, outputs) or key.this)
+    return exp.Order(expressions=[_with_name(key, outputs) for key in keys])
+
+
+def _with_name(key: exp.Expr, outputs: Outputs) -> exp.Expr:
+    key = key.copy()
+    number = int(key.this.name) if isinstance(key.this, exp.Literal) and key.this.name.isdecimal() else 0
+    key.set("this", numbered_variant(number, outputs) or key.this)
+    return key
 
 
 def rename_outputs(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
@@ -166,18 +163,19 @@ def rename_outputs(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
     return [replace(output, name=name) for name, output in zip(names_of_outputs, outputs, strict=False)]
 
 
-def typed_result(query: exp.Expr, outputs: Outputs, getter: Callable[[VariantTerm], str]) -> exp.Expr:
-    """Return a query whose Variants have the type of all their values, as far as it is known."""
+def typed_result(query: exp.Expr, outputs: Outputs, cast: Callable[[exp.Expr, pa.DataType], exp.Expr]) -> exp.Expr:
+    """Return a query whose Variants have the type of all their values, as far as it is known.
+
+    `cast`: returns the cast of a Variant.
+    """
     if outputs is None or not any(output.is_variant and output.common is not None for output in outputs):
         return query
     names = unique_names([output.name or f"column{number}" for number, output in enumerate(outputs)])
-    alias = exp.TableAlias(this=exp.to_identifier("_result"))
+    columns = [f"_c{number}" for number in range(len(names))]  # the engine ignores the case of names
     items: list[exp.Expr] = []
-    for number, (name, output) in enumerate(zip(names, outputs, strict=True)):
-        item: exp.Expr = exp.column(f"_c{number}", table="_result")  # the engine ignores the case of names
+    for column, name, output in zip(columns, names, outputs, strict=True):
+        item: exp.Expr = exp.column(column, table="_result")
         if output.is_variant and output.common is not None:
-            term = VariantTerm(exp.Null(), VariantPath(), type=output.common, cast=True)
-            item = exp.Anonymous(this=getter(term), expressions=[item])
+            item = cast(item, output.common)
         items.append(exp.alias_(item, name, quoted=True))
-    alias.set("columns", [exp.to_identifier(f"_c{number}") for number in range(len(names))])
-    return exp.select(*items).from_(exp.Subquery(this=query, alias=alias))
+    return exp.select(*items).from_(exp.Subquery(this=query, alias=table_alias("_result", columns)))

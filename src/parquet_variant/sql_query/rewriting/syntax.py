@@ -9,8 +9,9 @@ from pathlib import PurePath
 
 from sqlglot import exp
 
+from parquet_variant.support.choices import SqlEngine
+
 _BOUNDS = {exp.Min, exp.Max, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp.Sub, exp.Paren, exp.Literal}
-_CHAINED = (exp.Add, exp.Sub, exp.Mul, exp.Div)
 _PARTS = ("hour", "minute", "second", "year", "month", "day")
 
 
@@ -55,7 +56,17 @@ def is_sampled(node: exp.Expr) -> bool:
     return node.args.get("sample") is not None
 
 
-def explode_by_joins(node: exp.Select) -> None:
+def prepared(tree: exp.Expr, engine: SqlEngine) -> exp.Expr:
+    """Return a parsed query with forms in place of those that the engine does not take."""
+    tree = tree.transform(_without_parentheses, copy=False)
+    for exists in tree.find_all(exp.Exists):
+        _select_rows_alone(exists.this)
+    for select in tree.find_all(exp.Select) if engine == "duckdb" else ():
+        _explode_by_joins(select)
+    return tree
+
+
+def _explode_by_joins(node: exp.Select) -> None:
     """Rewrite LATERAL VIEW and LATERAL explode(…) as joins with UNNEST, as DuckDB needs them."""
     for lateral in node.args.get("laterals") or ():
         how = {"side": "LEFT", "on": exp.true()} if lateral.args.get("outer") else {"kind": "CROSS"}
@@ -67,7 +78,7 @@ def explode_by_joins(node: exp.Select) -> None:
             join.set("this", exp.Unnest(expressions=[call.this], alias=join.this.args.get("alias")))
 
 
-def without_parentheses(node: exp.Expr) -> exp.Expr:
+def _without_parentheses(node: exp.Expr) -> exp.Expr:
     """Remove parentheses around a relation: DuckDB 2.0.1 refuses ``FROM (t)``."""
     while (
         isinstance(node, exp.Subquery)
@@ -76,23 +87,13 @@ def without_parentheses(node: exp.Expr) -> exp.Expr:
     ):
         inner = node.this
         inner.set("joins", node.args.get("joins"))
-        node.replace(inner)
         node = inner
     return node
 
 
-def select_rows_alone(query: exp.Expr) -> None:
+def _select_rows_alone(query: exp.Expr) -> None:
     """Select a literal in place of all columns in a query of EXISTS, so that no column is read for it."""
     if isinstance(query, exp.Select) and not query.args.get("group") and query.args.get("from_"):
         items = query.expressions
         if all(isinstance(item, exp.Star) and not any(item.args.values()) for item in items):
             query.set("expressions", [exp.Literal.number(1)])
-
-
-def chain_below(node: exp.Expr) -> list[exp.Expr]:
-    """Return the left operands of nested arithmetic below an expression, innermost first."""
-    chain: list[exp.Expr] = []
-    while isinstance(node, _CHAINED) and isinstance(node.this, _CHAINED):
-        node = node.this
-        chain.append(node)
-    return chain[:0:-1]

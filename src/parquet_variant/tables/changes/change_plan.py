@@ -38,7 +38,7 @@ from parquet_variant.tables.write_plan import File, Identities, TableWritePlan
 from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:  # SQL is an optional part.
-    from parquet_variant.query.sql_expression import NeededColumn
+    from parquet_variant.query.table_columns import NeededColumn
 
 # A format's collection of data files: it has a length, and only the format looks inside.
 FileSet: TypeAlias = Any
@@ -214,7 +214,7 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
                 query = self.query(selected, variant, zone)
                 parts = list(query.read(TableScanTask((every_row,), every_row.size)))
                 table = pa.concat_tables(parts) if parts else empty_table(query.schema)
-                arrays |= {name: needed.computed(table[name]) for name, needed in selected.items()}
+                arrays |= {name: table[name] for name in selected}
         live = self.live_rows(file, len(next(iter(arrays.values()))) if arrays else None)
         return numbered(arrays, len(live)), live
 

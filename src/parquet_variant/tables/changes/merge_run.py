@@ -18,7 +18,8 @@ import pyarrow as pa
 from parquet_variant.errors import TableError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.ops.interop.tables import table_of
-from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression, run_sql
+from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
+from parquet_variant.query.table_columns import NeededColumn, TableColumns
 from parquet_variant.tables.changes.assignments import assigned, read_assignments
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
 from parquet_variant.tables.changes.operations import (

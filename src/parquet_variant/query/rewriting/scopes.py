@@ -8,24 +8,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.query.kinds import Kind, field_of, is_variant
-from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.predicate import And, Predicate, joined
 from parquet_variant.query.sql_dialect import SqlError, written
-from parquet_variant.query.sql_expression import NeededColumn
-from parquet_variant.sql_query.tables import BoundTable
+from parquet_variant.query.sql_pushdown import pushdown
+from parquet_variant.query.table_columns import NeededColumn, TableFacts
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import VariantPath
+
+USE = "table_use"  # The entry of a column's `meta` with the number of its table.
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPath:
     """A path of a Variant column of a table, or of the elements and fields of the values at a path."""
 
-    table: BoundTable
+    table: TableFacts
     column: str
     path: VariantPath = VariantPath()  # noqa: RUF009 - immutable
     inside: VariantPath | None = None  # The path inside each element or field; None for the values themselves.
@@ -37,7 +40,7 @@ class StoredPath:
         return replace(self, inside=VariantPath((*self.inside.segments, *path.segments)))
 
     def common_type(self, *, nulls: bool = True) -> pa.DataType | None:
-        """Return the type of every value; see `BoundTable.common_type`."""
+        """Return the type of every value; see `TableFacts.common_type`."""
         if self.inside is None:
             return self.table.common_type(self.column, self.path, nulls=nulls)
         return self.table.type_of_entries(self.column, self.path, self.inside) if nulls else None
@@ -60,6 +63,11 @@ class OutputColumn:
         return is_variant(self.kind)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names that lead to the column; none if the engine chooses its name."""
+        return self.struct_path or (() if self.name is None else (self.name,))
+
+    @property
     def only_type(self) -> pa.DataType | None:
         """The type of all values of a Variant: known, or found in the elements and fields of a path."""
         if self.common is not None or self.place is None or self.place.inside is None:
@@ -67,12 +75,16 @@ class OutputColumn:
         return self.place.common_type()
 
 
+Outputs: TypeAlias = Sequence[OutputColumn] | None  # The columns of a query; None if only the engine knows them.
+
+
 @dataclass(slots=True)
 class TableUse:
     """One place in a query that names a table; each is scanned separately."""
 
     number: int  # The number of the place in the query.
-    table: BoundTable  # The table.
+    table: Any  # The table: `TableFacts`, in a query a `BoundTable`.
+    prefix: str  # The start of the names of paths.
     # The columns that are read, by their names in the engine's text.
     needed: dict[str, NeededColumn] = field(default_factory=dict)
     # Predicates over those names that are true for every row that the query needs.
@@ -83,6 +95,44 @@ class TableUse:
     def relation(self) -> str:
         """The name of the relation in the engine's text."""
         return f"_table_{self.number}"
+
+    @property
+    def predicate(self) -> Predicate | None:
+        """The conditions that are pushed down."""
+        return joined(And, self.filters) if self.filters else None
+
+    def output_columns(self) -> list[OutputColumn]:
+        """Return the columns that a query can name."""
+        columns = self.table.columns
+        return [
+            OutputColumn(
+                column,
+                self.table.kind(column),
+                columns.nested.get(column, ()),
+                type=columns.ordinary.get(column),
+                place=StoredPath(self.table, column),
+            )
+            for column in dict.fromkeys((*self.table.order, *columns.nested))
+        ]
+
+    def name_of(self, column: str) -> str:
+        """Return the name of a column in the engine's text: DuckDB does not accept the empty name."""
+        return column or " " * (1 + max(map(len, self.table.order)))
+
+    def push(self, condition: exp.Expr, zone: str) -> None:
+        """Push down the part of a rewritten condition that decides about rows of the table alone."""
+        if not self.table.skips:
+            return
+
+        def find_column(node: exp.Expr) -> tuple[str, Any] | None:
+            if not isinstance(node, exp.Column) or node.meta.get(USE) != self.number:
+                return None
+            ordinary = self.table.columns.ordinary
+            return node.name, ordinary[node.name] if node.name in ordinary else node.meta.get("type")
+
+        predicate = pushdown(condition, find_column, zone)
+        if predicate is not None:
+            self.filters.append(predicate)
 
     @property
     def scans(self) -> int:
@@ -105,24 +155,15 @@ class Relation:
         """Whether any of its columns may be a Variant, or have Variants inside."""
         return self.use is not None or self.is_open or any(column.kind is not None for column in self.columns)
 
-    def find(self, name: str) -> OutputColumn | None:
-        """Return the column of a name: the exact one, or else the first that differs only in letter case."""
-        columns = [column for column in self.columns if not column.struct_path]
-        exact = [column for column in columns if column.name == name]
-        matching = exact or [column for column in columns if (column.name or "").lower() == name.lower()]
-        return matching[0] if matching else None
-
-    def find_nested(self, parts: tuple[str, ...]) -> OutputColumn | None:
-        """Return the Variant inside a struct that the first names of ``s.v.…`` lead to, if there is one."""
-        nested = [column for column in self.columns if 0 < len(column.struct_path) <= len(parts)]
-        exact = [column for column in nested if column.struct_path == parts[: len(column.struct_path)]]
-        lower = tuple(part.lower() for part in parts)
-        matching = exact or [
+    def find(self, *parts: str) -> OutputColumn | None:
+        """Return the column that the first names of ``s.v.…`` lead to: first one inside a struct, then an exact one."""
+        lower = [part.lower() for part in parts]
+        matching = [
             column
-            for column in nested
-            if tuple(name.lower() for name in column.struct_path) == lower[: len(column.struct_path)]
+            for column in self.columns
+            if (names := column.names) and [name.lower() for name in names] == lower[: len(names)]
         ]
-        return matching[0] if matching else None
+        return max(matching, key=lambda c: (len(c.names), c.names == parts[: len(c.names)]), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,20 +322,19 @@ def numbered_keys(keys: Sequence[str]) -> dict[str, str]:
 
 def _resolve_in(relation: Relation, parts: tuple[str, ...]) -> ResolvedColumn | None:
     """Resolve ``column.field.…`` in one relation: each dot is a field access, and never part of a name."""
-    nested = relation.find_nested(parts)
-    column = nested or relation.find(parts[0])
+    column = relation.find(*parts)
     if column is None:
         return None
-    length = len(nested.struct_path) if nested is not None else 1
+    length = len(column.names)
     fields = parts[length:]
     if column.is_variant and fields:
         name = ".".join(parts[:length])
         raise SqlError(
             f"{name} is a Variant, so a dot does not reach its fields: use a colon, {name}:{'.'.join(fields)}"
         )
-    if nested is not None and relation.find(nested.name or "") is not None:
+    if column.struct_path and relation.find(column.name or "") is not None:
         raise SqlError(
-            f'{nested.name} is a Variant inside a struct, and a column is called "{nested.name}": rename the column'
+            f'{column.name} is a Variant inside a struct, and a column is called "{column.name}": rename the column'
         )
     return ResolvedColumn(relation, column, fields)
 

@@ -1,0 +1,1 @@
+"""Rewriting expressions over Variants for the engine: names, paths, functions and comparisons."""

@@ -1,0 +1,355 @@
+"""Variants that are compared, ordered and grouped: by the type that all values have, or by a sort key.
+
+Owns the expression that stands for a Variant in a comparison, and the literals next to it. The order is that of
+`ops.columns.sort_keys`; a Variant null compares as NULL. Also owns the common form of values of which an expression
+returns one, such as `coalesce(v:a, 0)`. Leaves which clauses compare to `select_list`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from parquet_variant.encoding.cast.zones import zone_of
+from parquet_variant.ops.columns.sort_keys import python_sort_key
+from parquet_variant.query.kinds import Kind, is_variant
+from parquet_variant.query.rewriting.nested import NestedRewriter, bound_once
+from parquet_variant.query.rewriting.values import Value, value_of
+from parquet_variant.query.sql_dialect import SqlError
+from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
+from parquet_variant.support.fork_safety import cached_property
+
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
+_BY_CLASS = (exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)  # NULL for values of different classes
+_OPERANDS = ("this", "expression", "low", "high")
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
+_FEW = 32
+_EXACT_DOUBLES = 2**53
+_MAX_DIGITS = 38  # of a decimal of the engine
+_SQL_TIMES = {"date": "DATE", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIMESTAMPNTZ"}
+_NO_ELEMENTS = exp.Array(expressions=[])
+
+
+class ComparisonRewriter(NestedRewriter):
+    """Rewrites comparisons, and expressions that return one of several values."""
+
+    def comparable(self, node: exp.Expr) -> exp.Expr:
+        """Rewrite an expression to one that orders and groups as its values do, Variants included."""
+        value = self.expression(node)
+        if value.kind is not None and not value.is_variant:
+            raise SqlError(
+                f"{self.text(node)} holds Variants, and only Variants themselves can be compared, ordered and grouped: "
+                "give them types, as in ::array<string>"
+            )
+        return value.sql if value.kind is None else self.by_key(value)
+
+    def read_comparison(self, node: exp.Expr) -> exp.Expr | None:
+        """Rewrite a comparison in which a Variant takes part; None if none does."""
+        query = node.args.get("query") if isinstance(node, exp.In) else None
+        if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
+            query = node.expression.this
+        if isinstance(query, exp.Subquery):
+            return self._in_query(node.this, query)
+        if isinstance(node, exp.In) and isinstance(elements := node.args.get("field"), exp.Expr):
+            self.refuse_as_list(self.expression(elements))
+        operands = [part for key in _OPERANDS if isinstance(part := node.args.get(key), exp.Expr)]
+        sides = [_Side(self, self.expression(operand)) for operand in (*operands, *node.expressions)]
+        variants = [side for side in sides if side.value.kind is not None]
+        if not variants and (any(side.is_text for side in sides) or not _exceeds_decimals(sides)):
+            return None
+        _refuse_times(sides)
+        if variants and _engine_compares_alike(sides):
+            new = [side.typed.sql for side in sides if side.typed is not None]
+        elif (time_class := _class_of_times(sides)) is not None:
+            new = [
+                exp.cast(side.value.sql, _SQL_TIMES[time_class]) if isinstance(side.literal, str) else side.typed.sql
+                for side in sides
+                if side.typed is not None
+            ]
+        elif isinstance(node, _BY_CLASS) and all(side.is_variant and side.typed is None for side in sides):
+            return _within_classes([side.key() for side in sides], lambda keys: self._with_operands(node, keys))
+        else:
+            new = [side.key(_classes_of_others(sides, side)) for side in sides]
+        compared = self._with_operands(node, new)
+        if isinstance(compared, exp.In) and isinstance(compared.this, exp.Anonymous) and len(node.expressions) < _FEW:
+            # The engine would write a short list as several comparisons, and count the values of each.
+            return bound_once(compared.this, lambda key: exp.In(this=key.copy(), expressions=compared.expressions))
+        return compared
+
+    def _with_operands(self, node: exp.Expr, operands: Sequence[exp.Expr]) -> exp.Expr:
+        """Return a comparison with rewritten operands."""
+        keys = [key for key in _OPERANDS if isinstance(node.args.get(key), exp.Expr)]
+        given: dict[str, Any] = dict(zip(keys, operands, strict=False))
+        if node.expressions:
+            given["expressions"] = list(operands[len(keys) :])
+        return self.rebuild(node, **given)
+
+    def _in_query(self, node: exp.Expr, query: exp.Subquery) -> exp.Expr | None:
+        """Rewrite ``value IN (SELECT …)`` where both sides are Variants; None if neither is."""
+        value, inner = self.expression(node), self.expression(query)
+        if value.kind is None and inner.kind is None:
+            return None
+        if not (value.is_variant and inner.is_variant):
+            raise SqlError(f"{self.text(node)} IN (SELECT …) compares a Variant with another type: cast the Variant")
+        alias = exp.TableAlias(this=exp.to_identifier("_in"), columns=[exp.to_identifier("_value")])
+        rows = exp.Subquery(this=inner.sql.this, alias=alias)
+        keys = exp.select(self.key_of(exp.column("_value", table="_in"))).from_(rows)
+        return exp.In(this=self.key_of(value.sql), query=exp.Subquery(this=keys))
+
+    # ---- values of which an expression returns one
+
+    def is_output(self, node: exp.Expr) -> bool:
+        """Return whether an expression is a column of the result of the whole query."""
+        return False
+
+    def one_of(self, node: exp.Expr, parts: Sequence[exp.Expr], around: Callable[[list[exp.Expr]], exp.Expr]) -> Value:
+        """Rewrite an expression that returns one of its parts, such as CASE.
+
+        `around`: returns the expression with rewritten parts.
+        """
+        values, kind = self.alike(node, parts, mixes=True)
+
+        def as_typed(nulls: bool) -> Value | None:
+            typed = [value if isinstance(value.source, exp.Null) else value.typed_or_null() for value in values]
+            found = [value for value in typed if value is not None] if nulls else []
+            types = {value.type for value in found if not isinstance(value.sql, exp.Null)}
+            if len(found) < len(values) or len(types) != 1 or None in types:
+                return None
+            return value_of(node, around([value.sql for value in found]), None, types.pop())
+
+        tree = around([value.sql for value in values])
+        types = {value.type for value in values}
+        typed = as_typed if self.engine == "duckdb" and is_variant(kind) else None
+        return Value(node, tree.copy, kind, types.pop() if len(types) == 1 else None, as_typed=typed)
+
+    def alike(self, node: exp.Expr, parts: Sequence[exp.Expr], *, mixes: bool = False) -> tuple[list[Value], Kind]:
+        """See `NestedRewriter.alike`."""
+        values = [self.expression(part) for part in parts]
+
+        def kinds_of_values() -> list[Kind]:
+            return [v.kind for v in values if not isinstance(v.source, exp.Null) and v.source != _NO_ELEMENTS]
+
+        kinds = kinds_of_values()
+        may_change = mixes and self.engine == "duckdb" and (self.is_output(node) or None in kinds)
+        if may_change and any(map(is_variant, kinds)):
+            values = self._in_one_form(values)
+            kinds = kinds_of_values()
+        if any(kind is not None for kind in kinds) and not all(kind == kinds[0] for kind in kinds):
+            raise SqlError(f"{self.text(node)} mixes a Variant with other values: cast the Variant, as in ::string")
+        return values, kinds[0] if kinds else None
+
+    def _in_one_form(self, values: Sequence[Value]) -> list[Value]:
+        """Return values that have one type, or else are Variants."""
+        is_null = [isinstance(value.source, exp.Null) for value in values]
+        typed = [value.typed_or_null() if value.is_variant else None for value in values]
+        types = {value.type for value in typed if value is not None and not isinstance(value.sql, exp.Null)}
+        if len(types) == 1:
+            kind = next(iter(types))
+            alike = [
+                value if null or (value.kind is None and _has_type(value, kind)) else form
+                for value, null, form in zip(values, is_null, typed, strict=True)
+            ]
+            if None not in alike:
+                return [value for value in alike if value is not None]
+        if any(value.kind is not None and not value.is_variant for value in values):
+            return list(values)
+        return [
+            value if null or value.is_variant else self.as_variant(value)
+            for value, null in zip(values, is_null, strict=True)
+        ]
+
+
+class _Side:
+    """One operand of a comparison."""
+
+    def __init__(self, rewriter: ComparisonRewriter, value: Value) -> None:
+        self.rewriter, self.value, self.is_variant = rewriter, value, value.kind is not None
+        self.literal = NO_LITERAL if self.is_variant else _literal(value.source, rewriter.context.zone)
+        if self.is_variant and not value.is_variant:
+            rewriter.comparable(value.source)  # raises
+
+    @cached_property
+    def typed(self) -> Value | None:
+        """The operand, a Variant as the type of all its values; None if there is no such type."""
+        return self.value.typed() if self.is_variant else self.value
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the operand is a string in quotes."""
+        return isinstance(self.value.source, exp.Literal) and self.value.source.is_string
+
+    @property
+    def type(self) -> pa.DataType | None:
+        """The type of the values in the engine; None if it is not known exactly."""
+        is_computed = not self.is_variant and isinstance(self.value.source.unnest(), _ARITHMETIC)
+        return None if self.typed is None or is_computed else self.typed.type
+
+    @cached_property
+    def typed_class(self) -> str | None:
+        """The class of the values, if all have one: classes compare as the engine does, others by key."""
+        if self.literal is not NO_LITERAL:
+            return None if self.literal is None else class_of_value(self.literal)
+        return None if self.typed is None else class_of_type(self.typed.type)
+
+    def key(self, classes: tuple[str, ...] = ()) -> exp.Expr:
+        """Return the sort key of the operand; NULL for a Variant of a class that is not one of `classes`."""
+        rewriter, sql = self.rewriter, self.value.sql
+        if self.is_variant:
+            constants = (rewriter.text(self.value.source), classes) if classes else ()
+            return rewriter.call("sort_key", sql, constants=constants)
+        if self.literal is None:
+            return exp.Null()
+        if self.literal is not NO_LITERAL:
+            return exp.Anonymous(this="unhex", expressions=[exp.Literal.string(python_sort_key(self.literal).hex())])
+        if class_of_type(self.value.type) == "number":  # the engine's VARIANT has 64 bits
+            return rewriter.call("sort_key_of_number", exp.cast(sql, "TEXT"))
+        return rewriter.key_of(rewriter.as_variant(self.value).sql)
+
+
+def _class_of_times(sides: Sequence[_Side]) -> str | None:
+    """Return the class of paths into points in time that are compared with other ones, or with strings in quotes."""
+    of_paths = {side.typed_class for side in sides if side.is_variant}
+    others = [side for side in sides if not side.is_variant]
+    if len(of_paths) != 1 or not all(
+        side.typed_class in _SQL_TIMES or isinstance(side.literal, str) for side in others
+    ):
+        return None
+    (time_class,) = of_paths
+    return time_class if time_class in _SQL_TIMES else None
+
+
+def _refuse_times(sides: Sequence[_Side]) -> None:
+    """Refuse to compare a path whose values are all strings with a point in time, which no string equals."""
+    strings = [side for side in sides if side.is_variant and side.typed_class == "string"]
+    if strings and any(side.typed_class in _SQL_TIMES for side in sides):
+        text = strings[0].rewriter.text(strings[0].value.source)
+        raise SqlError(
+            f"all values of {text} are strings, and no string equals a point in time: write {text}::timestamp"
+        )
+
+
+def _classes_of_others(sides: Sequence[_Side], side: _Side) -> tuple[str, ...]:
+    """Return the classes of the operands that a Variant is compared with; empty if one of them may be of any class."""
+    others = [other for other in sides if other is not side and other.literal is not None]
+    own_types = [other for other in others if not other.is_variant] or others
+    classes = {other.typed_class for other in own_types}
+    return () if None in classes else tuple(sorted(name for name in classes if name is not None))
+
+
+def _within_classes(keys: list[exp.Expr], compare: Callable[[list[exp.Expr]], exp.Expr]) -> exp.Expr:
+    """Return the comparison of Variants that is NULL where their classes, the first bytes of their keys, differ."""
+    texts = (exp.Anonymous(this="hex", expressions=[key.copy()]) for key in keys)
+    first, *others = (exp.Anonymous(this="left", expressions=[text, exp.Literal.number(2)]) for text in texts)
+    alike = exp.and_(*(exp.EQ(this=first.copy(), expression=start) for start in others))
+    return exp.Paren(this=exp.Case(ifs=[exp.If(this=alike, true=compare(keys))]))
+
+
+def _engine_compares_alike(sides: Sequence[_Side]) -> bool:
+    """Return whether the engine compares the typed operands as sort keys would, without rounding numbers."""
+    classes = {side.typed_class for side in sides}
+    if len(classes) != 1 or classes == {None}:
+        return False
+    if classes != {"number"}:
+        return True
+    literals: list[Any] = [side.literal for side in sides if side.literal is not NO_LITERAL]
+    types = [kind for side in sides if side.literal is NO_LITERAL and (kind := side.type) is not None]
+    if len(literals) + len(types) < len(sides):
+        return False
+    if any(pa.types.is_floating(kind) for kind in types):
+        return len(set(types)) == 1 and all(_is_shown_by(literal, types[0]) for literal in literals)
+    if any(isinstance(literal, float) for literal in literals):  # all operands become doubles
+        return all(map(pa.types.is_integer, types)) and all(
+            abs(literal) < _EXACT_DOUBLES and _is_shown_by(literal, pa.float64()) for literal in literals
+        )
+    return _common_digits(types, literals) <= _MAX_DIGITS
+
+
+def _exceeds_decimals(sides: Sequence[_Side]) -> bool:
+    """Return whether the engine would compare exact numbers, one of them a decimal, as doubles, or fail."""
+    types = [side.type for side in sides if side.literal is NO_LITERAL]
+    literals = [side.literal for side in sides if side.literal is not NO_LITERAL and side.literal is not None]
+    if None in types or not any(pa.types.is_decimal(kind) for kind in types if kind is not None):
+        return False
+    if not all(isinstance(literal, (int, Decimal)) and not isinstance(literal, bool) for literal in literals):
+        return False
+    kinds = [kind for kind in types if kind is not None]
+    return all(pa.types.is_decimal(kind) or pa.types.is_integer(kind) for kind in kinds) and (
+        _common_digits(kinds, literals) > _MAX_DIGITS
+    )
+
+
+def _common_digits(kinds: Sequence[pa.DataType], literals: Sequence[Any]) -> int:
+    """Return the digits of the decimal type that holds all values."""
+    digits = [(kind.precision - kind.scale, kind.scale) if pa.types.is_decimal(kind) else (20, 0) for kind in kinds]
+    # The engine counts the zero before the point of a literal.
+    digits += [(max(whole, 1), scale) for whole, scale in (_digits(Decimal(literal)) for literal in literals)]
+    return max(whole for whole, _ in digits) + max(scale for _, scale in digits)
+
+
+def _is_shown_by(literal: Any, kind: pa.DataType) -> bool:
+    """Return whether a number is the JSON of a floating-point value, and a float is the number itself."""
+    number = Decimal(repr(literal)) if isinstance(literal, float) else Decimal(literal)
+    if pa.types.is_float64(kind):
+        return Decimal(repr(float(number))) == number
+    return Decimal(str(np.float32(number))) == number == Decimal(float(np.float32(number)))
+
+
+def _digits(number: Decimal) -> tuple[int, int]:
+    """Return the number of digits before and after the point."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    return max(len(digits) + exponent, 0), max(-exponent, 0)
+
+
+def _literal(node: exp.Expr, zone: str) -> Any:
+    """Return the Python value of a literal; a timestamp without an offset is in the session's zone."""
+    value = literal_value(node.unnest())
+    if isinstance(value, dt.datetime) and isinstance(cast := node.unnest(), exp.Cast):
+        if cast.is_type("timestamptz"):
+            return value if value.tzinfo else value.replace(tzinfo=zone_of(zone))
+        return value.replace(tzinfo=None)
+    return value
+
+
+def class_of_value(value: Any) -> str | None:
+    """Return the class of a Python value in the order of Variants."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, dt.datetime):
+        return "timestamp" if value.tzinfo else "timestamp_ntz"
+    return "date" if isinstance(value, dt.date) else "number"
+
+
+def class_of_type(kind: pa.DataType | None) -> str | None:
+    """Return the class of an Arrow type in the order of Variants, if it is one of the simple ones."""
+    if kind is None:
+        return None
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "string"
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    return None
+
+
+def _has_type(value: Value, kind: pa.DataType | None) -> bool:
+    """Return whether a literal, or an expression of a known type, has a type exactly, or is a whole number for one."""
+    literal = literal_value(value.source.unnest())
+    if literal is NO_LITERAL or kind is None:
+        return kind is not None and value.type == kind
+    if not isinstance(literal, (bool, int, float, Decimal, str)) or class_of_type(kind) != class_of_value(literal):
+        return False
+    return isinstance(literal, (bool, str)) or pa.types.is_floating(kind) or literal == int(literal)

@@ -1,0 +1,414 @@
+"""Rewritten expressions: what the engine computes for an expression of the query, and what is known of its values.
+
+Owns columns, paths into Variants, casts of Variants to text and JSON, and the typed column in the place of a path
+without a cast. Leaves other expressions to the subclasses, and proving types to the tables.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from parquet_variant.query.kinds import Kind, field_of, is_variant, only_variants
+from parquet_variant.query.path_hints import missing_path_hints
+from parquet_variant.query.rewriting.scopes import (
+    USE,
+    OutputColumn,
+    Outputs,
+    Relation,
+    ResolvedColumn,
+    Scope,
+    StoredPath,
+    TableUse,
+    check_distinct,
+    unknown_name,
+)
+from parquet_variant.query.rewriting.terms import VariantTerm
+from parquet_variant.query.sql_dialect import SqlError, written
+from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.query.variant_functions import call_name, unknown_function
+from parquet_variant.support.choices import SqlEngine
+from parquet_variant.types.targets import VARIANT_STORAGE
+
+ROOT = VariantTerm()
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class Value:
+    """An expression, rewritten for the engine."""
+
+    source: exp.Expr  # The expression as the user wrote it.
+    make: Callable[[], exp.Expr]  # Returns a tree for the engine, to which nothing else refers.
+    kind: Kind = None  # The Variants in its values.
+    type: pa.DataType | None = None  # The Arrow type of its values, if it is known without the engine.
+    term: VariantTerm | None = None  # The path and the cast, if it is a path into `root`.
+    root: Value | None = None  # The Variant that the path begins at.
+    column: ResolvedColumn | None = None  # The column that it is.
+    place: StoredPath | None = None  # Where the values of a Variant are stored.
+    origin: StoredPath | None = None  # Where the values of which an aggregate returns one are stored.
+    # Returns the Variant as the type of all its values, if it is known. The argument says whether values may also be
+    # Variant null, which become NULL.
+    as_typed: Callable[[bool], Value | None] | None = None
+
+    def __deepcopy__(self, _: object) -> Value:
+        return self  # so that a copy of a tree keeps the values of its nodes
+
+    @property
+    def sql(self) -> exp.Expr:
+        """A tree for the engine."""
+        return self.make()
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether the values are Variants themselves."""
+        return is_variant(self.kind)
+
+    @property
+    def is_path(self) -> bool:
+        """Whether a path or a cast can follow: of a Variant, or of a path with [*], whose result is a list."""
+        return self.is_variant or (self.term is not None and not self.term.cast)
+
+    @property
+    def start(self) -> tuple[VariantTerm, Value]:
+        """The path that the value is at, and the Variant that it begins at."""
+        return (ROOT, self) if self.term is None or self.root is None else (self.term, self.root)
+
+    def typed(self, *, nulls: bool = True) -> Value | None:
+        """Return the Variant as the type of all its values; None if there is none, or the query asks for a Variant."""
+        if self.as_typed is None or (self.term is not None and self.term.cast):
+            return None
+        return self.as_typed(nulls)
+
+    def missing_path_hint(self) -> str | None:
+        """Return the hint for a path that no row has; None for a path that exists, and for other expressions."""
+        place = self.place or self.origin
+        if place is None or place.inside is not None or not place.path.segments:
+            return None
+        return next(iter(missing_path_hints(place.table.keys, [(place.column, place.path)])), None)
+
+    def typed_or_null(self) -> Value | None:
+        """Return the Variant as `typed` does, and NULL for a path that no row has."""
+        typed = self.typed()
+        return value_of(self.source, exp.Null()) if typed is None and self.missing_path_hint() is not None else typed
+
+
+# Callback: a value that holds Variants -> what takes its place.
+Convert = Callable[[Value], exp.Expr]
+
+
+def value_of(source: exp.Expr, sql: exp.Expr, kind: Kind = None, type: pa.DataType | None = None) -> Value:
+    """Return the value of a rewritten tree."""
+    return Value(source, sql.copy, kind, type)
+
+
+def chosen(value: Value, source: exp.Expr, around: Callable[[exp.Expr], exp.Expr]) -> Value:
+    """Return an expression whose values are some of those of another one, such as an aggregate.
+
+    `around`: returns the expression for that of the other one.
+    """
+
+    def as_typed(nulls: bool) -> Value | None:
+        typed = value.typed() if nulls else None
+        return None if typed is None else value_of(source, around(typed.sql), None, typed.type)
+
+    typed = as_typed if value.as_typed is not None else None
+    return Value(
+        source, around(value.sql).copy, value.kind, value.type, origin=value.place or value.origin, as_typed=typed
+    )
+
+
+@dataclass(slots=True)
+class QueryContext:
+    """The options of a query, and what is found in it."""
+
+    engine: SqlEngine
+    zone: str  # The session time zone.
+    strict: bool = False  # Whether scans raise for failed casts.
+    # Rewrites a query inside the query; None in conditions, which have none.
+    rewrite: Callable[[exp.Expr, Scope], tuple[exp.Expr, Outputs]] | None = None
+    warnings: list[str] = field(default_factory=list)  # Warnings about the result.
+    # Messages about names that are not columns, used if the engine does not know them either.
+    unknown: list[str] = field(default_factory=list)
+
+
+class PathRewriter(ABC):
+    """Rewrites the columns and paths of one SELECT, or of a condition."""
+
+    is_condition = False  # Whether it rewrites a condition on rows that are changed.
+
+    def __init__(self, context: QueryContext, scope: Scope) -> None:
+        self.context, self.scope, self.engine = context, scope, context.engine
+        self.in_having = False
+
+    @abstractmethod
+    def read(self, node: exp.Expr) -> Value:
+        """Rewrite an expression that has no value yet."""
+
+    def expression(self, node: exp.Expr) -> Value:
+        """Rewrite an expression; its value is kept with the node."""
+        value = node.meta.get("value")
+        if value is None:
+            value = node.meta["value"] = self.read(node)
+        return value
+
+    # ---- parts of expressions
+
+    def rebuild(self, node: exp.Expr, convert: Convert | None = None, /, **given: Any) -> exp.Expr:
+        """Return a copy of an expression with rewritten parts; Variants among them are converted or refused.
+
+        `given`: parts that are rewritten already.
+        """
+        return type(node)(
+            **{key: given[key] if key in given else self.parts(part, convert) for key, part in node.args.items()}
+        )
+
+    def parts(self, part: Any, convert: Convert | None = None) -> Any:
+        """Return a rewritten part of an expression: an expression, a list, or a constant."""
+        if isinstance(part, list):
+            return [self.parts(element, convert) for element in part]
+        if not isinstance(part, exp.Expr) or isinstance(part, (exp.DataType, exp.Var)):
+            return part.copy() if isinstance(part, exp.Expr) else part
+        if convert is not None and isinstance(part, exp.Distinct):
+            return self.rebuild(part, convert)
+        if convert is not None and isinstance(part, exp.Order):  # the argument of an aggregate, and its order
+            keys = [self.expression(key).sql for key in part.expressions]
+            return exp.Order(this=self.parts(part.this, convert), expressions=keys)
+        return self.plain(part, convert)
+
+    def plain(self, node: exp.Expr, convert: Convert | None = None) -> exp.Expr:
+        """Rewrite an expression that may not hold Variants, unless they are converted."""
+        value = self.expression(node)
+        if value.kind is None:
+            return value.sql
+        if convert is not None:
+            return convert(value)
+        if value.is_variant and (typed := value.typed()) is not None:
+            return typed.sql
+        parent = node.parent
+        function = str(parent.this).lower() if isinstance(parent, exp.Anonymous) else ""
+        if isinstance(parent, (exp.Any, exp.All)) or function.startswith(("list_", "array_")):
+            self.refuse_as_list(value)
+        raise self.untyped(value)
+
+    def untyped(self, value: Value) -> SqlError:
+        """Return the error for a Variant where the engine needs a type."""
+        text, parent = self.text(value.source), value.source.parent
+        call = parent if isinstance(parent, exp.Anonymous) and self.engine == "duckdb" else None
+        if call is not None and (message := unknown_function(call.name)) is not None:
+            return SqlError(message)
+        if (hint := value.missing_path_hint()) is not None:
+            return SqlError(hint)
+        if not value.is_variant:
+            return SqlError(
+                f"{text} holds Variants, which cannot be computed with: give them types, as in ::array<string>"
+            )
+        cast = f"({text})" if " " in text else text
+        is_condition = isinstance(parent, (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join))
+        kinds = f"{cast}::boolean" if is_condition else f"{cast}::string or {cast}::double"
+        return SqlError(f"{text} is a Variant, which cannot be computed with: write a type, as in {kinds}")
+
+    def refuse_as_list(self, value: Value) -> None:
+        """Refuse a Variant where a list is needed."""
+        if value.is_variant:
+            text = self.text(value.source.unnest())
+            raise SqlError(f"{text} is a Variant, not a list: write {text}::array<string>, or another type of elements")
+
+    def text(self, node: exp.Expr) -> str:
+        """Return an expression as the user wrote it."""
+        return written(node, self.engine)
+
+    # ---- Variants as other values, and other values as Variants
+
+    def call(self, function: str, *arguments: exp.Expr, constants: tuple[Any, ...] = ()) -> exp.Expr:
+        """Return a call of a function of `variant_functions`."""
+        return exp.Anonymous(this=call_name(function, constants), expressions=list(arguments))
+
+    def key_of(self, variant: exp.Expr) -> exp.Expr:
+        """Return the sort key of a rewritten Variant."""
+        return self.call("sort_key", variant)
+
+    def by_key(self, value: Value) -> exp.Expr:
+        """Return a Variant as the type of all its values, or else its sort key."""
+        typed = value.typed()
+        if typed is None and not value.is_variant:
+            raise self.untyped(value)
+        return self.key_of(value.sql) if typed is None else typed.sql
+
+    def as_variant(self, value: Value) -> Value:
+        """Return a value of the engine as a Variant."""
+        variant = self.call("variant_of", exp.cast(value.sql, "VARIANT"))
+        return value_of(value.source, variant, VARIANT_STORAGE)
+
+    # ---- columns and paths
+
+    def path(self, root: Value, term: VariantTerm, source: exp.Expr) -> Value:
+        """Return the value at a path of a Variant, cast to a type if the term has one."""
+        use = None if root.column is None else root.column.relation.use
+        is_simple = all(isinstance(step, (str, int)) for step in term.path.segments)
+        make: Callable[[], exp.Expr]
+        if term.tries and self.context.strict and term.type is not None:  # a scan would raise
+            inner = self.path(root, replace(ROOT, path=term.path if is_simple else ROOT.path), source)
+            rest = replace(term, path=ROOT.path) if is_simple else term
+            make = lambda: self.get(inner.sql, rest)  # noqa: E731
+        elif root.column is not None and use is not None:
+            make = partial(self.table_column, root.column, use, term)
+        elif term.path.segments or term.cast:
+            make = lambda: self.get(root.sql, term)  # noqa: E731
+        else:
+            make = root.make
+        place = None if root.place is None or term.type is not None else root.place.below(term.path)
+        has_place = place is not None and bool(term.path.segments) and self.engine == "duckdb"
+
+        def as_typed(nulls: bool) -> Value | None:
+            assert place is not None
+            common = place.common_type(nulls=nulls)
+            return None if common is None else self.path(root, replace(term, type=common, cast=True), source)
+
+        kind = VARIANT_STORAGE if term.output is None else only_variants(term.output)
+        typed = as_typed if has_place else None
+        return Value(source, make, kind, term.output, term, root, place=place, as_typed=typed)
+
+    def get(self, variant: exp.Expr, term: VariantTerm) -> exp.Expr:
+        """Return the call that takes the value at a path out of a Variant."""
+        kind = None if term.type is None else sql_type_name(term.type)
+        if self.engine == "spark":
+            arguments = [variant, exp.Literal.string(str(term.path)), exp.Literal.string(kind or "variant")]
+            return exp.Anonymous(this="try_variant_get", expressions=arguments)
+        return self.call("variant_get", variant, constants=(str(term.path), kind, term.tries))
+
+    def cast_to(self, variant: exp.Expr, kind: pa.DataType) -> exp.Expr:
+        """Return the cast of a rewritten Variant."""
+        return self.get(variant, VariantTerm(type=kind, cast=True))
+
+    def table_column(self, hit: ResolvedColumn, use: TableUse, term: VariantTerm) -> exp.Expr:
+        """Return the column of a scan for a path."""
+        column = hit.column.name or ""
+        name = use.name_of(column_name(term, column))
+        if name == use.name_of(column):
+            use.named.add(name)
+        else:
+            name = use.prefix + name
+        use.needed[name] = use.table.needs(column, term.path, term.type)
+        return _reference(hit.relation, name, use, term.output)
+
+    def alias(self, node: exp.Expr) -> OutputColumn | None:
+        """Return the output that a name is the alias of, if it is one."""
+        if not isinstance(node, exp.Column) or len(node.parts) > 1:
+            return None
+        if (twins := self.scope.twins.get(node.name.lower())) is not None:
+            check_distinct(node.name, twins)
+        return self.scope.aliases.get(node.name.lower())
+
+    def resolve(self, node: exp.Expr) -> ResolvedColumn | None:
+        """Return the column that a name refers to; None for other expressions, and parameters of lambdas."""
+        is_name = isinstance(node, exp.Column) and node.parts[0].name.lower() not in self.scope.locals
+        return self.scope.resolve(node) if is_name and isinstance(node, exp.Column) else None
+
+    def read_column(self, node: exp.Column) -> Value:
+        """Rewrite a name."""
+        first, *fields = (part.name for part in node.parts)
+        if isinstance(node.this, exp.Star) or first.lower() in self.scope.locals:
+            kind = None if isinstance(node.this, exp.Star) else self.scope.locals[first.lower()]
+            return value_of(node, node, reduce(field_of, fields, kind))
+        hit = self.scope.resolve(node)
+        if hit is None:
+            return self._read_unresolved(node)
+        use, is_variant_column = hit.relation.use, hit.column.is_variant and not hit.fields
+        if hit.ambiguous and (hit.column.is_variant or self.is_condition):
+            name = node.parts[0].name
+            tables = " or ".join(match.relation.alias for match in self.scope.everywhere(name))
+            raise SqlError(f"{name} is ambiguous: {tables} has such a column; write the table before it")
+        if self.is_condition and hit.column.name not in [part.name for part in node.parts]:
+            check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
+        if use is None:
+            check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
+            kind = None if hit.ambiguous else reduce(field_type, hit.fields, hit.column.type)
+            if not is_variant_column:
+                return value_of(node, node, hit.kind, kind)
+            typed = partial(self._typed_output, node, hit) if self.engine == "duckdb" else None
+            return Value(node, node.copy, hit.kind, kind, column=hit, place=hit.column.place, as_typed=typed)
+        if is_variant_column:
+            make = partial(self.table_column, hit, use, ROOT)
+            return Value(node, make, VARIANT_STORAGE, column=hit, place=hit.column.place)
+        return self._read_ordinary(node, hit, use)
+
+    def _read_unresolved(self, node: exp.Column) -> Value:
+        alias = self.alias(node)
+        if not self.scope.is_known(node):
+            self.context.unknown.append(unknown_name(self.scope, node, self.engine))
+        elif self.scope.is_whole_table(node):
+            raise SqlError(f"{node.name} is a table, not a column: name a column, or write {node.name}.*")
+        return value_of(node, node, None if alias is None else alias.kind)
+
+    def _typed_output(self, node: exp.Column, hit: ResolvedColumn, nulls: bool) -> Value | None:
+        """Return an output of a subquery as the type of all its values."""
+        common = hit.column.only_type if nulls else None
+        if common is None:
+            return None
+        column = node.copy()
+        if not column.table and hit.relation.alias:
+            column.set("table", exp.to_identifier(hit.relation.alias, quoted=True))  # not an output of this SELECT
+        return value_of(node, self.cast_to(column, common), None, common)
+
+    def _read_ordinary(self, node: exp.Column, hit: ResolvedColumn, use: TableUse) -> Value:
+        column = hit.column.name or ""
+        name = use.name_of(column)
+        use.named.add(name)
+        for match in self.scope.everywhere(node.parts[0].name) if hit.ambiguous else [hit]:
+            if (table_use := match.relation.use) is not None:
+                matching = match.column.name or ""
+                table_use.needed[table_use.name_of(matching)] = table_use.table.needs(matching)
+        kind = None if hit.ambiguous else reduce(field_type, hit.fields, hit.column.type)
+        if hit.ambiguous or (self.in_having and self.alias(node) is not None):
+            return value_of(node, node, hit.kind, kind)  # an output's name, unless it is grouped by: the engine knows
+        ordinary = use.table.columns.ordinary.get(column)
+        reference = _reference(hit.relation, name, use, None if hit.fields else ordinary)
+        _check_fields(ordinary, column, hit.fields)
+        for part in hit.fields:
+            reference = exp.Dot(this=exp.Paren(this=reference), expression=exp.to_identifier(part, quoted=True))
+        return value_of(node, reference, hit.kind, kind)
+
+
+def _reference(relation: Relation, name: str, use: TableUse, kind: pa.DataType | None) -> exp.Expr:
+    """Return a column of a table, with the facts that later steps need."""
+    column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation.alias, quoted=True))
+    column.meta.update({"type": kind, USE: use.number})
+    return column
+
+
+def field_type(kind: pa.DataType | None, name: str) -> pa.DataType | None:
+    """Return the type of a field of a struct; None if there is no such field."""
+    if kind is None or not pa.types.is_struct(kind):
+        return None
+    return next((child.type for child in kind if child.name.lower() == name.lower()), None)
+
+
+def column_name(term: VariantTerm, column: str) -> str:
+    """Return the internal name of the column of a path; the same path and type have the same name."""
+    if term.path.segments or term.cast:
+        kind = "variant" if term.type is None else sql_type_name(term.type)
+        name = f"{column}:{term.path}:{kind}"
+        # Engines ignore letter case in names, so the position and code of each upper-case letter are appended.
+        marks = [f"{place}-{ord(sign)}" for place, sign in enumerate(name) if not sign.isascii() or sign.isupper()]
+        return " ".join([name, *marks])
+    return column
+
+
+def _check_fields(kind: pa.DataType | None, column: str, fields: Sequence[str]) -> None:
+    """Raise `SqlError` unless ``column.field.…`` exists in a column of an Arrow type."""
+    for name in fields:
+        if kind is None:
+            return
+        if not pa.types.is_struct(kind):
+            raise SqlError(f"{column} is {sql_type_name(kind)}, not a struct, so it has no field {name}")
+        child_field = next((child for child in kind if child.name.lower() == name.lower()), None)
+        if child_field is None:
+            names = ", ".join(child.name for child in kind)
+            raise SqlError(f"{column} has no field {name}: choose from {names}")
+        column, kind = f"{column}.{name}", child_field.type
