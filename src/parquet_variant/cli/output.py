@@ -139,13 +139,6 @@ def print_json_rows(table: pa.Table) -> None:
         sys.stdout.write(f"{text}\n")
 
 
-def print_json_values(column: pa.Array, field: pa.Field) -> None:
-    """Print the values of a column as JSON, one per line."""
-    from parquet_variant.ops.interop.display import field_json
-
-    sys.stdout.writelines(f"{text}\n" for text in field_json(column, field))
-
-
 def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:
     """Print a grid with a header; the columns named in `right` are aligned to the right.
 

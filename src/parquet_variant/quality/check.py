@@ -9,13 +9,13 @@ values to `inference.contracts.contract_check`.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from operator import call
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -32,8 +32,7 @@ from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.contracts.path_rules import PathRules, order_of, scalar_key
 from parquet_variant.inference.contracts.report import ContractCounts, ContractReport, Example, RuleCount
 from parquet_variant.inference.contracts.rule_tables import RuleTables
-from parquet_variant.ingestion.batches import Pass, steps
-from parquet_variant.ingestion.sources.splits import plan_splits
+from parquet_variant.ingestion.batches import Pass
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.quality.footers import PathFacts, Residual, VariantFacts, variant_facts
@@ -55,7 +54,7 @@ class FooterProof:
 
     def __init__(self, contract: Contract, facts: VariantFacts) -> None:
         self._contract, self._facts = contract, facts
-        self._no_nan = NO_NAN_KEY in (facts.metadata.metadata or {})
+        self._no_nan = NO_NAN_KEY in (facts.file.metadata.metadata or {})
         self.open_rules: dict[VariantPath, tuple[str, ...]] = {}
         for path, rules in contract.paths.items():
             if names := tuple(name for name in rules.active if not self._proves(path, rules, name)):
@@ -261,6 +260,7 @@ def _only_values(low: pa.Scalar, high: pa.Scalar, arrow: pa.DataType, rules: Pat
 _FOOTERS, _COLUMNS, _VALUES = "footers", "columns", "values"
 # The largest share of distinct values of a string column whose dictionary is checked instead of its values.
 _MAX_DISTINCT = 0.2
+_Work: TypeAlias = "Callable[[], ContractCounts]"
 _COST = {_FOOTERS: 0, _COLUMNS: 1, _VALUES: 2}
 
 
@@ -285,23 +285,25 @@ def check_data(data: DataSet, rules: ContractCheck, threads: int | None) -> Cont
     evidence = dict.fromkeys(_COST, 0)
     for way in result.ways.values():
         evidence[way] += 1
-    return replace(rules.report(data.name, result.counts), evidence=evidence, bytes_read=result.bytes_read)
+    return replace(rules.report(data.name, rules.merge(result.parts)), evidence=evidence, bytes_read=result.bytes_read)
 
 
 @dataclass(slots=True)
 class _Result:
-    """The counts, the bytes that were read, and how each rule was decided: the most expensive way of all files."""
+    """The counts of parts of the data, the bytes that were read, and the most expensive way that decided each rule."""
 
-    counts: ContractCounts = field(default_factory=ContractCounts)
+    parts: list[ContractCounts] = field(default_factory=list)
     bytes_read: int = 0
     ways: dict[tuple[VariantPath, str], str] = field(default_factory=dict)
 
-    def decide(self, contract: Contract, way: str) -> None:
-        """Record how the rules of a contract were decided."""
-        for path, rules in contract.paths.items():
-            for name in rules.active:
-                way_before = self.ways.get((path, name), _FOOTERS)
-                self.ways[path, name] = max(way_before, way, key=_COST.__getitem__)
+    def decide(self, rules: Iterable[tuple[VariantPath, str]], way: str) -> None:
+        """Record how rules were decided."""
+        for rule in rules:
+            self.ways[rule] = max(self.ways.get(rule, _FOOTERS), way, key=_COST.__getitem__)
+
+
+def _rules_in(contract: Contract) -> list[tuple[VariantPath, str]]:
+    return [(path, name) for path, rules in contract.paths.items() for name in rules.active]
 
 
 # ---- text
@@ -309,15 +311,11 @@ class _Result:
 
 def _of_text(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
     result = _Result()
-    result.decide(rules.contract, _VALUES)
-    text = replace(data.text, contract=rules)
-    splits = plan_splits(data.text_files, max(data.size // max(threads, 1), 1 << 20), text.layout)
-    parts = []
-    work = Pass(lambda tape: None, lambda first, second: None)
-    for batch in in_order(call, steps(splits, text, work), threads, read_ahead=True):
-        parts.append(batch.counts.broken)
+    result.decide(_rules_in(rules.contract), _VALUES)
+    nothing = Pass(lambda tape: None, lambda first, second: None)
+    for batch in data.text_results(replace(data.text, contract=rules), nothing, threads):
+        result.parts.append(batch.counts.broken)
         result.bytes_read += batch.text_bytes
-    result.counts = rules.merge(parts)
     return result
 
 
@@ -325,10 +323,9 @@ def _of_text(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
 
 
 def _of_rows(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
-    result = _Result(bytes_read=data.size)
-    result.decide(rules.contract, _VALUES)
     work = (partial(_batch_counts, rules, batch) for batch in data.batches())
-    result.counts = rules.merge(list(in_order(call, work, threads, read_ahead=True)))
+    result = _Result(list(in_order(call, work, threads, read_ahead=True)), data.size)
+    result.decide(_rules_in(rules.contract), _VALUES)
     return result
 
 
@@ -343,43 +340,31 @@ def _batch_counts(rules: ContractCheck, batch: RowBatch) -> ContractCounts:
 # ---- shredded files
 
 
-@dataclass(slots=True)
-class _FilePlan:
-    """What the footer of a file proves, and what is left to do."""
-
-    bytes_read: int
-    counts: list[ContractCounts] = field(default_factory=list)
-    work: list[Callable[[], ContractCounts]] = field(default_factory=list)
-    # The rules that were decided in a way other than by the footer.
-    ways: list[tuple[Contract, str]] = field(default_factory=list)
-
-
 def _of_files(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
-    result = _Result()
-    result.decide(rules.contract, _FOOTERS)
-    plans = list(in_order(partial(_plan_file, rules), data.files, threads))
-    for plan in plans:
+    result, work = _Result(), list[_Work]()
+    for plan, of_plan in in_order(partial(_plan_file, rules), data.files, threads):
         result.bytes_read += plan.bytes_read
-        for contract, way in plan.ways:
-            result.decide(contract, way)
-    work = (step for plan in plans for step in plan.work)
-    counted = list(in_order(call, work, threads, read_ahead=True))
-    result.counts = rules.merge([*(counts for plan in plans for counts in plan.counts), *counted])
+        result.parts += plan.parts
+        for rule, way in plan.ways.items():
+            result.decide([rule], way)
+        work += of_plan
+    result.parts += in_order(call, work, threads, read_ahead=True)
     return result
 
 
-def _plan_file(rules: ContractCheck, file: DataFile) -> _FilePlan:
+def _plan_file(rules: ContractCheck, file: DataFile) -> tuple[_Result, list[_Work]]:
+    """Return what the footer of a file proves, and the work that is left to do."""
     with file.open() as (opened, column):
-        plan = _FilePlan(opened.metadata.serialized_size)
+        result = _Result(bytes_read=opened.metadata.serialized_size)
+        result.decide(_rules_in(rules.contract), _FOOTERS)
         if column is None:
-            plan.counts.append(_null_rows(opened.rows, rules, opened.name))
-            return plan
-        facts = variant_facts(file, opened, column)
+            result.parts.append(_null_rows(opened.rows, rules, opened.name))
+            return result, []
+        facts = variant_facts(opened, column)
     if facts is None:  # A layout of the drafts.
-        plan.ways.append((rules.contract, _VALUES))
-        plan.bytes_read += file.source.size
-        plan.work += (partial(_batch_counts, rules, batch) for batch in file.batches())
-        return plan
+        result.decide(_rules_in(rules.contract), _VALUES)
+        result.bytes_read += file.source.size
+        return result, [partial(_batch_counts, rules, batch) for batch in file.batches()]
     proof = FooterProof(rules.contract, facts)
     places = {
         path: facts.places(path) or 0
@@ -387,18 +372,17 @@ def _plan_file(rules: ContractCheck, file: DataFile) -> _FilePlan:
         if path_rules.presence is not None and "presence" not in proof.open_rules.get(path, ())
     }
     if not proof.open_rules:
-        plan.counts.append(ContractCounts(facts.rows, places=places))
-        return plan
-    plan.counts.append(ContractCounts(places=places))
-    plan.ways.append((proof.open_contract, _VALUES if proof.needs_values else _COLUMNS))
-    plan.bytes_read += facts.columns.size(proof.leaves())
-    plan.work += (partial(_row_group_counts, rules, facts, proof, number) for number in facts.columns.groups)
-    return plan
+        result.parts.append(ContractCounts(facts.rows, places=places))
+        return result, []
+    result.parts.append(ContractCounts(places=places))
+    result.decide(_rules_in(proof.open_contract), _VALUES if proof.needs_values else _COLUMNS)
+    result.bytes_read += facts.columns.size(proof.leaves())
+    return result, [partial(_row_group_counts, rules, facts, proof, number) for number in facts.columns.groups]
 
 
 def _row_group_counts(rules: ContractCheck, facts: VariantFacts, proof: FooterProof, number: int) -> ContractCounts:
     """Return the counts of a row group from the columns that decide its open rules."""
-    with facts.file.open() as (file, _):
+    with facts.file.reopened() as file:
         strings = proof.string_columns(number)
         if strings and _strings_hold(rules, file, proof, number):
             proof = proof.without(strings)

@@ -8,21 +8,19 @@ part of the bytes, and together with the footer they describe every value. Leave
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.files.parquet.format.columns import ShreddedGroup, VariantColumn, shredded_groups
 from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.files import OpenFile
-from parquet_variant.quality.sources import DataFile
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import WILDCARD, VariantPath
 
@@ -68,9 +66,8 @@ class PathFacts:
 class VariantFacts:
     """Facts about a Variant column in one file."""
 
-    file: DataFile
+    file: OpenFile  # Closed: to be opened again with `OpenFile.reopened`.
     column: VariantColumn
-    metadata: pq.FileMetaData
     columns: FileFacts  # By leaf column and row group.
     null_rows: int | None  # SQL NULL rows; None if unknown.
     paths: dict[VariantPath, PathFacts]  # Parents first.
@@ -98,7 +95,7 @@ class VariantFacts:
         }
 
 
-def variant_facts(file: DataFile, opened: OpenFile, column: VariantColumn) -> VariantFacts | None:
+def variant_facts(opened: OpenFile, column: VariantColumn) -> VariantFacts | None:
     """Return what the footer of an open file proves about a Variant column; None for the layouts of the drafts."""
     if column.layout not in ("unshredded", "final") or column.repeated:
         return None
@@ -106,7 +103,7 @@ def variant_facts(file: DataFile, opened: OpenFile, column: VariantColumn) -> Va
     paths = {group.path: _path_facts(group, facts) for group in shredded_groups(column)}
     present = total(facts.present(column.node, number) for number in facts.groups)
     null_rows = None if present is None else facts.rows() - present
-    return VariantFacts(file, column, opened.metadata, facts, null_rows, paths)
+    return VariantFacts(replace(opened, _reader=None), column, facts, null_rows, paths)
 
 
 def total(counts: Iterable[int | None]) -> int | None:
@@ -166,7 +163,7 @@ def read_residuals(facts: VariantFacts, paths: Collection[VariantPath]) -> Itera
     metadata = facts.column.node.child("metadata")
     if not chosen or metadata is None:
         return
-    with facts.file.open() as (file, _):
+    with facts.file.reopened() as file:
         for number in facts.columns.groups:
             nodes = {path: of.group.residual for path, of in chosen if number in of.open_groups and of.group.residual}
             if not nodes:

@@ -88,9 +88,9 @@ def sampled_rows(files: Sequence[VariantFacts], size: int) -> RowSample:
     with ExitStack() as stack:
         opened: dict[str, OpenFile] = {}
         for facts, _ in (places := evenly(places, SAMPLE_ROW_GROUPS)):
-            if facts.file.source.path not in opened:
-                opened[facts.file.source.path] = stack.enter_context(facts.file.open())[0]
-        chosen = [(opened[facts.file.source.path], facts, group) for facts, group in places]
+            if facts.file.name not in opened:
+                opened[facts.file.name] = stack.enter_context(facts.file.reopened())
+        chosen = [(opened[facts.file.name], facts, group) for facts, group in places]
         costs = [_costs(*place) for place in chosen]
         while len(chosen) > 1 and sum(sum(of_group.values()) for of_group in costs) > size:
             chosen, costs = evenly(chosen, len(chosen) - 1), evenly(costs, len(costs) - 1)

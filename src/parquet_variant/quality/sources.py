@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import Any
+from operator import call
+from typing import Any, TypeVar
 
 from parquet_variant.arrays.capsules import named_variants
 from parquet_variant.arrays.variant_array import VariantArray
@@ -22,13 +23,15 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.files.parquet.reading.read import row_group_arrays
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.profile import Profile
+from parquet_variant.ingestion.batches import ChunkResult, Pass, steps
 from parquet_variant.ingestion.ingest import profile as profile_files
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
-from parquet_variant.ingestion.sources.splits import Split
+from parquet_variant.ingestion.sources.splits import Split, plan_splits
 from parquet_variant.ingestion.table_sources import find_tables
 from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.io.filesystems import path_texts
+from parquet_variant.io.parallel import in_order
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
@@ -37,6 +40,7 @@ from parquet_variant.tables.table.table import Table
 from parquet_variant.tables.table_scan import TableScanTask
 from parquet_variant.types.path import VariantPath
 
+Result = TypeVar("Result")
 # Rows of data in memory that are handled at a time.
 _ROWS = 1 << 16
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -72,8 +76,8 @@ class DataFile:
     def batches(self) -> Iterator[RowBatch]:
         """Yield all rows, deleted ones included, one batch per row group; none without the column."""
         with self.open() as (file, column):
-            for first_row, values in () if column is None else row_group_arrays(file, column):
-                yield RowBatch(values, self.source.path, first_row)
+            if column is not None:
+                yield from _row_groups(file, column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +102,18 @@ class DataSet:
     def has_deletes(self) -> bool:
         """Whether rows of the files are deleted, so that footers count too many rows."""
         return any(file.has_deletes for file in self.files)
+
+    @property
+    def text_bytes(self) -> int:
+        """Estimated bytes of the text in the JSON files: compressed text is about ten times as large as its files."""
+        return sum(file.size * (10 if file.codec else 1) for file in self.text_files)
+
+    def text_results(
+        self, text: TextOptions, work: Pass[Result], threads: int, share: float = 1.0
+    ) -> Iterator[ChunkResult[Result]]:
+        """Yield the outcomes of the chunks of the JSON files, or of a share of them, in order."""
+        splits = plan_splits(self.text_files, max(self.text_bytes // max(threads, 1), 1 << 20), text.layout)
+        return in_order(call, steps(splits, text, work, share), threads, read_ahead=True)
 
     def batches(self) -> Iterator[RowBatch]:
         """Yield all rows, in order, without batches that have no rows."""
@@ -153,15 +169,19 @@ def _of_table(table: Table, column: str | None) -> DataSet:
 
     def read() -> Iterator[RowBatch]:
         for file, description in zip(files, described, strict=True):
-            with file.open() as (_, stored):
-                is_readable = stored is not None and not file.has_deletes
-            if is_readable:
-                yield from file.batches()
-                continue
+            if not file.has_deletes:
+                with file.open() as (opened, stored):
+                    if stored is not None:
+                        yield from _row_groups(opened, stored)
+                        continue
             rows = plan.read(TableScanTask((description,), description.size))  # without deleted rows
             yield from _numbered((VariantArray.from_arrow(part, "v") for part in rows), file.source.path)
 
     return _of_files(name, table, ".".join(plan.place), files, read)
+
+
+def _row_groups(file: OpenFile, column: VariantColumn) -> Iterator[RowBatch]:
+    return (RowBatch(values, file.name, first_row) for first_row, values in row_group_arrays(file, column))
 
 
 def _numbered(parts: Iterable[VariantArray], file: str | None) -> Iterator[RowBatch]:

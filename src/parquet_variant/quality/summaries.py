@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import call
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -19,9 +18,8 @@ import pyarrow as pa
 from parquet_variant.errors import VariantFileError, check_count
 from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.inference.statistics import LeafStatistics
-from parquet_variant.ingestion.batches import Pass, steps
-from parquet_variant.ingestion.sources.splits import plan_splits
-from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.ingestion.batches import Pass
+from parquet_variant.io.parallel import thread_count
 from parquet_variant.quality.footers import (
     PathFacts,
     Residual,
@@ -95,7 +93,7 @@ def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
     for file in files:
         with file.open() as (opened, column):
             result.footer_bytes += opened.metadata.serialized_size
-            facts = None if column is None else variant_facts(file, opened, column)
+            facts = None if column is None else variant_facts(opened, column)
             if facts is not None:
                 result.files.append(facts)
             elif column is not None:
@@ -140,7 +138,7 @@ def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
                 unproved.add(path)
         add_all(result.figures, [(path, figures)])
     for residual in read_residuals(facts, read):
-        result.residuals.append((facts.file.source.path, residual))
+        result.residuals.append((facts.file.name, residual))
         if not _add_residual(result.figures, residual, facts.paths[residual.path]):
             unproved.add(residual.path)
     result.coverages.add(_Coverage(frozenset(facts.paths), frozenset(unproved), frozenset(unknown_below)))
@@ -358,12 +356,9 @@ def summarize(data: DataSet, *, sample_bytes: int | None = None, threads: int | 
 
 def _of_text(data: DataSet, limit: int, threads: int) -> Summary:
     # Compressed text is about ten times as large as its files.
-    size = sum(file.size * (10 if file.codec else 1) for file in data.text_files)
-    share = min(1.0, limit / max(size, 1))
-    splits = plan_splits(data.text_files, max(size // max(threads, 1), 1 << 20), data.text.layout)
+    share = min(1.0, limit / max(data.text_bytes, 1))
     figures, bytes_read = ValueFigures(), 0
-    work = Pass(ValueFigures.of_tape, ValueFigures.merge)
-    for batch in in_order(call, steps(splits, data.text, work, share), threads, read_ahead=True):
+    for batch in data.text_results(data.text, Pass(ValueFigures.of_tape, ValueFigures.merge), threads, share):
         figures = figures.merge(batch.result)
         bytes_read += batch.text_bytes
     return _of_figures(data, figures, share, bytes_read)

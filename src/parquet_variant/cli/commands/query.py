@@ -35,7 +35,6 @@ from parquet_variant.cli.output import (
     print_grid,
     print_json,
     print_json_rows,
-    print_json_values,
     print_result,
 )
 from parquet_variant.errors import VariantError, VariantFileError
@@ -95,6 +94,8 @@ def cat(
     Rows are objects, with each Variant as JSON. If the Variant is the only column, or --column names it, only
     its values are printed.
     """
+    from parquet_variant.ops.interop.display import field_json
+
     options: dict[str, Any] = {"column": column, "version": version, "at": at}
     with queryable(path, threads, catalog=catalog, allow_outside=allow_outside, **options) as table:
         name = column or _only_variant(table)
@@ -104,7 +105,7 @@ def cat(
             if name is None:
                 print_json_rows(rows)
             else:
-                print_json_values(rows["v"], rows.schema.field("v"))
+                sys.stdout.writelines(f"{text}\n" for text in field_json(rows["v"], rows.schema.field("v")))
 
 
 def _only_variant(table: Table) -> str | None:

@@ -108,9 +108,8 @@ def _of_text(path: str, data: DataSet) -> ExploreReport:
     if not rows:
         raise VariantFileError(f"no JSON values in {path}: name files with JSON", reason="no-rows", file=path)
     sample = sample_of(VariantArray.concat(parts)[:SAMPLE_ROWS])
-    if not is_complete:  # compressed text is about ten times as large as its files
-        size = sum(file.size * (10 if file.codec else 1) for file in data.text_files)
-        rows = max(round(size * rows / text_bytes), rows)
+    if not is_complete:
+        rows = max(round(data.text_bytes * rows / text_bytes), rows)
     return ExploreReport(path, "json", "v", rows, data.size, None, sample)
 
 

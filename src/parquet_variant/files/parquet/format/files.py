@@ -113,6 +113,10 @@ class OpenFile:
         """Return the open file with a separate reader, because pyarrow's reader is not thread-safe."""
         return replace(self, _reader=None)
 
+    def reopened(self) -> OpenFile:
+        """Return the file with another stream, without reading the footer again."""
+        return replace(self, stream=_open_stream(self.source), _reader=None)
+
     @property
     def writer(self) -> str:
         """The library that wrote the file, from the footer; empty if unknown."""
@@ -367,10 +371,7 @@ def open_file(source: ParquetSource) -> OpenFile:
     is_local = isinstance(source.filesystem, fs.LocalFileSystem)
     state = state_of(source.path) if is_local else None
     fingerprint = footer_cache.fingerprint_if_settled(state)
-    try:
-        stream = source.filesystem.open_input_file(source.path)
-    except (OSError, pa.ArrowException) as error:
-        raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
+    stream = _open_stream(source)
     try:
         if not is_local and source.size <= FOOTER_GUESS:
             with stream:  # read the whole file in the request for the footer
@@ -389,6 +390,13 @@ def open_file(source: ParquetSource) -> OpenFile:
             reason="bad-footer",
             file=source.path,
         ) from None
+
+
+def _open_stream(source: ParquetSource) -> pa.NativeFile:
+    try:
+        return source.filesystem.open_input_file(source.path)
+    except (OSError, pa.ArrowException) as error:
+        raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
 
 
 def _open_uncached(
