@@ -76,7 +76,7 @@ class Destination:
 
     def work(self, plan: TaskPlan) -> Work:
         """Start the job and return the function that every task runs; it can be pickled."""
-        self._staging = self._staging.begin()
+        self._task_plan, self._staging = plan, self._staging.begin()
         return partial(run_task, self._write, plan, self._staging)
 
     def commit(self, written: WrittenSplits) -> list[str]:

@@ -112,7 +112,9 @@ class IngestJob:
                 tasks = _plan_tasks(engine, self._files, self._request.split_bytes, self._request.text)
             else:
                 tasks = [[split] for split in split_rows(self._rows, engine.parallelism)]
-            fields, table = self._table_fields(tasks), self._table_schema(destination)
+            fields, table = self._table_fields(tasks), None
+            if (request := self._request).mode == "append" and request.schema is None and request.schema_of == "table":
+                table = table_schema(destination.data_files(), request.column)  # the types that the table keeps
             if table is not None:
                 self._set_string_types(self._request.text.texts.with_types(string_types(table)))
             if self._request.text.texts.auto:
@@ -175,13 +177,6 @@ class IngestJob:
 
     def _set_string_types(self, types: StringTypes) -> None:
         self._request = replace(self._request, text=replace(self._request.text, texts=types))
-
-    def _table_schema(self, destination: Destination) -> ShreddingSchema | None:
-        """Return the types of the table that an append keeps; None if it types paths by their new values."""
-        request = self._request
-        if request.mode != "append" or request.schema is not None or request.schema_of == "file":
-            return None
-        return table_schema(destination.data_files(), request.column)
 
     def _write_tasks(self, engine: Engine, tasks: list[list[Split]]) -> list[list[Split]]:
         """Return the tasks that write: as planned, or fewer with several threads each if the input is small.

@@ -37,20 +37,6 @@ class PartitionBy:
     """The names of the columns whose type the option names, so that the directory declares it."""
 
     @classmethod
-    def appending_to(cls, dest: str, option: PartitionBy) -> PartitionBy:
-        """Return the partition columns of a directory: the option's, or the paths with the names of the directory's.
-
-        Raises `VariantError` with reason ``"bad-option"`` if the option names other columns than the directory has.
-        """
-        existing = existing_partitions(dest)
-        if existing is None:
-            return option
-        check_partition_names(option.names, tuple(existing), dest)
-        if option or not existing:
-            return option
-        return cls(tuple(Selected(name, VariantPath((name,)), kind) for name, kind in existing.items()), True)
-
-    @classmethod
     def of(cls, paths: PartitionColumns) -> PartitionBy:
         """Parse ``"day=$.ts:date"``, a list of such, or a mapping of names to typed paths (string by default).
 

@@ -172,7 +172,11 @@ class _Walk:
         if not self.for_duckdb and all(child.rows < least for child in fields):
             return self.untyped(path, f"all paths below are in under {self.least_share:.0%} of the rows")
         self.reasons[path] = words
-        first = first_by_case(fields)
+        first: dict[str, PathProfile] = {}  # the most frequent field of each set of names that differ only in case
+        for child in fields:
+            name = str(child.segment).casefold()
+            if name not in first or child.count > first[name].count:
+                first[name] = child
         shredded = [self.field(child, path / str(child.segment), first) for child in fields]
         if any(shredded):
             return True
@@ -262,16 +266,6 @@ def _least_share(policy: AutoPolicy, profile: Profile) -> float:
         return policy.min_row_share
     frequent = float(shares[policy.least_columns - 1]) / rows
     return min(policy.min_row_share, max(frequent, policy.min_row_share / 4))
-
-
-def first_by_case(fields: list[PathProfile]) -> dict[str, PathProfile]:
-    """Return the most frequent field of each set of names that differ only in case, by case-folded name."""
-    first: dict[str, PathProfile] = {}
-    for child in fields:
-        name = str(child.segment).casefold()
-        if name not in first or child.count > first[name].count:
-            first[name] = child
-    return first
 
 
 def mix(column: ColumnType) -> str:

@@ -24,7 +24,7 @@ from parquet_variant.files.parquet.reading.read import read_schema
 from parquet_variant.files.parquet.writing.write import with_layout
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.ingestion.destination import Destination, FileDestination, move_file
-from parquet_variant.ingestion.partition_by import PartitionBy, existing_partitions
+from parquet_variant.ingestion.partition_by import PartitionBy, check_partition_names, existing_partitions
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of, path_text
@@ -33,9 +33,11 @@ from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_st
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant
+from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Mode
 from parquet_variant.tables.partitions import partition_directory
 from parquet_variant.tables.row_input import all_rows
+from parquet_variant.types.path import VariantPath
 
 # An open file holds a row group in memory. Above this number the least recently used file is closed.
 MAX_OPEN_FILES = 100
@@ -185,7 +187,12 @@ def open_parquet(request: IngestRequest) -> Destination | None:
     if staging is None:
         return None
     if request.mode == "append":
-        request = replace(request, partition_by=PartitionBy.appending_to(request.dest, request.partition_by))
+        existing, partition_by = existing_partitions(request.dest), request.partition_by
+        if existing is not None:
+            check_partition_names(partition_by.names, tuple(existing), request.dest)
+        if existing and not partition_by:
+            columns = (Selected(name, VariantPath((name,)), kind) for name, kind in existing.items())
+            request = replace(request, partition_by=PartitionBy(tuple(columns), is_derived=True))
     return ParquetDirectory(request, staging, _write)
 
 

@@ -19,9 +19,9 @@ from parquet_variant.files.vortex.library import vortex
 from parquet_variant.files.vortex.paths import SUFFIX
 from parquet_variant.files.vortex.reader import read
 from parquet_variant.files.vortex.writer import write
-from parquet_variant.ingestion.destination import Destination, FileDestination, Work, move_file
+from parquet_variant.ingestion.destination import Destination, FileDestination, move_file
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.task import SplitRows, TaskPlan, TaskRows, WrittenSplits
+from parquet_variant.ingestion.task import SplitRows, TaskRows, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, open_staging
 from parquet_variant.ops.columns.arguments import as_arrow
@@ -30,11 +30,6 @@ from parquet_variant.support.choices import FileMode
 
 class VortexFileDestination(FileDestination):
     """One Vortex file, which the driver joins from the files of the tasks."""
-
-    def work(self, plan: TaskPlan) -> Work:
-        """Start the job and return the function that every task runs."""
-        self._schema = plan.schema
-        return super().work(plan)
 
     def commit(self, written: WrittenSplits) -> list[str]:
         """Join the files of the tasks into one file."""
@@ -46,7 +41,7 @@ class VortexFileDestination(FileDestination):
             # The parts have different columns, because a column without values is not stored. One layout fits all.
             chunks = [conform(read(part.path, column).to_unshredded().storage, "unshredded") for part in written.files]
             rows = VariantArray.concat(map(VariantArray, chunks))
-            write(self.dest, {column: rows}, schema=self._schema, mode=mode, **self.request.write)
+            write(self.dest, {column: rows}, schema=self._task_plan.schema, mode=mode, **self.request.write)
         self._staging.discard()
         return [Path(self.dest).name]
 

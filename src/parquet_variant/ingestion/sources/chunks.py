@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.ingestion.formats.csv_rows import MAX_LINE_BYTES, CsvOptions, CsvReader
+from parquet_variant.ingestion.formats.csv_rows import MAX_LINE_BYTES, CsvReader
 from parquet_variant.ingestion.formats.layout import (
     BOM,
     DETECTED,
@@ -145,7 +145,14 @@ def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayou
         wrapped = WrappedSplitter([str(name) for name in layout.prefix], is_json_sequence(head))
         yield from _split_chunks(file, blocks, chunk_bytes, wrapped, "element")
     elif detected == "csv":
-        yield from _csv_chunks(file, blocks, layout.csv)
+        reader, number, offset = CsvReader(layout.csv, file.name), 1, 0
+        try:
+            for rows in reader.read(blocks):
+                data, first = rows.json_lines(), number + bool(reader.options.header)
+                yield Chunk(file, data, first, offset=offset, unit="row", refused=rows.refused)
+                number, offset = number + len(rows), offset + len(data)
+        except VariantFileError as error:
+            raise error.at(file=file.name) from None
     elif detected == "ndjson":
         yield from _line_chunks(file, stream_text(head, stream), chunk_bytes)
     elif detected == "array":
@@ -236,20 +243,6 @@ def _split_chunks(
         yield Chunk(file, data, number, offset=offset, unit=unit)
     if split_error is not None:
         raise split_error
-
-
-def _csv_chunks(file: InputFile, blocks: Iterator[bytes], options: CsvOptions) -> Iterator[Chunk]:
-    """Yield the rows of CSV as chunks with one JSON object per line."""
-    reader, number, offset = CsvReader(options, file.name), 1, 0
-    try:
-        for rows in reader.read(blocks):
-            data = rows.json_lines()
-            yield Chunk(
-                file, data, number + bool(reader.options.header), offset=offset, unit="row", refused=rows.refused
-            )
-            number, offset = number + len(rows), offset + len(data)
-    except VariantFileError as error:
-        raise error.at(file=file.name) from None
 
 
 @lru_cache(maxsize=64)
