@@ -235,7 +235,7 @@ def with_inferred_types(files: Iterable[InputFile], column: str, options: CsvOpt
         for file in texts:
             with file.errors():
                 for table in csv_tables(file, options):
-                    yield table.drop_columns([name for name in table.column_names if name == column])
+                    yield table.drop_columns([column] if column in table.column_names else [])
 
     return replace(options, types=tuple(inferred_types(tables()).items()))
 

@@ -69,8 +69,6 @@ class HintsPolicy:
     maps: MapRules = field(default_factory=MapRules)
     string_types: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
     _typed: dict[VariantPath, ShreddingSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
-    _skipped: tuple[VariantPath, ...] = field(init=False, repr=False, compare=False, default=())
-    _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
         check_constants(self)
@@ -98,9 +96,12 @@ class HintsPolicy:
             if path_depth(leaf) > MAX_PHYSICAL_DEPTH:
                 raise too_deep(leaf)
         object.__setattr__(self, "_typed", typed)
-        object.__setattr__(self, "_skipped", tuple(map(VariantPath.parse, self.skip)))
+        self._read_skips()
+
+    def _read_skips(self) -> tuple[list[VariantPath], list[re.Pattern[str]]]:
+        """Return the paths and patterns to skip. Raises `PathError` or `VariantError` for an invalid one."""
         try:
-            object.__setattr__(self, "_patterns", tuple(map(re.compile, self.skip_regexp)))
+            return list(map(VariantPath.parse, self.skip)), list(map(re.compile, self.skip_regexp))
         except re.error as error:
             raise VariantError(
                 f"invalid regular expression {error.pattern!r} in skip_regexp: {error}", reason="bad-policy"
@@ -110,12 +111,20 @@ class HintsPolicy:
         """Return the schema for data with this profile, and the reasons."""
         reasons: dict[VariantPath, str] = dict.fromkeys(self._typed, "hint")
         leaves = dict(self._typed)
+        skipped, patterns = self._read_skips()
+
+        def skip_reason(path: VariantPath) -> str | None:
+            if (outer := next((outer for outer in skipped if is_within(path, outer)), None)) is not None:
+                return f"SKIP {outer}"
+            dotted = ".".join(segment if isinstance(segment, str) else "[*]" for segment in path.segments)
+            found = (pattern.pattern for pattern in patterns if dotted and pattern.search(dotted))
+            return next((f"SKIP REGEXP {text!r}" for text in found), None)
 
         def is_left_out(path_profile: PathProfile, column: ColumnType | None) -> bool:
             path = path_profile.path
             if path in leaves:
                 return True
-            reason = self._skip_reason(path)
+            reason = skip_reason(path)
             if column is None:
                 reason = reason or "only Variant nulls"
             elif column.name == "object":
@@ -139,16 +148,6 @@ class HintsPolicy:
             reasons,
             outside_reason="nothing below it is shredded",
         )
-
-    def _skip_reason(self, path: VariantPath) -> str | None:
-        for skipped in self._skipped:
-            if is_within(path, skipped):
-                return f"SKIP {skipped}"
-        dotted = ".".join(segment if isinstance(segment, str) else "[*]" for segment in path.segments)
-        for pattern in self._patterns:
-            if dotted and pattern.search(dotted):
-                return f"SKIP REGEXP {pattern.pattern!r}"
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -386,7 +386,11 @@ def _lines_or_documents(head: bytes) -> InputFormat:
     "ndjson".
     """
     if is_json_sequence(head):
-        return _sequence_format(head)
+        lines = [line for line in head.split(b"\n") if line.strip()]
+        if len(lines) > 1 and len(head) >= _DETECT_BYTES - len(BOM):
+            lines.pop()  # The last line of the head may be incomplete.
+        is_text = (line.startswith(RECORD_SEPARATOR) and line.count(RECORD_SEPARATOR) == 1 for line in lines)
+        return "ndjson" if all(is_text) else "documents"
     text = head.lstrip(WHITESPACE)
     line = text.partition(b"\n")[0].strip()
     if not text.startswith((b"{", b"[")) or _is_value(line):
@@ -396,14 +400,6 @@ def _lines_or_documents(head: bytes) -> InputFormat:
         return "documents" if all(map(_is_value, values_on_line)) else "ndjson"
     first = DocumentSplitter().feed(text).partition(b"\n")[0]
     return "documents" if first and _is_value(first) else "ndjson"
-
-
-def _sequence_format(head: bytes) -> InputFormat:
-    lines = [line for line in head.split(b"\n") if line.strip()]
-    if len(lines) > 1 and len(head) >= _DETECT_BYTES - len(BOM):
-        lines.pop()  # The last line of the head may be incomplete.
-    one_text_per_line = all(line.startswith(RECORD_SEPARATOR) and line.count(RECORD_SEPARATOR) == 1 for line in lines)
-    return "ndjson" if one_text_per_line else "documents"
 
 
 def _is_value(text: bytes) -> bool:
