@@ -51,14 +51,14 @@ def has_iceberg_metadata(path: str | os.PathLike[str]) -> bool:
 def table_directories(paths: Iterable[str]) -> dict[str, TableFormat]:
     """Return the tables below a common directory, with their formats; the directory itself is ``""``.
 
-    `paths`: of files, relative to the common directory.
+    `paths`: of files, and of directories if they are known, relative to the common directory.
 
     >>> table_directories(["a/x.parquet", "b/_delta_log/0.json", "c/d/metadata/v1.metadata.json"])
     {'b': 'delta', 'c/d': 'iceberg'}
     """
     tables: dict[str, TableFormat] = {}
     for path in paths:
-        above, log, _ = f"/{path}".partition("/_delta_log/")
+        above, log, _ = f"/{path}/".partition("/_delta_log/")
         parent, metadata, name = f"/{path}".rpartition("/metadata/")
         if log:
             tables[above[1:]] = "delta"
