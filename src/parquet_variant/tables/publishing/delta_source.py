@@ -46,7 +46,7 @@ from parquet_variant.tables.schema import (
     PrimitiveType,
     StructType,
     TableType,
-    fields_at,
+    leaves,
     parts,
     with_parts,
 )
@@ -186,12 +186,11 @@ class _Statistics:
         self.snapshot, self.columns = snapshot, columns
         self.partitions = snapshot.partition_fields
         self.kinds = [f.type for f in columns.partition_fields]
-        self.leaves = [(stored_place(columns, place), f) for place, f in metric_leaves(columns.schema.struct)]
-        self.inexact = {
-            fields_at(snapshot.schema, place)[-1].physical_name
-            for place, _ in metric_leaves(columns.schema.struct)
-            if was_float(fields_at(snapshot.schema, place)[-1])
-        }
+        # The places of leaves under the names in data files, and whether bounds of the log are exact.
+        self.leaves = [
+            (tuple(part.physical_name for part in way), f, not was_float(way[-1]))
+            for way, (_, f) in zip(leaves(snapshot.schema), metric_leaves(columns.schema.struct), strict=True)
+        ]
 
     def file(self, add: Add, location: str) -> DataFile:
         stats = parsed_stats(add.stats)
@@ -202,12 +201,12 @@ class _Statistics:
         upper: dict[int, bytes] = {}
         values: dict[int, int] = {}
         nulls: dict[int, int] = {}
-        for place, f in self.leaves:
+        for place, f, is_exact in self.leaves:
             count = value_at(stats.get("nullCount"), place)
             if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= rows:
                 values[f.id], nulls[f.id] = rows, count
             low, high = (
-                self.bound(value_at(stats.get(name), place), f, place, up=name == "maxValues")
+                _bound(value_at(stats.get(name), place), f, up=name == "maxValues") if is_exact else None
                 for name in ("minValues", "maxValues")
             )
             if low is not None and high is not None and f.type != VARIANT and low > high:  # damaged
@@ -234,17 +233,18 @@ class _Statistics:
             values.append(raw_values(in_type(array, kind), kind)[0])
         return tuple(values)
 
-    def bound(self, value: Any, f: Field, place: Place, *, up: bool) -> Any:
-        """Return a bound of the log, never tighter: raw, or as bytes for a Variant; None if it is unknown."""
-        if value is None or place[-1] in self.inexact or not isinstance(f.type, PrimitiveType) or f.type == VOID:
-            return None
-        with suppress(VariantError, ValueError, TypeError, ArithmeticError, OverflowError):
-            if f.type == VARIANT:
-                return b"".join(split_bounds(z85.decode(str(value))))
-            raw = _raw_bound(value, f.type, up=up)
-            to_bytes(raw, f.type)  # raises an error for a value that is out of range
-            return raw
+
+def _bound(value: Any, f: Field, *, up: bool) -> Any:
+    """Return a bound of the log, never tighter: raw, or as bytes for a Variant; None if it is unknown."""
+    if value is None or not isinstance(f.type, PrimitiveType) or f.type == VOID:
         return None
+    with suppress(VariantError, ValueError, TypeError, ArithmeticError, OverflowError):
+        if f.type == VARIANT:
+            return b"".join(split_bounds(z85.decode(str(value))))
+        raw = _raw_bound(value, f.type, up=up)
+        to_bytes(raw, f.type)  # raises an error for a value that is out of range
+        return raw
+    return None
 
 
 def _raw_bound(value: Any, kind: PrimitiveType, *, up: bool) -> Any:
@@ -264,11 +264,6 @@ def _raw_bound(value: Any, kind: PrimitiveType, *, up: bool) -> Any:
     if family in ("timestamp", "timestamp_ntz") and isinstance(value, str):
         return from_json(value, kind) + (_CUT_MICROSECONDS if up else 0)
     raise IcebergError(f"a bound of type {type_name(kind)} is {value!r}", reason="bad-stats")
-
-
-def stored_place(columns: SourceColumns, place: Place) -> tuple[str, ...]:
-    """Return the place of a leaf under the names in data files."""
-    return tuple(columns.stored_name(f) for f in fields_at(columns.schema.struct, place))
 
 
 def _footer_rows(snapshot: Snapshot, add: Add) -> int:

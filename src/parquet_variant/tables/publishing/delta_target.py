@@ -50,6 +50,7 @@ from parquet_variant.tables.schema import (
     StructType,
     TableType,
     fields_at,
+    leaves,
     parts,
     walk_fields,
     with_fields,
@@ -231,11 +232,9 @@ class _Writer:
     def __init__(self, source: Source, storage: Storage, columns: SourceColumns, schema: StructType) -> None:
         self.source, self.storage, self.columns, self.schema = source, storage, columns, schema
         self.vectors_written = 0
-        places = metric_leaves(columns.schema.struct)
-        fields = [fields_at(schema, place) for place, _ in places]
         self.leaves = [
             (tuple(part.physical_name for part in way), f)
-            for (_, f), way in zip(places, fields, strict=True)
+            for way, (_, f) in zip(leaves(schema), metric_leaves(columns.schema.struct), strict=True)
             if f not in columns.partition_fields
         ]
         self.partitions = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import uuid
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,12 @@ class _Publication:
         self.source, self.catalog = source, catalog
         self.schema_name, self.table_name = schema_name, table_name
         last = catalog.rows("SELECT * EXCLUDE (snapshot_time) FROM {snapshot} ORDER BY snapshot_id DESC LIMIT 1")[0]
-        self.snapshot, self.schema_version, self.next_catalog_id, self.next_file_id = last
+        self.snapshot, self.schema_version, next_catalog_id, next_file_id = last
+        self.catalog_ids, self.file_ids = count(next_catalog_id), count(next_file_id)
         self.next_snapshot = self.snapshot + 1
         self.changes: list[str] = []
         self.has_new_schema = False
+        self.marks = {PUBLISHED_FROM: source.format, "parquet-variant.published-location": source.location}
         self.storage = open_storage(normal_location(source.location), source.options, allow_outside=True)
 
     def run(self, path: str) -> PublishResult:
@@ -90,26 +93,18 @@ class _Publication:
             self.table_id,
         )
         former = [ColumnRow(*row) for row in rows]
-        numbers = self.catalog.rows("SELECT max(column_id) FROM {column} WHERE table_id = ?", self.table_id)
-        self.columns = self.source.columns(schema_of_rows(former) if former else None, numbers[0][0] or 0)
+        ((last_id,),) = self.catalog.rows("SELECT max(column_id) FROM {column} WHERE table_id = ?", self.table_id)
+        self.columns = self.source.columns(schema_of_rows(former) if former else None, last_id or 0)
         self._write_columns(former)
         partition_id = self._partitioning()
         difference = self._difference()
         vectors = self._write_files(difference, partition_id)
         if self.changes:
             self.snapshot = self.next_snapshot
-            self.catalog.run(
-                "INSERT INTO {snapshot} VALUES (?, now(), ?, ?, ?)",
-                self.snapshot,
-                self.schema_version,
-                self.next_catalog_id,
-                self.next_file_id,
-            )
-            message = f"published from {self.source.format}"
-            version = f"{PUBLISHED_VERSION}={self.source.version}"
-            self.catalog.insert(
-                "snapshot_changes", [(self.snapshot, ",".join(self.changes), _AUTHOR, message, version)]
-            )
+            numbers = (self.snapshot, self.schema_version, next(self.catalog_ids), next(self.file_ids))
+            self.catalog.run("INSERT INTO {snapshot} VALUES (?, now(), ?, ?, ?)", *numbers)
+            notes = (f"published from {self.source.format}", f"{PUBLISHED_VERSION}={self.source.version}")
+            self.catalog.insert("snapshot_changes", [(self.snapshot, ",".join(self.changes), _AUTHOR, *notes)])
         removed = len(difference.removed) + len(difference.replaced)
         counts = (len(difference.added), removed, vectors)
         return PublishResult("ducklake", path, str(self.snapshot), *counts, committed=bool(self.changes))
@@ -134,22 +129,18 @@ class _Publication:
         if tables:
             self._check_unchanged(tables[0][0])
             return int(tables[0][0])
-        table_id = self._new_catalog_id()
+        table_id = next(self.catalog_ids)
         row = (table_id, str(uuid.uuid4()), self.next_snapshot, None, schema_id, self.table_name)
         self.catalog.insert("table", [(*row, f"{self.table_name}/", True)])
         self.catalog.insert("table_stats", [(table_id, 0, 0, 0)])
-        marks = {PUBLISHED_FROM: self.source.format, "parquet-variant.published-location": self.source.location}
-        self.catalog.insert("tag", [(table_id, self.next_snapshot, None, name, value) for name, value in marks.items()])
+        self.catalog.insert("tag", [(table_id, self.next_snapshot, None, *mark) for mark in self.marks.items()])
         self.changes.append(f'created_table:"{self.schema_name}"."{self.table_name}"')
         return table_id
 
     def _check_unchanged(self, table_id: int) -> None:
         name = f"{self.schema_name}.{self.table_name} of {self.catalog.path}"
         marks = dict(self.catalog.rows("SELECT key, value FROM {tag} WHERE object_id = ?", table_id))
-        if (marks.get(PUBLISHED_FROM), marks.get("parquet-variant.published-location")) != (
-            self.source.format,
-            self.source.location,
-        ):
+        if not self.marks.items() <= marks.items():
             raise TableError(
                 f"{name} is a table that was not published from {self.source.location}: choose another name with "
                 "to= (--to), such as lake.ducklake#main.name",
@@ -176,14 +167,7 @@ class _Publication:
         if rows_of_schema == former:
             return
         unchanged = set(rows_of_schema) & set(former)
-        ended = [row.column_id for row in former if row not in unchanged]
-        self.catalog.run(
-            "UPDATE {column} SET end_snapshot = ? WHERE table_id = ? AND end_snapshot IS NULL AND column_id IN "
-            "(SELECT unnest(?::BIGINT[]))",
-            self.next_snapshot,
-            self.table_id,
-            ended,
-        )
+        self._end("column", "column_id", [row.column_id for row in former if row not in unchanged])
         rows = [row for row in rows_of_schema if row not in unchanged]
         self.catalog.insert(
             "column",
@@ -213,14 +197,11 @@ class _Publication:
         )
         if [ids for _, ids in current] == ([column_ids] if column_ids else []):
             return int(current[0][0]) if current else None
-        for partition_id, _ in current:
-            self.catalog.run(
-                "UPDATE {partition_info} SET end_snapshot = ? WHERE partition_id = ?", self.next_snapshot, partition_id
-            )
+        self._end("partition_info", "partition_id", [number for number, _ in current])
         self._new_schema_version()
         if not column_ids:
             return None
-        partition_id = self._new_catalog_id()
+        partition_id = next(self.catalog_ids)
         self.catalog.insert("partition_info", [(partition_id, self.table_id, self.next_snapshot, None)])
         self.catalog.insert(
             "partition_column",
@@ -246,9 +227,9 @@ class _Publication:
 
     def _write_files(self, difference: Difference[int], partition_id: int | None) -> int:
         removed = [*difference.removed, *difference.replaced]
-        self._end("data_file", removed)
+        self._end("data_file", "data_file_id", removed)
         changed = [number for number, _ in difference.vectors_changed]
-        self._end("delete_file", [*removed, *changed])
+        self._end("delete_file", "data_file_id", [*removed, *changed])
         vectors = [(number, file) for number, file in difference.vectors_changed if file.vector_key is not None]
         if difference.added:
             vectors += self._add_files(difference.added, partition_id)
@@ -258,12 +239,12 @@ class _Publication:
         self.catalog.insert("delete_file", [self._written_vector(number, file) for number, file in vectors])
         return len(vectors)
 
-    def _end(self, table: str, numbers: Sequence[int]) -> None:
+    def _end(self, table: str, key: str, numbers: Sequence[int]) -> None:
+        """End rows of the published table by their ids."""
         self.catalog.run(
-            f"UPDATE {{{table}}} SET end_snapshot = ? WHERE end_snapshot IS NULL AND data_file_id IN "
+            f"UPDATE {{{table}}} SET end_snapshot = ? WHERE table_id = ? AND end_snapshot IS NULL AND {key} IN "
             "(SELECT unnest(?::BIGINT[]))",
-            self.next_snapshot,
-            list(numbers),
+            *(self.next_snapshot, self.table_id, list(numbers)),
         )
 
     def _add_files(self, listed: Sequence[ListedFile], partition_id: int | None) -> list[tuple[int, ListedFile]]:
@@ -275,7 +256,7 @@ class _Publication:
         files, column_stats, path_stats, partitions, vectors = [], [], [], [], []
         rows = size = 0
         for described in self.source.described(self.columns, listed):
-            number = self._new_file_id()
+            number = next(self.file_ids)
             key = (number, self.table_id)
             path = normal_location(described.path)
             files.append(
@@ -299,10 +280,7 @@ class _Publication:
         self.catalog.run(
             "UPDATE {table_stats} SET record_count = record_count + ?, next_row_id = next_row_id + ?, "
             "file_size_bytes = file_size_bytes + ? WHERE table_id = ?",
-            rows,
-            rows,
-            size,
-            self.table_id,
+            *(rows, rows, size, self.table_id),
         )
         return vectors
 
@@ -328,10 +306,9 @@ class _Publication:
         if not self.columns.files_lack_ids and not self._in_directories:
             return None
         partition = {f.id for f in self.columns.partition_fields} if self._in_directories else set()
-        mapping_id = self._new_file_id()
+        mapping_id = next(self.file_ids)
         self.catalog.insert("column_mapping", [(mapping_id, self.table_id, "map_by_name")])
-        rows = mapping_rows(self.columns, partition)
-        self.catalog.insert("name_mapping", [(mapping_id, *row) for row in rows])
+        self.catalog.insert("name_mapping", [(mapping_id, *row) for row in mapping_rows(self.columns, partition)])
         return mapping_id
 
     def _footer_size(self, file: DataFile) -> int:
@@ -354,14 +331,6 @@ class _Publication:
         open_storage(str(target.parent)).put(target.name, data)
         footer = int.from_bytes(data[-_FOOTER_TAIL:-4], "little")
         return (
-            self._new_file_id(), self.table_id, self.next_snapshot, None, number, str(target), False, "parquet",
+            next(self.file_ids), self.table_id, self.next_snapshot, None, number, str(target), False, "parquet",
             len(rows), len(data), footer, None, None,
         )  # fmt: skip
-
-    def _new_file_id(self) -> int:
-        self.next_file_id += 1
-        return int(self.next_file_id) - 1
-
-    def _new_catalog_id(self) -> int:
-        self.next_catalog_id += 1
-        return int(self.next_catalog_id) - 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -51,6 +51,7 @@ from parquet_variant.tables.publishing.source import (
 )
 from parquet_variant.tables.schema import (
     Field,
+    Place,
     PrimitiveType,
     StructType,
     TableType,
@@ -107,13 +108,11 @@ class ParquetFilesSource(Source):
         for source in self._sources.values():
             with open_file(source) as opened:
                 union.add(opened)
-        ids: Any = FieldIds(former, last_id)
-        if union.numbers:
-            ids = _FileIds(union.numbers, self.location)
+        take = union.number if union.numbers else FieldIds(former, last_id).take
         partition = next(iter(self._sources.values())).partition
         for name, value in partition:
             union.add_partition(name, value.type)
-        fields = tuple(_with_ids(f, ids, ()) for f in union.fields.values())
+        fields = tuple(_with_ids(f, take, ()) for f in union.fields.values())
         return SourceColumns(
             Schema(0, StructType(fields)),
             files_lack_ids=not union.numbers,
@@ -170,7 +169,7 @@ class _UnionOfColumns:
     def __init__(self, location: str) -> None:
         self.location = location
         self.fields: dict[str, Field] = {}
-        self.numbers: dict[tuple[str, ...], int] = {}
+        self.numbers: dict[Place, int] = {}
         self._some_lack_ids = False
 
     def add(self, opened: OpenFile) -> None:
@@ -202,6 +201,12 @@ class _UnionOfColumns:
             raise cannot_publish(f"{opened.name} has other field ids than other files", self.location)
         self.numbers |= numbers
 
+    def number(self, place: Place, kind: TableType) -> int:
+        """Return the field id that the files have; see `FieldIds.take`."""
+        if place not in self.numbers:
+            raise cannot_publish(f"the files have field ids, but none for {'.'.join(place)}", self.location)
+        return self.numbers[place]
+
     def add_partition(self, name: str, kind: pa.DataType) -> None:
         """Add a column whose values are in the names of directories."""
         f = from_arrow_field(pa.field(name, kind), type_of_arrow)
@@ -214,7 +219,7 @@ class _UnionOfColumns:
         self.fields[name] = f
 
 
-def _marked(f: pa.Field, place: tuple[str, ...], variants: Collection[tuple[str, ...]]) -> pa.Field:
+def _marked(f: pa.Field, place: Place, variants: Collection[tuple[str, ...]]) -> pa.Field:
     """Return a field in which Variants carry the extension name."""
     if place in variants:
         return f.with_metadata(EXTENSION_METADATA)
@@ -223,7 +228,7 @@ def _marked(f: pa.Field, place: tuple[str, ...], variants: Collection[tuple[str,
     return f
 
 
-def _ids_of(fields: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+def _ids_of(fields: Any, place: Place) -> Iterator[tuple[tuple[str, ...], int]]:
     """Yield the field ids of Arrow fields at every depth, by place."""
     for f in fields:
         number = (f.metadata or {}).get(FIELD_ID)
@@ -237,23 +242,11 @@ def _ids_of(fields: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
             yield from _ids_of([f.type.key_field, f.type.item_field], (*place, f.name))
 
 
-class _FileIds:
-    """The field ids that the files have."""
-
-    def __init__(self, numbers: Mapping[tuple[str, ...], int], location: str) -> None:
-        self._numbers, self._location = numbers, location
-
-    def take(self, place: tuple[str, ...], kind: TableType) -> int:
-        """Return the id of a field; see `FieldIds.take`."""
-        if place not in self._numbers:
-            raise cannot_publish(f"the files have field ids, but none for {'.'.join(place)}", self._location)
-        return self._numbers[place]
-
-
-def _with_ids(f: Field, ids: Any, place: tuple[str, ...]) -> Field:
+def _with_ids(f: Field, take: Callable[[Place, TableType], int], place: Place) -> Field:
     place = (*place, f.name)
-    number = ids.take(place, f.type)
-    return replace(f, field_id=number, type=with_parts(f.type, [_with_ids(part, ids, place) for part in parts(f.type)]))
+    number = take(place, f.type)
+    inner = [_with_ids(part, take, place) for part in parts(f.type)]
+    return replace(f, field_id=number, type=with_parts(f.type, inner))
 
 
 # ---- the metrics of a file
@@ -278,7 +271,7 @@ def _described(opened: OpenFile, schema: Schema, location: str, partition: tuple
     )  # fmt: skip
 
 
-def _variant_bounds(info: FileInfo, place: tuple[str, ...], opened: OpenFile) -> Mapping[VariantPath, ValueBounds]:
+def _variant_bounds(info: FileInfo, place: Place, opened: OpenFile) -> Mapping[VariantPath, ValueBounds]:
     """Return the bounds of the paths of a shredded Variant."""
     kind = opened.arrow_schema.field(place[0]).type
     for name in place[1:]:
