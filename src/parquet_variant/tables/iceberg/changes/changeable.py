@@ -88,10 +88,6 @@ class IcebergChangePlan(ChangePlan[TableFile]):
         """See `ChangePlan.partition`."""
         return file.file.partition
 
-    @property
-    def _every_column(self) -> StructType:
-        return StructType((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
-
     def with_every_row(self, file: TableFile) -> TableFile:
         """See `ChangePlan.with_every_row`."""
         return TableFile(file.entry)
@@ -104,10 +100,7 @@ class IcebergChangePlan(ChangePlan[TableFile]):
 
     def read_rows(self, file: TableFile, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.read_rows`; without `columns`, rows have their row ids and sequence numbers."""
-        fields = self._every_column
-        if columns is not None:
-            names = {f.name for f in columns.fields}
-            fields = StructType(tuple(f for f in self.current.schema.fields if f.name in names))
+        fields = columns or StructType((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
         rows = read_file(self.current, file, fields, row_mask=row_mask, shredded=True)
         for name in self.write.hidden_columns:
             if name in rows.column_names:

@@ -250,14 +250,6 @@ def hash_values(array: pa.Array, source: PrimitiveType) -> Hashes:
     return hashes
 
 
-def transform_value(transform: Transform, value: pa.Scalar, source: PrimitiveType) -> Any:
-    """Return the partition value of one scalar as a Python value."""
-    array = pa.array([value.as_py()], arrow_type(source)) if not isinstance(value, pa.ExtensionScalar) else None
-    if array is None:
-        array = pa.array([value.value.as_py()], pa.binary(16))
-    return transform.apply(array, source)[0].as_py()
-
-
 FIRST_PARTITION_ID = 1000
 _CALL = re.compile(r"\s*(\w+)\s*\(\s*(?:(\d+)\s*,\s*)?([^,]+?)\s*(?:,\s*(\d+)\s*)?\)\s*")
 # The names that Spark's SQL has for the calendar transforms.

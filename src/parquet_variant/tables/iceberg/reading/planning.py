@@ -29,7 +29,6 @@ from parquet_variant.tables.iceberg.metadata.partitioning import (
     SourceRange,
     Transform,
     source_type,
-    transform_value,
 )
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
@@ -60,7 +59,9 @@ class BucketStatistics(FileStatistics):
         answer = np.ones(self.files, dtype=bool)
         for transform, kind, numbers in self.buckets:
             try:
-                bucket = transform_value(transform, literal.cast(arrow_type(kind)), kind)
+                value = literal.cast(arrow_type(kind))
+                array = pa.repeat(value.value if isinstance(value, pa.ExtensionScalar) else value, 1)
+                bucket = transform.apply(array, kind)[0].as_py()
             except (pa.ArrowException, ValueError, OverflowError):
                 continue
             answer &= np.array([number is None or number == bucket for number in numbers], dtype=bool)
