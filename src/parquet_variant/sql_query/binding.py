@@ -152,22 +152,22 @@ def _scan_parquet(
 
 
 def _delta_table(current: Snapshot, name: str) -> BoundTable:
-    from parquet_variant.tables.delta.reading.read import parquet_files, scan
+    from parquet_variant.tables.delta.reading.read import DeltaScan, parquet_files
     from parquet_variant.tables.expressions import columns_of_table
 
     columns, order = columns_of_table(current.schema), tuple(column.name for column in current.schema.fields)
-    scan_table = partial(_scan_paths, "Delta tables", partial(scan, current), columns)
+    scan_table = partial(_scan_paths, "Delta tables", partial(DeltaScan.plan, current), columns)
     return BoundTable(name, columns, order, scan_table, parquet_files=cache(partial(parquet_files, current)))
 
 
 def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
     from parquet_variant.tables.expressions import columns_of_table
     from parquet_variant.tables.iceberg.reading.planning import parquet_files
-    from parquet_variant.tables.iceberg.reading.scan import scan
+    from parquet_variant.tables.iceberg.reading.scan import IcebergScan
 
     schema = current.schema.struct
     columns, order = columns_of_table(schema), tuple(f.name for f in schema.fields)
-    scan_table = partial(_scan_paths, "Iceberg tables", partial(scan, current), columns)
+    scan_table = partial(_scan_paths, "Iceberg tables", partial(IcebergScan.plan, current), columns)
     return BoundTable(name, columns, order, scan_table, parquet_files=cache(partial(parquet_files, current)))
 
 

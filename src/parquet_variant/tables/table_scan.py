@@ -216,23 +216,28 @@ class TableScan(PlannedQuery, Generic[File]):
     def plan(
         cls,
         current: Any,
-        schema: StructType,
         columns: Mapping[str, Any] | Sequence[str],
-        where: Any,
-        column: str | None,
-        **options: Any,
+        where: Any = None,
+        *,
+        column: str | None = None,
+        skipping: bool = True,
+        zone: str = "UTC",
+        threads: int | None = None,
     ) -> Self:
-        """Return the scan of a table for a request as users write it; see the public functions `scan`.
-
-        `schema`: the columns that the request may name.
-        """
-        question = Question.of(columns, where)
+        """Plan a query by path over a table; files that cannot hold a match are not opened; see `Table.scan`."""
+        thread_count(threads)
+        schema, question = cls.known_columns(current), Question.of(columns, where)
         if column is None:
             column = only_variant(schema, question.columns)
-        bound = question.bound(typed_columns(schema, question.columns, column), options["zone"])
+        bound = question.bound(typed_columns(schema, question.columns, column), zone)
         has_paths = any(selected.path is not None for selected in bound.columns)
         place = variant_place(schema, column) if has_paths else None
-        return cls(current, bound.selection, bound.hidden, bound.predicate, place, **options)
+        return cls(current, bound.selection, bound.hidden, bound.predicate, place, skipping, zone, threads)
+
+    @staticmethod
+    @abstractmethod
+    def known_columns(current: Any) -> StructType:
+        """Return the columns of a table that queries may name."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {short_description(self.selection, self.predicate)} over {self.current!r}>"

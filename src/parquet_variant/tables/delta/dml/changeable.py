@@ -41,10 +41,10 @@ from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_DATA_PRO
 from parquet_variant.tables.delta.reading.pruning import column_bounds, prune_files
 from parquet_variant.tables.delta.reading.read import (
     PLACES,
+    DeltaScan,
     live_rows,
     parquet_files,
     read_file,
-    scan,
     tracked_rows,
 )
 from parquet_variant.tables.delta.statistics import (
@@ -79,7 +79,7 @@ class DeltaChangePlan(ChangePlan[Add]):
     records_changes: bool
     erases: bool = False
 
-    scan = staticmethod(scan)
+    scan = DeltaScan.plan
 
     @property
     def storage(self) -> Storage:  # type: ignore[override]
@@ -176,7 +176,7 @@ def _replace_bound(bounds: Stats, column: str, path: VariantPath, bound: Variant
 class DeltaTable(ChangeableTable[Add]):
     """A Delta table at one version; its sets of files are rows of `Snapshot.files`."""
 
-    scan = staticmethod(scan)
+    scan = DeltaScan.plan
 
     def __init__(self, current: Snapshot, batch: tuple[str, int] | None = None) -> None:
         self.current, self.batch = current, batch

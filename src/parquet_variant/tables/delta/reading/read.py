@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -250,6 +250,11 @@ class DeltaScan(TableScan[Add]):
 
     current: Snapshot
 
+    @staticmethod
+    def known_columns(current: Snapshot) -> StructType:
+        """See `TableScan`."""
+        return current.schema
+
     @cached_property
     def pruned(self) -> Pruned:
         """The files that may hold a match, according to the log."""
@@ -348,20 +353,3 @@ class _FileColumns:
     def _match(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
         match = by_field_id if self.current.column_mapping == "id" else by_name
         return match(fields, f)
-
-
-def scan(
-    current: Snapshot,
-    columns: Mapping[str, Any] | Sequence[str],
-    where: Any = None,
-    *,
-    column: str | None = None,
-    skipping: bool = True,
-    zone: str = "UTC",
-    threads: int | None = None,
-) -> DeltaScan:
-    """Plan a query by path over a table; files that cannot hold a match are not opened; see `Table.scan`."""
-    thread_count(threads)
-    return DeltaScan.plan(
-        current, current.schema, columns, where, column, skipping=skipping, zone=zone, threads=threads
-    )

@@ -43,7 +43,7 @@ from parquet_variant.tables.iceberg.reading.planning import (
     parts_with_metrics,
     plan_files,
 )
-from parquet_variant.tables.iceberg.reading.scan import scan
+from parquet_variant.tables.iceberg.reading.scan import IcebergScan
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
@@ -73,7 +73,7 @@ class IcebergChangePlan(ChangePlan[TableFile]):
     records_changes: bool = False
     erases: bool = False
 
-    scan = staticmethod(scan)
+    scan = IcebergScan.plan
 
     @property
     def storage(self) -> Storage:  # type: ignore[override]
@@ -123,7 +123,7 @@ class IcebergTable(ChangeableTable[TableFile]):
     """An Iceberg table at a snapshot, for one operation: delete, update or merge; its sets of files are lists."""
 
     keeps_schema = True
-    scan = staticmethod(scan)
+    scan = IcebergScan.plan
 
     def __init__(self, current: Snapshot, operation: str, batch: tuple[str, int] | None = None) -> None:
         check_writable(current.metadata)

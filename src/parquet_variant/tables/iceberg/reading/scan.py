@@ -6,9 +6,9 @@ Owns the columns of a data file: delete files, metadata columns, fields that the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -83,6 +83,13 @@ class IcebergScan(TableScan[TableFile]):
 
     current: Snapshot
 
+    @staticmethod
+    def known_columns(current: Snapshot) -> StructType:
+        """Return the columns of the table, then the metadata columns."""
+        names = current.schema.names
+        extra = tuple(f for name, f in METADATA_COLUMNS.items() if name not in names)
+        return StructType((*current.schema.fields, *extra))
+
     @cached_property
     def pruned(self) -> PlannedFiles:
         """The files that may hold a match, according to the manifests."""
@@ -133,27 +140,3 @@ class IcebergScan(TableScan[TableFile]):
 
     def _snapshot_for_tasks(self) -> Snapshot:
         return self.current.for_tasks()
-
-
-def scan(
-    current: Snapshot,
-    columns: Mapping[str, Any] | Sequence[str],
-    where: Any = None,
-    *,
-    column: str | None = None,
-    skipping: bool = True,
-    zone: str = "UTC",
-    threads: int | None = None,
-) -> IcebergScan:
-    """Plan a query by path over a table; files that cannot hold a match are not opened; see `Table.scan`."""
-    thread_count(threads)
-    return IcebergScan.plan(
-        current, scan_schema(current), columns, where, column, skipping=skipping, zone=zone, threads=threads
-    )
-
-
-def scan_schema(current: Snapshot) -> StructType:
-    """Return the columns that queries may name: those of the table, then the metadata columns."""
-    names = current.schema.names
-    extra = tuple(f for name, f in METADATA_COLUMNS.items() if name not in names)
-    return StructType((*current.schema.fields, *extra))
