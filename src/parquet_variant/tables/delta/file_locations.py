@@ -35,8 +35,7 @@ _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 def relative_path(storage: Storage, path: str) -> str:
     """Return the path in the storage of a path in the log, which is percent-encoded and may be absolute.
 
-    Raises `TableError`: reason ``"outside-table"`` if the path is outside of the table and the storage does not allow
-    that.
+    Raises `TableError`: reason ``"outside-table"`` unless the storage allows paths outside of the table.
     """
     try:
         scheme = urlparse(path).scheme
@@ -79,10 +78,7 @@ def paths_of_adds(storage: Storage, adds: Iterable[Add]) -> list[str]:
 
 
 def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
-    """Return the path in the storage of a deletion vector's file; None for an inline vector.
-
-    Raises `TableError`: as `relative_path`; ``"bad-deletion-vector"`` for an invalid name.
-    """
+    """Return the path in the storage of a deletion vector's file; None for an inline vector."""
     if vector.storage_type == "u":
         text = vector.path_or_inline_dv
         prefix, name = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
@@ -106,11 +102,7 @@ _FILE_VERSION = b"\x01"
 
 
 def deleted_rows(storage: Storage, vector: DeletionVector) -> npt.NDArray[np.uint64]:
-    """Return the 0-based rows that a deletion vector marks, ascending.
-
-    Raises `TableError`: reason ``"bad-deletion-vector"`` if the vector is damaged, or marks another number of rows than
-    the log states.
-    """
+    """Return the 0-based rows that a deletion vector marks, ascending, or raise ``"bad-deletion-vector"``."""
     if vector.storage_type == "i":
         data = z85.decode(vector.path_or_inline_dv)[: vector.size_in_bytes]
     else:
@@ -137,12 +129,7 @@ def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
 def write_vector(
     storage: Storage, rows: npt.NDArray[np.uint64], *, name: uuid.UUID | None = None, directory: str = ""
 ) -> DeletionVector:
-    """Write a deletion vector to a file of the table.
-
-    `rows`: unique 0-based positions, ascending.
-    `name`: the unique part of the file's name (default: a new one).
-    `directory`: the directory of the file in the table.
-    """
+    """Write unique, ascending row positions as a deletion vector to a file in a directory of the table."""
     data = write_bitmap(rows)
     name = uuid.uuid4() if name is None else name
     storage.put(f"{directory}/deletion_vector_{name}.bin".lstrip("/"), _FILE_VERSION + framed(data))
@@ -150,11 +137,7 @@ def write_vector(
 
 
 def partition_column(files: pa.Table, field: Field) -> pa.Array:
-    """Return the value of a partition column in each file.
-
-    `files`: rows of `Snapshot.files`.
-    Raises as `partition_array`.
-    """
+    """Return the value of a partition column in each file (rows of `Snapshot.files`)."""
     texts = one_chunk(pc.map_lookup(files["partitionValues"], field.physical_name, "first")).dictionary_encode()
     distinct = [partition_array(text, field.type, 1) for text in texts.dictionary.to_pylist()]
     values = pa.concat_arrays(distinct) if distinct else partition_array(None, field.type, 0)
@@ -162,10 +145,6 @@ def partition_column(files: pa.Table, field: Field) -> pa.Array:
 
 
 def partition_keys(files: pa.Table, fields: Sequence[Field]) -> list[tuple[str | None, ...]]:
-    """Return the partition of each file, in the spelling of `partition_text`: writers spell one value in several ways.
-
-    `files`: rows of `Snapshot.files`.
-    `fields`: the partition columns.
-    """
+    """Return the partition of each file, in the spelling of `partition_text`: writers spell a value in several ways."""
     columns = [partition_texts(partition_column(files, field)) for field in fields]
     return list(zip(*columns, strict=True)) if columns else [()] * len(files)

@@ -58,14 +58,10 @@ class IdentityValues(Identities):
 
     def __init__(self, current: Snapshot) -> None:
         self._metadata = current.metadata
-        self._counters = [_counter(f) for f in _identity_fields(current)]
+        self._counters = [_counter(f) for f in identity_fields(current)]
 
     def fill(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Yield the tables with their identity columns filled in.
-
-        Raises `DeltaError`: reason ``"identity-given"`` for data with values that the table does not allow;
-        ``"identity-overflow"``.
-        """
+        """Yield the tables with their identity columns filled in, or refuse values that the table does not allow."""
         for table in tables:
             names = {name.lower() for name in table.column_names}
             for counter in self._counters:
@@ -109,14 +105,9 @@ def _with_last_mark(f: Field, other: Field | None) -> Field:
     return replace(f, metadata={**f.metadata, _MARK: mark})
 
 
-def has_identity(current: Snapshot) -> bool:
-    """Return whether writers must generate values of identity columns."""
-    return bool(_identity_fields(current))
-
-
 def refuse_identity(current: Snapshot) -> None:
     """Refuse to add rows in several tasks, or with a change of the schema: the values need one counter."""
-    for f in _identity_fields(current):
+    for f in identity_fields(current):
         raise DeltaError(
             f"column {f.name} is an identity column ({_START}), whose values cannot be generated in parallel tasks: "
             "add rows with Table.append, merge or overwrite",
@@ -126,15 +117,14 @@ def refuse_identity(current: Snapshot) -> None:
 
 def refuse_identity_set(current: Snapshot, columns: Iterable[str]) -> None:
     """Refuse to update identity columns, as delta-spark does."""
-    names = {f.name for f in _identity_fields(current)}
-    for name in columns:
-        if name in names:
-            raise DeltaError(
-                f"column {name} is an identity column, which cannot be updated: leave it out", reason="bad-assignment"
-            )
+    for name in {f.name for f in identity_fields(current)} & set(columns):
+        raise DeltaError(
+            f"column {name} is an identity column, which cannot be updated: leave it out", reason="bad-assignment"
+        )
 
 
-def _identity_fields(current: Snapshot) -> Sequence[Field]:
+def identity_fields(current: Snapshot) -> Sequence[Field]:
+    """Return the columns whose values writers must generate."""
     if not supports(current.protocol, "identityColumns"):
         return ()
     return [f for f in parse_schema(current.metadata.schema_string).fields if _START in f.metadata]

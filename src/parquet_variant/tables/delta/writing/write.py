@@ -44,7 +44,7 @@ from parquet_variant.tables.delta.writing.data_files import (
     warn_of_nulls,
     with_mark,
 )
-from parquet_variant.tables.delta.writing.identity import IdentityValues, has_identity, refuse_identity
+from parquet_variant.tables.delta.writing.identity import IdentityValues, identity_fields, refuse_identity
 from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, schemas_by_column
 from parquet_variant.tables.schema import StructType, check_schema, from_arrow_schema, variant_paths
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
@@ -196,7 +196,7 @@ def _put_rows(
     txn: tuple[str, int] | None,
     options: Mapping[str, Any],
 ) -> CommitResult:
-    if has_identity(current):
+    if identity_fields(current):
         return _put_with_identity(current, data, mode, txn, options)
     adds = plan(current, **options).write_files(data)
     return commit_adds(current, adds, mode, txn, written=paths_of_adds(current.storage, adds))
