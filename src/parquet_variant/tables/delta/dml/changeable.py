@@ -58,7 +58,7 @@ from parquet_variant.tables.delta.statistics import (
     with_columns,
 )
 from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
-from parquet_variant.tables.delta.writing.identity import IdentityValues, refuse_identity_set
+from parquet_variant.tables.delta.writing.write import IdentityValues, refuse_identity_set
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.path_bounds import complete_bounds
 from parquet_variant.tables.pruning import keys_between

@@ -52,7 +52,7 @@ from parquet_variant.tables.delta.protocol.schema_merging import (
 )
 from parquet_variant.tables.delta.reading.read import iter_files
 from parquet_variant.tables.delta.writing.data_files import CLUSTERING, rules_of
-from parquet_variant.tables.delta.writing.identity import with_last_marks
+from parquet_variant.tables.delta.writing.write import with_last_marks
 from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.schema import Field, StructType, TableType, check_schema
 from parquet_variant.tables.storage import Storage
