@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.tables.delta.log.file_actions import rows_to_files
-from parquet_variant.tables.delta.protocol.schema import parse_schema
+from parquet_variant.tables.delta.protocol.actions import parse_schema
 from parquet_variant.tables.delta.statistics import read_stats
 
 SCHEMA = parse_schema('{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}')

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from parquet_variant.errors import TableError
-from parquet_variant.tables.delta.protocol.schema import parse_schema
+from parquet_variant.tables.delta.protocol.actions import parse_schema
 from parquet_variant.tables.rules import Rules
 
 ROWS = pa.table(

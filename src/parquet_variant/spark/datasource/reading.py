@@ -32,7 +32,7 @@ from parquet_variant.query.selection import Selected, arrow_type
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes, to_arrow_schema, to_arrow_type
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line
-from parquet_variant.tables.delta.protocol.schema import schema_json
+from parquet_variant.tables.delta.protocol.actions import schema_json
 from parquet_variant.tables.opening import open
 from parquet_variant.tables.table.table import Table
 

@@ -30,8 +30,7 @@ from parquet_variant.spark.frames import Frame, Partitioning, appended_partition
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.tables.commits import is_uncommitted
 from parquet_variant.tables.delta.log import snapshot as delta
-from parquet_variant.tables.delta.protocol.actions import Add
-from parquet_variant.tables.delta.protocol.schema import parse_schema
+from parquet_variant.tables.delta.protocol.actions import Add, parse_schema
 from parquet_variant.tables.delta.writing import write as delta_write
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import find_table

@@ -20,8 +20,7 @@ from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.file_locations import deleted_rows, relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector
-from parquet_variant.tables.delta.protocol.schema import was_float
+from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector, was_float
 from parquet_variant.tables.delta.statistics import parsed_stats, value_at, with_json_stats
 from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile

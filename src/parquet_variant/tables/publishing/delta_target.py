@@ -17,9 +17,8 @@ from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.tables.delta.file_locations import relative_path, vector_path, write_vector
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Remove, Txn
+from parquet_variant.tables.delta.protocol.actions import Add, Remove, Txn, with_metadata
 from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY, with_protocol
-from parquet_variant.tables.delta.protocol.schema import with_metadata
 from parquet_variant.tables.delta.protocol.schema_merging import MODE
 from parquet_variant.tables.delta.statistics import dump_stats, stats_tree
 from parquet_variant.tables.delta.writing.data_files import URI_SAFE

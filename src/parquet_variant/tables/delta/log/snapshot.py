@@ -27,7 +27,15 @@ from parquet_variant.tables.delta.log.segment import (
     replay,
     version_at,
 )
-from parquet_variant.tables.delta.protocol.actions import Add, DomainMetadata, Metadata, Protocol, Remove, Txn
+from parquet_variant.tables.delta.protocol.actions import (
+    Add,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Remove,
+    Txn,
+    parse_schema,
+)
 from parquet_variant.tables.delta.protocol.features import (
     ROW_COMMIT_COLUMN,
     ROW_ID_COLUMN,
@@ -39,7 +47,6 @@ from parquet_variant.tables.delta.protocol.features import (
     shredding_enabled,
     table_schema,
 )
-from parquet_variant.tables.delta.protocol.schema import parse_schema
 from parquet_variant.tables.delta.protocol.schema_merging import check_type_changes
 from parquet_variant.tables.delta.statistics import with_json_stats
 from parquet_variant.tables.schema import Field, StructType

@@ -25,7 +25,17 @@ from parquet_variant.tables.delta.file_locations import relative_path
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.tables.delta.log.segment import commit_path, commit_times
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, snapshot, writable_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, DomainMetadata, Metadata, Protocol, parse_json
+from parquet_variant.tables.delta.protocol.actions import (
+    Add,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    named_type,
+    parse_json,
+    parse_schema,
+    read_schema,
+    schema_json,
+)
 from parquet_variant.tables.delta.protocol.features import (
     CONSTRAINT,
     SHREDDING,
@@ -39,7 +49,6 @@ from parquet_variant.tables.delta.protocol.features import (
     with_protocol,
     with_tracking_columns,
 )
-from parquet_variant.tables.delta.protocol.schema import named_type, parse_schema, read_schema, schema_json
 from parquet_variant.tables.delta.protocol.schema_merging import (
     check_change_data_names,
     merged_metadata,

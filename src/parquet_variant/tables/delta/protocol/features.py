@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from parquet_variant.errors import DeltaError, TableError, check_mapping, choice_of
-from parquet_variant.tables.delta.protocol.actions import Metadata, Protocol
-from parquet_variant.tables.delta.protocol.schema import parse_schema
+from parquet_variant.tables.delta.protocol.actions import Metadata, Protocol, parse_schema
 from parquet_variant.tables.schema import VARIANT, PrimitiveType, StructType, all_types
 
 VARIANT_TYPE = "variantType"

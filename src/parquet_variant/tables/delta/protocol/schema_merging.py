@@ -13,9 +13,15 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from parquet_variant.errors import DeltaError
-from parquet_variant.tables.delta.protocol.actions import Metadata, Protocol
+from parquet_variant.tables.delta.protocol.actions import (
+    PHYSICAL_NAME,
+    Metadata,
+    Protocol,
+    parse_schema,
+    schema_json,
+    with_metadata,
+)
 from parquet_variant.tables.delta.protocol.features import schema_features, with_features
-from parquet_variant.tables.delta.protocol.schema import PHYSICAL_NAME, parse_schema, schema_json, with_metadata
 from parquet_variant.tables.schema import (
     DECIMAL,
     VARIANT,

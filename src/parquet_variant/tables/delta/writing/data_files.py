@@ -28,9 +28,8 @@ from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, PlanMark, Protocol
+from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, PlanMark, Protocol, parse_schema
 from parquet_variant.tables.delta.protocol.features import CONSTRAINT, check_column_features, supports
-from parquet_variant.tables.delta.protocol.schema import parse_schema
 from parquet_variant.tables.delta.protocol.schema_merging import DEFAULT, GENERATION, INVARIANT
 from parquet_variant.tables.delta.statistics import dump_stats, indexed_places, stats_tree
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns

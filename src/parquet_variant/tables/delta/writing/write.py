@@ -24,7 +24,7 @@ from parquet_variant.tables.delta.file_locations import paths_of_adds
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, table_exists
 from parquet_variant.tables.delta.log.segment import State
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Txn
+from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Txn, parse_schema, read_schema, schema_json
 from parquet_variant.tables.delta.protocol.features import (
     SHREDDING_PROPERTY,
     check_writable,
@@ -33,7 +33,6 @@ from parquet_variant.tables.delta.protocol.features import (
     table_protocol,
     with_tracking_columns,
 )
-from parquet_variant.tables.delta.protocol.schema import parse_schema, read_schema, schema_json
 from parquet_variant.tables.delta.protocol.schema_merging import (
     check_change_data_names,
     check_column_metadata,
