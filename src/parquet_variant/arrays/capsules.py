@@ -342,10 +342,6 @@ def is_variant_field(field: pa.Field) -> bool:
     The extension's name is in the metadata of the field, or its type is the registered extension type, which writers
     must unwrap, because pyarrow's Parquet writer crashes on it. Spark's mark is ``{"variant": "true"}`` in the metadata
     of the child ``metadata``.
-
-    >>> marked = pa.field("metadata", pa.binary(), metadata={"variant": "true"})
-    >>> is_variant_field(pa.field("v", pa.struct([pa.field("value", pa.binary()), marked])))
-    True
     """
     name = (field.metadata or {}).get(_NAME_KEY, b"").decode("utf-8", "replace")
     return EXTENSION_NAME in (name, getattr(field.type, "extension_name", None)) or is_marked_by_spark(field.type)

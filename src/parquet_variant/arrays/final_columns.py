@@ -241,26 +241,18 @@ def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error")
     metadata = metadata_parts(storage.field("metadata"))
     plain, refused = assembled_storage(storage, table, metadata)
     if refused.any():
-        plain, refused = _with_names_of_fields(storage, table, metadata, plain, refused)
+        # A writer may leave out names that no residual uses: the refused rows are read again with the names of fields.
+        rows = np.flatnonzero(refused)
+        named = with_field_names(storage.take(from_numpy(rows)))
+        stored, completed = (
+            MetadataParts(metadata.indices[rows], metadata.dictionary),
+            metadata_parts(named.field("metadata")),
+        )
+        assembled, refused[rows] = assembled_storage(named, table, completed, stored)
+        positions = np.arange(len(plain))
+        positions[rows] = len(plain) + np.arange(len(rows))
+        plain = joined_storages([plain, assembled]).take(from_numpy(positions))
     return with_fallback_rows(plain, refused, lambda row: scalar.unshredded_storage(storage.slice(row, 1), on_conflict))
-
-
-def _with_names_of_fields(
-    storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts, plain: pa.StructArray, refused: np.ndarray
-) -> tuple[pa.StructArray, np.ndarray]:
-    """Read the refused rows again, with the names of their shredded fields added to the metadata.
-
-    A writer may leave out names that no residual uses.
-    """
-    rows = np.flatnonzero(refused)
-    named = with_field_names(storage.take(from_numpy(rows)))
-    stored_metadata = MetadataParts(metadata.indices[rows], metadata.dictionary)
-    assembled, still_refused = assembled_storage(named, table, metadata_parts(named.field("metadata")), stored_metadata)
-    positions = np.arange(len(plain))
-    positions[rows] = len(plain) + np.arange(len(rows))
-    refused = np.zeros(len(plain), np.uint8)
-    refused[rows] = still_refused
-    return joined_storages([plain, assembled]).take(from_numpy(positions)), refused
 
 
 class AssembledNodes(NamedTuple):

@@ -117,7 +117,15 @@ def draft_of_final(storage: pa.StructArray, schema: ShreddingSchema, layout: Lay
     rows, names = metadata.indices.astype(np.int64), name_table(metadata.dictionary)
     if layout == "draft-object":
         return _draft_group(columns, schema, rows, names, layout, storage.is_null())
-    top = _top_residual(columns, storage.is_null(), schema, rows, names)
+    residual, has_residual = _residual(columns, schema)
+    has_residual &= _valid_mask(storage)
+    top = {name: pa.nulls(len(storage), pa.binary()) for name in ("value", "metadata")}
+    if has_residual.any():
+        group = _struct_of({"metadata": columns["metadata"], **residual}, storage.is_null())
+        plain, refused = assembled_storage(group, schema_table(_skeleton(schema)), metadata)
+        needs_reference_if(refused.any())
+        value = pc.if_else(pa.array(has_residual), plain.field("value"), None)
+        top["metadata"], top["value"] = with_minimal_metadata(spans_of(value, rows), names)
     paths = _draft_group(columns, schema, rows, names, layout, None)
     return _struct_of({**top, "paths": paths}, storage.is_null())
 
@@ -160,22 +168,6 @@ def _draft_group(
     elif schema.type is not None:
         draft = {"typed_value": typed, **draft} if layout == "draft-paths" else {**draft, "typed_value": typed}
     return _struct_of(draft, missing)
-
-
-def _top_residual(
-    columns: dict[str, pa.Array], missing: pa.Array, schema: ShreddingSchema, rows: Int64s, names: NameTable
-) -> dict[str, pa.Array]:
-    """Return the top-level ``value`` and ``metadata``: the residuals of all groups."""
-    group, has_residual = _residual(columns, schema)
-    has_residual &= ~missing.to_numpy(zero_copy_only=False)
-    if not has_residual.any():
-        return {name: pa.nulls(len(has_residual), pa.binary()) for name in ("value", "metadata")}
-    storage = _struct_of({"metadata": columns["metadata"], **group}, missing)
-    plain, refused = assembled_storage(storage, schema_table(_skeleton(schema)), metadata_parts(columns["metadata"]))
-    needs_reference_if(refused.any())
-    value = pc.if_else(pa.array(has_residual), plain.field("value"), None)
-    minimal_metadata, value = with_minimal_metadata(spans_of(value, rows), names)
-    return {"value": value, "metadata": minimal_metadata}
 
 
 def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[dict[str, pa.Array], Mask]:

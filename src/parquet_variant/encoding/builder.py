@@ -65,11 +65,7 @@ def check_depth(depth: int, max_depth: float) -> None:
 
 
 def encode_value(root: Node) -> tuple[bytes, bytes]:
-    r"""Return the metadata and value bytes of a tree of nodes.
-
-    >>> encode_value([b"\x00"])
-    (b'\x11\x00\x00', b'\x03\x01\x00\x01\x00')
-    """
+    """Return the metadata and value bytes of a tree of nodes."""
     containers: list[list[Node] | dict[str, Node]] = [] if isinstance(root, bytes) else [root]
     for node in containers:  # the list grows during the iteration, parents before children
         children = node.values() if isinstance(node, dict) else node

@@ -65,9 +65,6 @@ def value_path(path: str | VariantPath, *, root: bool = False) -> VariantPath:
     """Parse the path of a change; with ``root``, ``$`` itself may be changed.
 
     Raises `PathError` if it cannot be read, has a wildcard, or is ``$`` where that makes no sense.
-
-    >>> value_path("$.a[0]")
-    VariantPath("$['a'][0]")
     """
     parsed = VariantPath.parse(path)
     if parsed.has_wildcard:

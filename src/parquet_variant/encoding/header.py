@@ -145,11 +145,7 @@ def object_bytes(ids: list[int], values: list[bytes]) -> bytes:
 
 
 def array_bytes(values: list[bytes]) -> bytes:
-    r"""Return the bytes of an array of encoded values with the narrowest widths.
-
-    >>> array_bytes([b"\x0c\x01"]).hex()
-    '030100020c01'
-    """
+    """Return the bytes of an array of encoded values with the narrowest widths."""
     return _container_bytes((len(values) > _MAX_SMALL_COUNT) << 2, BasicType.ARRAY, b"", values)
 
 

@@ -148,11 +148,7 @@ def date_text(days: int) -> str:
 
 
 def time_text(nanos: int) -> str:
-    """Return the time of day a number of nanoseconds after midnight.
-
-    >>> time_text(45_296_500_000_000)
-    '12:34:56.5'
-    """
+    """Return the time of day a number of nanoseconds after midnight."""
     seconds, fraction = divmod(nanos, _NANOS)
     time = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return f"{time}.{fraction:09d}".rstrip("0") if fraction else time

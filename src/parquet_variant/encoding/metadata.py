@@ -142,9 +142,6 @@ def metadata_length(data: bytes) -> int:
     """Return the number of bytes of the metadata at the start of ``data`` (``metadata ‖ value``).
 
     Raises `MalformedVariantError` if the metadata is cut off.
-
-    >>> metadata_length(bytes.fromhex("110000" "0c01"))
-    3
     """
     dictionary = Dictionary(data)
     end = dictionary.bytes_at + dictionary.offset(dictionary.size)
@@ -158,11 +155,7 @@ def metadata_length(data: bytes) -> int:
 
 
 def encode_metadata(names: Iterable[str]) -> bytes:
-    """Return a dictionary of the distinct names, sorted by their UTF-8 bytes, with the narrowest offsets.
-
-    >>> encode_metadata(["b", "a", "b"]).hex()
-    '11020001026162'
-    """
+    """Return a dictionary of the distinct names, sorted by their UTF-8 bytes, with the narrowest offsets."""
     return _dictionary_bytes(sorted({name.encode() for name in names}), SORTED_BIT)
 
 

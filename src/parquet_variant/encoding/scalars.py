@@ -33,12 +33,9 @@ class Scalar(NamedTuple):
 
 
 def value_type(data: bytes, at: int, stop: int) -> VariantType:
-    r"""Return the type of the value at ``at``, from its first byte only.
+    """Return the type of the value at ``at``, from its first byte only.
 
     Raises `MalformedVariantError` if the value is empty, or the type id is unknown.
-
-    >>> value_type(b"\x0c\x01", 0, 2)
-    <VariantType.INT8: 'int8'>
     """
     if at >= stop:
         raise MalformedVariantError("the value has no bytes", reason="truncated", offset=at)

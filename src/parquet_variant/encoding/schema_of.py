@@ -64,11 +64,7 @@ def name_order(name: str) -> bytes:
 
 
 def decimal_type(unscaled: int, scale: int) -> SparkType:
-    """Return the narrowest decimal for a number without the trailing zeros of its fraction.
-
-    >>> str(decimal_type(12300, 2)), str(decimal_type(1, 9))
-    ('DECIMAL(3,0)', 'DECIMAL(9,9)')
-    """
+    """Return the narrowest decimal for a number without the trailing zeros of its fraction."""
     while scale and unscaled % 10 == 0:
         unscaled, scale = unscaled // 10, scale - 1
     digits = max(len(str(abs(unscaled))), scale)

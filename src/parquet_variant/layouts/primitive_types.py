@@ -82,11 +82,7 @@ _LENIENT: dict[pa.DataType, pa.DataType] = {
 
 
 def lenient_primitive(arrow: pa.DataType) -> pa.DataType | None:
-    """Return the canonical type that holds the values of a user's Arrow type, or None.
-
-    >>> lenient_primitive(pa.uint64()), lenient_primitive(pa.timestamp("ms", "Europe/Paris"))
-    (Decimal128Type(decimal128(20, 0)), TimestampType(timestamp[us, tz=UTC]))
-    """
+    """Return the canonical type that holds the values of a user's Arrow type, or None."""
     if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
         return lenient_primitive(arrow.value_type)
     if pa.types.is_fixed_size_binary(arrow):

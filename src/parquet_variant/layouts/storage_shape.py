@@ -37,11 +37,7 @@ UNSHREDDED_DEPTH = 2
 
 
 def depth_limit(levels_above: int = 0) -> int:
-    """Return how many levels a Variant column may have under a number of levels of structs, lists and maps.
-
-    >>> depth_limit(), depth_limit(20), depth_limit(100)
-    (50, 42, 2)
-    """
+    """Return how many levels a Variant column may have under a number of levels of structs, lists and maps."""
     return max(UNSHREDDED_DEPTH, min(MAX_PHYSICAL_DEPTH, MAX_FILE_DEPTH - levels_above))
 
 

@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_arrow
-from parquet_variant.arrays.parts import MetadataParts, joined_storages, metadata_parts, storage_of, with_fallback_rows
+from parquet_variant.arrays.parts import joined_storages, metadata_parts, storage_of, with_fallback_rows
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.edits import MAX_SIZE, Edit, EditKind, apply_edit, value_path
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, to_numpy
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.operations.edit import (
     CHANGED,
@@ -437,25 +437,15 @@ def _by_kernel(
             change = Change(int(edit.kind), np.array(segments, np.int64), values, value_start, one_value, edit.max_size)
             nodes = adopt(*edit_rows(nodes, row_start, change, number < len(edits) - 1, out_start, state))
         row_start = out_start
-    changed = _encoded_values(nodes, row_start, table, edits[0], state)
+    # Each value has metadata of only its own names.
+    metadata = least_metadata(nodes, row_start, np.zeros(len(state), np.int64), table.table)
+    value = value_array(nodes, row_start)
+    sizes, name_sizes = (to_numpy(pc.binary_length(part)).astype(np.int64) for part in (value, metadata))
+    if edits[0].kind != EditKind.NORMALIZE:
+        state[(state == CHANGED) & (sizes + name_sizes > edits[0].max_size)] = LEFT
+    changed = storage_of(metadata_parts(metadata).column, value, from_numpy((state != CHANGED) | (sizes == 0)))
     state[batch.starts < 0] = CHANGED  # SQL NULL rows have no bytes to keep
     return changed, state
-
-
-def _encoded_values(
-    nodes: Int64s, row_start: Int64s, names: NameNumbers, edit: Edit, state: npt.NDArray[np.uint8]
-) -> pa.StructArray:
-    """Return the values of a node table, each with metadata of only its own names."""
-    metadata = least_metadata(nodes, row_start, np.zeros(len(state), np.int64), names.table)
-    value = value_array(nodes, row_start)
-    sizes, name_sizes = (
-        to_numpy(pc.binary_length(column_of_bytes)).astype(np.int64) for column_of_bytes in (value, metadata)
-    )
-    if edit.kind != EditKind.NORMALIZE:
-        state[(state == CHANGED) & (sizes + name_sizes > edit.max_size)] = LEFT
-    dictionary = metadata.dictionary_encode()
-    column = MetadataParts(to_numpy(dictionary.indices), dictionary.dictionary.cast(pa.binary())).column
-    return storage_of(column, value, from_numpy((state != CHANGED) | (sizes == 0)))
 
 
 def _with_unchanged(changed: pa.StructArray, storage: pa.StructArray, keep: Mask, present: Mask) -> pa.StructArray:

@@ -35,34 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A layout of the bytes of a value; the default is the canonical layout.
+    """A layout of the bytes of a value; the default is the canonical layout."""
 
-    Parameters
-    ----------
-    name_width, id_width, offset_width
-        Bytes of the metadata's offsets, of field ids and of value offsets; more if the value needs more.
-    large_counts
-        Use four-byte counts for up to 255 elements too.
-    reverse_values
-        Store the values of an object in the reverse order of its keys.
-    reverse_names
-        Store the dictionary in reverse order, not flagged as sorted.
-    extra_names
-        Names in the dictionary that no field uses.
-    long_strings
-        Do not use short strings.
-    unsorted_fields
-        Store fields in the reverse order, which the specification does not allow and DuckDB 2.0 writes.
-    """
-
+    # Bytes of the metadata's offsets, of field ids and of value offsets; more if the value needs more.
     name_width: int = 1
     id_width: int = 1
     offset_width: int = 1
-    large_counts: bool = False
-    reverse_values: bool = False
-    reverse_names: bool = False
-    extra_names: tuple[str, ...] = ()
-    long_strings: bool = False
+    large_counts: bool = False  # Use four-byte counts for up to 255 elements too.
+    reverse_values: bool = False  # Store the values of an object in the reverse order of its keys.
+    reverse_names: bool = False  # Store the dictionary in reverse order, not flagged as sorted.
+    extra_names: tuple[str, ...] = ()  # Names in the dictionary that no field uses.
+    long_strings: bool = False  # Do not use short strings.
+    # Store fields in the reverse order, which the specification does not allow and DuckDB 2.0 writes.
     unsorted_fields: bool = False
 
 

@@ -38,11 +38,7 @@ def backquoted(name: str) -> str:
 
 
 def quote_name(name: str) -> str:
-    """Return a field name for a type string: in backquotes unless it is a plain word.
-
-    >>> quote_name("a"), quote_name("a`b")
-    ('a', '`a``b`')
-    """
+    """Return a field name for a type string: in backquotes unless it is a plain word."""
     return name if _PLAIN_NAME.fullmatch(name) else backquoted(name)
 
 

@@ -118,7 +118,15 @@ def _build(group: Mapping[str, Any] | None, node: DraftNode, path: VariantPath, 
     value = group[shapes[0]]
     if shapes[0] == "object":
         assert node.fields is not None
-        return _object(residual, value, node.fields, path, policy)
+        fields = policy.residual_fields(residual, path)
+        for name, child in node.fields.items():
+            field = _build(value.get(name), child, path / name, policy)
+            if field is None:
+                continue  # "if object[field] is null": the residual has the field, or nothing has it
+            if name in fields:
+                policy.meet("shredded-field-in-value", path / name)
+            fields[name] = field
+        return fields
     if residual is not None:
         policy.meet("both-set", path)
     if shapes[0] == "array":
@@ -126,21 +134,3 @@ def _build(group: Mapping[str, Any] | None, node: DraftNode, path: VariantPath, 
         elements = [_build(item, node.element, path / index, policy) for index, item in enumerate(value)]
         return [VARIANT_NULL if element is None else element for element in elements]
     return variant_of(value, node.typed)
-
-
-def _object(
-    residual: Variant | None,
-    groups: Mapping[str, Any],
-    nodes: Mapping[str, DraftNode],
-    path: VariantPath,
-    policy: Policy,
-) -> dict[str, Tree]:
-    fields = policy.residual_fields(residual, path)
-    for name, child in nodes.items():
-        field = _build(groups.get(name), child, path / name, policy)
-        if field is None:
-            continue  # "if object[field] is null": the residual has the field, or nothing has it
-        if name in fields:
-            policy.meet("shredded-field-in-value", path / name)
-        fields[name] = field
-    return fields

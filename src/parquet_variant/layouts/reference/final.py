@@ -112,7 +112,14 @@ def _build(
             policy.meet(f"{schema.kind}-in-value", path)
         return variant
     if schema.kind == "object":
-        return _object(variant, typed, schema, metadata, path, policy)
+        fields = policy.residual_fields(variant, path)
+        for name, child in schema.fields:
+            if fields.pop(name, None) is not None:
+                policy.meet("shredded-field-in-value", path / name)
+            field = _build(typed.get(name), child, metadata, path / name, policy)
+            if field is not None:
+                fields[name] = field
+        return fields
     if variant is not None:
         policy.meet("both-set", path)
     if schema.element is not None:
@@ -121,21 +128,3 @@ def _build(
         )
         return [VARIANT_NULL if element is None else element for element in elements]
     return variant_of(typed, schema.type)
-
-
-def _object(
-    variant: Variant | None,
-    typed: Mapping[str, Any],
-    schema: ShreddingSchema,
-    metadata: bytes,
-    path: VariantPath,
-    policy: Policy,
-) -> dict[str, Tree]:
-    fields = policy.residual_fields(variant, path)
-    for name, child in schema.fields:
-        if fields.pop(name, None) is not None:
-            policy.meet("shredded-field-in-value", path / name)
-        field = _build(typed.get(name), child, metadata, path / name, policy)
-        if field is not None:
-            fields[name] = field
-    return fields

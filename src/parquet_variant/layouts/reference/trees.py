@@ -158,11 +158,7 @@ def check_disjoint(variant: Variant, children: Iterable[Variant]) -> None:
 
 
 def compact(tree: Tree) -> Variant:
-    """Return a Variant with its own metadata of only the names that it uses.
-
-    >>> compact({"a": VARIANT_NULL}).metadata.hex()
-    '1101000161'
-    """
+    """Return a Variant with its own metadata of only the names that it uses."""
     return Variant.from_python(tree)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -138,25 +138,23 @@ def joined_slices(function: Callable[[VariantArray], pa.Array], column: VariantA
     workers = thread_count(threads)
     count = max(min(count, workers), 1)
     stops = [len(column) * number // count for number in range(count + 1)]
-    parts = list(in_order(partial(_apply_to_slice, function, column), pairwise(stops), workers))
+
+    def of_slice(bounds: tuple[int, int]) -> pa.Array:
+        start, stop = bounds
+        try:
+            return function(column[start:stop])
+        except VariantError as error:
+            if error.row is not None:
+                error.row += start
+            raise
+
+    parts = list(in_order(of_slice, pairwise(stops), workers))
     if len(parts) == 1:
         return parts[0]
     try:
         return pa.concat_arrays(parts)
     except pa.ArrowInvalid:  # the joined array needs wider offsets than its parts
         return function(column)
-
-
-def _apply_to_slice(
-    function: Callable[[VariantArray], pa.Array], column: VariantArray, bounds: tuple[int, int]
-) -> pa.Array:
-    start, stop = bounds
-    try:
-        return function(column[start:stop])
-    except VariantError as error:
-        if error.row is not None:
-            error.row += start
-        raise
 
 
 T = TypeVar("T")

@@ -438,10 +438,6 @@ def extract_variant(storage: pa.StructArray, path: AnyPath) -> VariantArray:
 
     The metadata is that of the rows: it may have keys that the extracted values do not use. Raises
     `MalformedVariantError` if bytes that are read are malformed; `SchemaError` if the struct is not a Variant storage.
-
-    >>> import parquet_variant as pv
-    >>> extract_variant(pv.parse_json(['{"a": null}', '{"a": [1]}', '[]']).storage, "$.a")
-    <VariantArray unshredded, 3 rows: [null, [1], NULL]>
     """
     parsed = VariantPath.parse(path)
     if not parsed.segments:

@@ -6,7 +6,6 @@ Batches are written by `kernels.operations.to_json`, rows that the kernels refus
 
 from __future__ import annotations
 
-from functools import partial
 from typing import get_args
 
 import numpy as np
@@ -41,15 +40,15 @@ def json_column(
     ``null_on_error``, such rows are null.
     """
     check_choice("on_conflict", on_conflict, get_args(OnConflict))
-    return joined_slices(partial(_json_slice, on_conflict=on_conflict, null_on_error=null_on_error), array, threads)
 
+    def texts_of(part: VariantArray) -> pa.Array:
+        if null_on_error:
+            return _unshredded_json(readable_storage(part, on_conflict), null_on_error=True)
+        if part.layout == "final" and (texts := _shredded_texts(part.storage)) is not None:
+            return texts
+        return _unshredded_json(unshredded_storage(part.storage, part.layout, on_conflict))
 
-def _json_slice(array: VariantArray, on_conflict: OnConflict, null_on_error: bool) -> pa.Array:
-    if null_on_error:
-        return _unshredded_json(readable_storage(array, on_conflict), null_on_error=True)
-    if array.layout == "final" and (texts := _shredded_texts(array.storage)) is not None:
-        return texts
-    return _unshredded_json(unshredded_storage(array.storage, array.layout, on_conflict))
+    return joined_slices(texts_of, array, threads)
 
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:

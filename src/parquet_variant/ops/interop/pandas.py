@@ -49,13 +49,7 @@ class VariantDtype(ExtensionDtype):
 
 
 class VariantExtensionArray(ExtensionArray):
-    """The values of a series: a `VariantArray`, shredded or not.
-
-    Parameters
-    ----------
-    variants
-        The column.
-    """
+    """The values of a series: a `VariantArray`, shredded or not."""
 
     def __init__(self, variants: VariantArray) -> None:
         self.variants = variants
@@ -228,13 +222,7 @@ def to_pandas(array: VariantArray, name: str | None = None) -> Any:
 
 
 def from_pandas(series: Any) -> VariantArray:
-    """Return the Variants of a series: of dtype ``variant`` without conversion, of any other dtype its Python values.
-
-    Raises
-    ------
-    CastError
-        For an object that has no Variant type, with the row.
-    """
+    """Return the Variants of a series of dtype ``variant``, or the Python values of any other series as Variants."""
     values = series.array if isinstance(series, (pd.Series, pd.Index)) else series
     refuse_one_value(values)
     if isinstance(values, VariantExtensionArray):
