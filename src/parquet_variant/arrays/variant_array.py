@@ -393,10 +393,8 @@ def checked_arrays(arrays: Iterable[VariantArray]) -> tuple[VariantArray, ...]:
     # Hashing a large type is slow.
     kinds = 1 if len(arrays) == 1 else len({array.storage.type for array in arrays})
     if kinds != 1:
-        raise SchemaError(
-            f"cannot concatenate arrays of {kinds} storage types: unshred them, or shred them by one schema first",
-            reason="different-storage",
-        )
+        message = f"cannot concatenate arrays of {kinds} storage types: unshred them, or shred them by one schema first"
+        raise SchemaError(message, reason="different-storage")
     return arrays
 
 

@@ -58,10 +58,8 @@ def put(container: list[Node] | dict[str, Node], key: str, node: Node) -> None:
 def check_depth(depth: int, max_depth: float) -> None:
     """Raise `CastError` (``depth``) if containers are nested too deeply."""
     if depth > max_depth:
-        raise CastError(
-            f"the object is nested deeper than max_depth={max_depth}, or contains itself: increase max_depth",
-            reason="depth",
-        )
+        message = f"the object is nested deeper than max_depth={max_depth}, or contains itself: increase max_depth"
+        raise CastError(message, reason="depth")
 
 
 def encode_value(root: Node) -> tuple[bytes, bytes]:

@@ -154,11 +154,8 @@ def _place(node: Any, edit: Edit, value: Variant | None) -> bool:
         if child is None and edit.kind == EditKind.REPLACE:
             return False
         if child is not None and edit.kind == EditKind.INSERT and isinstance(segment, str):
-            raise PathError(
-                f"the key {segment!r} exists: use variant_set to replace its value",
-                reason="duplicate-key",
-                path=str(edit.path),
-            )
+            message = f"the key {segment!r} exists: use variant_set to replace its value"
+            raise PathError(message, reason="duplicate-key", path=str(edit.path))
         if isinstance(segment, str):
             node[segment] = _wrap_value(edit, depth + 1, value)
         elif child is None:

@@ -56,11 +56,8 @@ class Container(NamedTuple):
         slot = self.offsets_at + index * self.offset_size
         offset = read_uint(data, slot, self.offset_size, self.values_at)
         if self.values_at + offset >= self.stop:
-            raise MalformedVariantError(
-                f"offset {offset} of element {index} is beyond the {self.stop - self.values_at} bytes of values",
-                reason="offset-out-of-range",
-                offset=slot,
-            )
+            message = f"offset {offset} of element {index} is beyond the {self.stop - self.values_at} bytes of values"
+            raise MalformedVariantError(message, reason="offset-out-of-range", offset=slot)
         return self.values_at + offset
 
 
@@ -83,18 +80,12 @@ def read_container(data: bytes, at: int, stop: int) -> Container | None:
     offsets_at = ids_at + count * id_size
     values_at = offsets_at + (count + 1) * offset_size
     if values_at > stop:
-        raise MalformedVariantError(
-            f"the header of a container of {count} elements needs {values_at - at} bytes, found {stop - at}",
-            reason="truncated",
-            offset=at,
-        )
+        message = f"the header of a container of {count} elements needs {values_at - at} bytes, found {stop - at}"
+        raise MalformedVariantError(message, reason="truncated", offset=at)
     last = read_uint(data, values_at - offset_size, offset_size, stop)
     if values_at + last > stop:
-        raise MalformedVariantError(
-            f"the values end at offset {last}, beyond the remaining {stop - values_at} bytes",
-            reason="offset-out-of-range",
-            offset=values_at - offset_size,
-        )
+        message = f"the values end at offset {last}, beyond the remaining {stop - values_at} bytes"
+        raise MalformedVariantError(message, reason="offset-out-of-range", offset=values_at - offset_size)
     return Container(is_object, count, ids_at, id_size, offsets_at, offset_size, values_at, values_at + last)
 
 

@@ -125,11 +125,8 @@ def _utf8(text: str, replace: bool) -> bytes:
             # Each is replaced: a high and a low surrogate next to each other in a str are still two lone surrogates.
             return re.sub("[\ud800-\udfff]", _REPLACEMENT, text).encode()
         offset = len(text[: err.start].encode())
-        raise JsonError(
-            "the text has a lone surrogate: use on_lone_surrogate='replace' to replace it",
-            reason="lone-surrogate",
-            offset=offset,
-        ) from None
+        message = "the text has a lone surrogate: use on_lone_surrogate='replace' to replace it"
+        raise JsonError(message, reason="lone-surrogate", offset=offset) from None
 
 
 def _closer(container: list[Node] | dict[str, Node]) -> int:

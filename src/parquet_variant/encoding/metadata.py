@@ -35,11 +35,8 @@ class Dictionary:
         stop = len(metadata)
         header = read_uint(metadata, 0, 1, stop)
         if header & 0x0F != VERSION:
-            raise MalformedVariantError(
-                f"unknown metadata version {header & 0x0F}: only version {VERSION} is defined",
-                reason="bad-version",
-                offset=0,
-            )
+            message = f"unknown metadata version {header & 0x0F}: only version {VERSION} is defined"
+            raise MalformedVariantError(message, reason="bad-version", offset=0)
         self.metadata = metadata
         self.is_sorted = bool(header & SORTED_BIT)
         self.offset_size = (header >> 6) + 1
@@ -48,11 +45,8 @@ class Dictionary:
         self.bytes_at = self.offsets_at + (self.size + 1) * self.offset_size
         # Early Iceberg writers left out the offset of an empty dictionary; it is readable nevertheless.
         if self.size and self.bytes_at > stop:
-            raise MalformedVariantError(
-                f"the dictionary has {self.size} names, but its offsets are truncated",
-                reason="truncated",
-                offset=self.offsets_at,
-            )
+            message = f"the dictionary has {self.size} names, but its offsets are truncated"
+            raise MalformedVariantError(message, reason="truncated", offset=self.offsets_at)
         self._has_repeats: bool | None = None
         self._names: dict[int, str] = {}
         self._decoded = 0
@@ -146,11 +140,8 @@ def metadata_length(data: bytes) -> int:
     dictionary = Dictionary(data)
     end = dictionary.bytes_at + dictionary.offset(dictionary.size)
     if end > len(data):
-        raise MalformedVariantError(
-            f"the metadata ends at byte {end}, but there are only {len(data)} bytes",
-            reason="truncated",
-            offset=len(data),
-        )
+        message = f"the metadata ends at byte {end}, but there are only {len(data)} bytes"
+        raise MalformedVariantError(message, reason="truncated", offset=len(data))
     return end
 
 

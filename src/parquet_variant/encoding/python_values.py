@@ -115,10 +115,8 @@ def _checked_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as err:
-        raise CastError(
-            f"the string {text[:40]!r} has a lone surrogate at character {err.start} and no UTF-8 form",
-            reason="lone-surrogate",
-        ) from None
+        message = f"the string {text[:40]!r} has a lone surrogate at character {err.start} and no UTF-8 form"
+        raise CastError(message, reason="lone-surrogate") from None
     return str(text)
 
 
@@ -147,18 +145,14 @@ def _scalar_of(obj: Any) -> Scalar:
         return Scalar(VariantType.DATE, obj.toordinal() - _EPOCH_DAY)
     if isinstance(obj, dt.time):
         if obj.tzinfo is not None:
-            raise CastError(
-                f"time {obj} has a time zone, which Variant's time type does not store: remove the zone",
-                reason="unsupported-type",
-            )
+            message = f"time {obj} has a time zone, which Variant's time type does not store: remove the zone"
+            raise CastError(message, reason="unsupported-type")
         seconds = (obj.hour * 60 + obj.minute) * 60 + obj.second
         return Scalar(VariantType.TIME, seconds * 1_000_000 + obj.microsecond)
     if isinstance(obj, np.datetime64):
         return _datetime64_of(obj)
-    raise CastError(
-        f"{type(obj).__module__}.{type(obj).__qualname__} has no Variant type: convert {repr(obj)[:60]} first",
-        reason="unsupported-type",
-    )
+    message = f"{type(obj).__module__}.{type(obj).__qualname__} has no Variant type: convert {repr(obj)[:60]} first"
+    raise CastError(message, reason="unsupported-type")
 
 
 def _decimal_of(number: Decimal) -> Scalar:
@@ -207,10 +201,8 @@ def _datetime64_of(moment: np.datetime64) -> Scalar:
         count = int(moment.astype(np.int64)) * micros
         if -(1 << 63) <= count < 1 << 63:
             return Scalar(kind, count)
-    raise CastError(
-        f"numpy.datetime64 {moment} with unit {unit!r} has no exact Variant type: convert it to days, µs or ns",
-        reason="unsupported-type",
-    )
+    message = f"numpy.datetime64 {moment} with unit {unit!r} has no exact Variant type: convert it to days, µs or ns"
+    raise CastError(message, reason="unsupported-type")
 
 
 def scalar_to_python(kind: VariantType | str, raw: Any) -> Any:
@@ -247,10 +239,8 @@ def scalar_to_python(kind: VariantType | str, raw: Any) -> Any:
 def _datetime64(count: int, unit: Literal["us", "ns"]) -> np.datetime64:
     instant = np.datetime64(count, unit)
     if np.isnat(instant):
-        raise CastError(
-            f"timestamp {count} {unit} has no Python object, since numpy uses it for NaT: use to_json",
-            reason="no-python-value",
-        )
+        message = f"timestamp {count} {unit} has no Python object, since numpy uses it for NaT: use to_json"
+        raise CastError(message, reason="no-python-value")
     return instant
 
 

@@ -150,8 +150,6 @@ def narrowest_decimal(unscaled: int, scale: int) -> Scalar:
     """
     # Compared as numbers, since Python does not convert an int of more than 4,300 digits to text.
     if not 0 <= scale <= MAX_SCALE or abs(unscaled) >= 10**MAX_DIGITS:
-        raise CastError(
-            f"a decimal has at most {MAX_DIGITS} digits and a scale of 0 to {MAX_SCALE}: round the number first",
-            reason="decimal-overflow",
-        )
+        message = f"a decimal has at most {MAX_DIGITS} digits and a scale of 0 to {MAX_SCALE}: round the number first"
+        raise CastError(message, reason="decimal-overflow")
     return Scalar(decimal_type_for_precision(max(len(str(abs(unscaled))), scale)), (unscaled, scale))

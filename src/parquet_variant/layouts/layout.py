@@ -177,8 +177,7 @@ def walk_path(group: Columns, path: VariantPath) -> PathEnd[Columns]:
 
 
 ROOT = VariantPath()
-_VALUE_FIELDS = {"value", "typed_value"}
-_OBJECT_FIELDS = frozenset({"untyped_value", "object", "array", "typed_value"})
+_OBJECT_FIELDS = ("untyped_value", "object", "array", "typed_value")
 
 
 def find_layout(group: ColumnGroup) -> Layout | None:
@@ -237,10 +236,10 @@ def _is_draft_object(fields: Mapping[str, ColumnGroup]) -> bool:
         parts = _known_fields(group)
         if parts.keys().isdisjoint(("typed_value", "untyped_value")) and not _is_draft_object(parts):
             return False
-    if fields.keys() <= _OBJECT_FIELDS:
+    if fields.keys() <= set(_OBJECT_FIELDS):
         return untyped is not None or bool(groups)
     if untyped is not None:
-        return len(fields.keys() & _OBJECT_FIELDS) > 1
+        return len(fields.keys() & set(_OBJECT_FIELDS)) > 1
     return any("untyped_value" in group.fields for group in groups)
 
 
@@ -261,10 +260,8 @@ def detect_layout(storage: pa.DataType) -> Layout:
     layout = _layout_of_names(storage)
     if layout is None:
         names = ", ".join(field.name for field in storage) or "no fields"
-        raise SchemaError(
-            f"a struct of {names} is not a Variant column in any layout: expected metadata and value",
-            reason="not-a-variant",
-        )
+        message = f"a struct of {names} is not a Variant column in any layout: expected metadata and value"
+        raise SchemaError(message, reason="not-a-variant")
     return layout
 
 
@@ -274,7 +271,7 @@ def _layout_of_names(storage: pa.DataType) -> Layout | None:
         return "draft-paths"
     if "metadata" in names and names & {"value", "typed_value"}:
         return "final" if "typed_value" in names else "unshredded"
-    if names and names <= _OBJECT_FIELDS:
+    if names and names <= set(_OBJECT_FIELDS):
         return "draft-object"
     return find_layout(ArrowGroup(storage))
 
@@ -290,69 +287,48 @@ def check_fields(group: ColumnGroup, layout: Layout, path: VariantPath = ROOT) -
     ...
     parquet_variant.errors.SchemaError: unknown field 'x' next to metadata, value and typed_value: ... (path $)
     """
-    if layout == "draft-object":
-        _check_object(group, path)
-    elif layout == "draft-paths":
-        _check_group(group, ("value", "metadata", "paths"), path)
-        if "paths" in group.fields:
-            _check_paths(group.fields["paths"], path)
+    if layout == "draft-paths":
+        fields = _fields_of(group, ("value", "metadata", "paths"), path)
+        if "paths" in fields:
+            _check_paths(fields["paths"], path)
+    elif layout == "draft-object":
+        _check_value(group, _OBJECT_FIELDS, _OBJECT_FIELDS, path)
     else:
-        _check_group(group, ("metadata", "value", "typed_value"), path)
-        _check_typed(group, path)
+        _check_value(group, ("metadata", "value", "typed_value"), ("value", "typed_value"), path)
 
 
-def _check_group(group: ColumnGroup, allowed: tuple[str, ...], path: VariantPath) -> None:
-    check_known(_known_fields(group), allowed, path)
-    _check_names(group, group.fields, path)
-
-
-def _check_names(group: ColumnGroup, fields: Mapping[Any, ColumnGroup], path: VariantPath) -> None:
+def _fields_of(group: ColumnGroup, allowed: tuple[str, ...] | None, path: VariantPath) -> Mapping[str, ColumnGroup]:
+    """Return the fields of a group after checking that their names are unique and allowed; None allows all names."""
+    fields = group.fields
+    if allowed is not None and not fields.keys() <= set(allowed):
+        check_known(_known_fields(group), allowed, path)
     if len(fields) < group.field_count:
         raise refuse("the group has duplicate field names", path, "duplicate-field")
+    return fields
 
 
-def _check_typed(group: ColumnGroup, path: VariantPath) -> None:
-    typed = group.fields.get("typed_value")
-    if typed is None:
-        return
-    children = {WILDCARD: typed.element} if typed.is_list else dict(typed.fields)
-    if not typed.is_list:
-        _check_names(typed, children, path)
-    for name, child in children.items():
-        # Paths are made only where they are needed: wide schemas are checked for every read.
-        fields = child.fields
-        if not fields.keys() <= _VALUE_FIELDS:
-            check_known(_known_fields(child), ("value", "typed_value"), path / name)
-        if len(fields) < child.field_count:
-            _check_names(child, fields, path / name)
-        inner = fields.get("typed_value")
-        if inner is not None and (inner.is_list or inner.fields):
-            _check_typed(child, path / name)
-
-
-def _check_object(group: ColumnGroup, path: VariantPath) -> None:
-    _check_group(group, ("untyped_value", "object", "array", "typed_value"), path)
-    inner, array = group.fields.get("object"), group.fields.get("array")
-    if inner is not None:
-        _check_names(inner, inner.fields, path)
-    for name, child in inner.fields.items() if inner is not None else ():
-        _check_object(child, path / name)
-    if array is not None and array.is_list:
-        _check_object(array.element, path / WILDCARD)
+def _check_value(group: ColumnGroup, allowed: tuple[str, ...], below: tuple[str, ...], path: VariantPath) -> None:
+    """Check the group of a value, and the groups of its fields and elements, which have the fields `below`."""
+    fields = _fields_of(group, allowed, path)
+    for name in ("object", "array") if "object" in below else ("typed_value",):
+        container = fields.get(name)
+        if container is None:
+            continue
+        children = {WILDCARD: container.element} if container.is_list else _fields_of(container, None, path)
+        for step, child in children.items():
+            _check_value(child, below, below, path / step)
 
 
 def _check_paths(group: ColumnGroup, path: VariantPath) -> None:
     if group.is_list:
         _check_paths(group.element, path / WILDCARD)
         return
-    fields = _known_fields(group)
-    untyped, typed = fields.get("untyped_value"), fields.get("typed_value")
+    untyped, typed = (_known_fields(group).get(name) for name in ("untyped_value", "typed_value"))
     is_leaf = untyped is not None and untyped.is_binary
     if is_leaf or (typed is not None and not (typed.is_list or typed.fields)):
-        _check_group(group, ("typed_value", "untyped_value"), path)
+        _fields_of(group, ("typed_value", "untyped_value"), path)
         return
-    _check_names(group, group.fields, path)
-    for name, child in group.fields.items():
+    for name, child in _fields_of(group, None, path).items():
         _check_paths(child, path / name)
 
 

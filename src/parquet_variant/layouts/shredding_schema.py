@@ -81,10 +81,8 @@ class ShreddingSchema:
         parts = (self.type is not None, self.element is not None, bool(self.fields))
         expected = (self.kind == "primitive", self.kind == "array", self.kind == "object")
         if self.kind == "object" and not self.fields:
-            raise SchemaError(
-                "an object schema needs a field, since Parquet does not have empty groups: use a variant node",
-                reason="empty-object",
-            )
+            message = "an object schema needs a field, since Parquet does not have empty groups: use a variant node"
+            raise SchemaError(message, reason="empty-object")
         if parts != expected or self.kind not in ("variant", "primitive", "array", "object"):
             raise SchemaError(
                 f"these parts do not make a node of kind {self.kind!r}: use the constructors of ShreddingSchema"
@@ -292,10 +290,8 @@ class ShreddingSchema:
             schema = cls.from_ddl(schema)
         if not isinstance(schema, cls):
             kind = type(schema).__name__
-            raise SchemaError(
-                f"schema is a {kind}: give DDL, such as 'id bigint, tags array<string>', or a ShreddingSchema",
-                reason="bad-schema",
-            )
+            message = f"schema is a {kind}: give DDL, such as 'id bigint, tags array<string>', or a ShreddingSchema"
+            raise SchemaError(message, reason="bad-schema")
         if schema.physical_depth > MAX_PHYSICAL_DEPTH:
             raise too_deep(max((path for path, _ in schema.leaves()), key=path_depth))
         return schema

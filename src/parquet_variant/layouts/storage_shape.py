@@ -70,10 +70,8 @@ MAX_DEPTH = 200
 def refuse_deep(arrow: pa.DataType) -> None:
     """Raise `SchemaError` (``too-deep``) for an Arrow type with more levels than a schema may have."""
     if nesting_depth(arrow) > MAX_DEPTH:
-        raise SchemaError(
-            f"the Arrow type is nested more than {MAX_DEPTH} levels deep: use Variants for the inner levels",
-            reason="too-deep",
-        )
+        message = f"the Arrow type is nested more than {MAX_DEPTH} levels deep: use Variants for the inner levels"
+        raise SchemaError(message, reason="too-deep")
 
 
 def refuse(message: str, path: VariantPath, reason: str) -> SchemaError:

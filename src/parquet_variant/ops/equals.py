@@ -73,10 +73,8 @@ def equals(left: Any, right: Any, *, errors: Errors = "raise") -> bool | pa.Bool
     else:
         second = as_variant_array(right).to_unshredded()
     if len(first) != len(second):
-        raise SchemaError(
-            f"cannot compare columns of {len(first):,} and {len(second):,} rows: pass columns of the same length",
-            reason="length",
-        )
+        message = f"cannot compare columns of {len(first):,} and {len(second):,} rows: pass columns of the same length"
+        raise SchemaError(message, reason="length")
     valid = present_rows(first.storage) & present_rows(second.storage)
     result = valid & _same_bytes(first.storage, second.storage)
     # Equal bytes are equal values unless they are malformed: an object may have a key twice.

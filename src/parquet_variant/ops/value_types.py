@@ -7,7 +7,6 @@ by `kernels.operations.type_text`, and rows that the kernel refuses by `encoding
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any, NamedTuple, overload
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import binary_parts, valid_bytes
+from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.header import value_size
 from parquet_variant.encoding.scalars import read_scalar
@@ -40,6 +40,7 @@ from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Strings, write_types
 from parquet_variant.kernels.records import KIND
+from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.arguments import (
     as_variant_array,
@@ -53,7 +54,7 @@ from parquet_variant.ops.columns.arguments import (
 )
 from parquet_variant.ops.columns.extract_path import Group, assembled_values, follow, storage_group
 from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
-from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
+from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId, VariantType
 from parquet_variant.types.path import AnyPath, Segment, VariantPath, quote_name
@@ -339,47 +340,35 @@ def schema_of_variant_agg(array: Any, *, errors: Errors = "raise") -> str:
 
 
 def _common_type(column: VariantArray) -> str:
-    return str(_of_positions(ValuePositions.of_storage(column.to_unshredded().storage), 0))
+    return str(merge_all(_type_of_tape(tape) for tape in array_tapes(column, 0)))
 
 
-def _of_positions(value_positions: ValuePositions, depth: int) -> SparkType:
-    if depth > MAX_DEPTH:
+def _type_of_tape(tape: Tape) -> SparkType:
+    """Return the common type of the rows of a tape, path by path."""
+    tags, parents, key_ids = tape.nodes[:, 0], tape.paths[:, PATH.PARENT].tolist(), tape.paths[:, PATH.KEY].tolist()
+    kinds, paths, names = tags & 0xFF, path_ids(tags), [key.decode() for key in tape.key_list]
+    types, elements = [VOID] * len(parents), [VOID] * len(parents)
+    fields: list[dict[str, SparkType]] = [{} for _ in parents]
+    is_decimal = np.isin(kinds, DECIMAL_IDS)
+    pairs = {divmod(pair, 256) for pair in np.unique((paths * 256 + kinds)[~is_decimal]).tolist()}
+    for path, kind in pairs:
+        if kind < KIND.ARRAY:
+            types[path] = merged(types[path], scalar_type(TYPE_OF_ID[PrimitiveId(kind)].type))
+    decimals = np.stack([paths, tape.nodes[:, 1], tape.nodes[:, 2], tags >> 8 & 0xFF])[:, is_decimal]
+    for path, low, high, scale in np.unique(decimals, axis=1).T.tolist():
+        types[path] = merged(types[path], decimal_type((high << 64) | (low & 0xFFFFFFFFFFFFFFFF), scale))
+    depths = [0] * len(parents)
+    for path in range(1, len(parents)):  # a path comes after the path around it
+        depths[path] = depths[parents[path]] + 1
+    if max(depths) > MAX_DEPTH:
         raise VariantError(f"a value is nested more than {MAX_DEPTH} levels deep", reason="depth")
-    slots = value_positions.slots()
-    kind = merge_all(_scalars(slots))
-    if (slots.kinds == KIND.ARRAY).any():
-        _, _, elements = value_positions.elements()
-        inner = _of_positions(elements, depth + 1) if len(elements) else VOID
-        kind = merged(kind, SparkType("ARRAY", element=inner))
-    if (slots.kinds == KIND.OBJECT).any():
-        kind = merged(kind, _objects(value_positions, depth))
-    return kind
-
-
-def _scalars(slots: ScalarSlots) -> Iterable[SparkType]:
-    for kind in np.unique(slots.kinds).tolist():
-        if kind in (KIND.ARRAY, KIND.OBJECT, get.MISSING):
-            continue
-        if kind in DECIMAL_IDS:
-            mask = slots.kinds == kind
-            numbers = np.unique(np.stack([slots.a[mask], slots.b[mask], slots.scales[mask].astype(np.int64)]), axis=1)
-            for low, high, scale in numbers.T.tolist():
-                yield decimal_type((high << 64) | (low & 0xFFFFFFFFFFFFFFFF), scale)
-        else:
-            yield scalar_type(TYPE_OF_ID[PrimitiveId(kind)].type)
-
-
-def _objects(value_positions: ValuePositions, depth: int) -> SparkType:
-    _, _, ids, values = value_positions.fields()
-    if not len(ids):
-        return object_type({})
-    keys = value_positions.dictionaries.name_numbers(values.metas, ids)
-    order = np.argsort(keys, kind="stable")
-    bounds = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    names = value_positions.dictionaries.distinct_names
-    return object_type(
-        {
-            names[keys[positions[0]]].as_py(): _of_positions(values.take(positions), depth + 1)
-            for positions in np.split(order, bounds[1:])
-        }
-    )
+    for path in reversed(range(len(parents))):
+        if (path, KIND.ARRAY) in pairs:
+            types[path] = merged(types[path], SparkType("ARRAY", element=elements[path]))
+        if (path, KIND.OBJECT) in pairs:
+            types[path] = merged(types[path], object_type(fields[path]))
+        if path and key_ids[path] < 0:
+            elements[parents[path]] = types[path]
+        elif path:
+            fields[parents[path]][names[key_ids[path]]] = types[path]
+    return types[0]

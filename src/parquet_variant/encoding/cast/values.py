@@ -82,10 +82,8 @@ def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", sa
     try:
         return array_of_raw([raw], compiled)[0].as_py()
     except (OverflowError, ValueError) as err:
-        raise CastError(
-            f"the {target} is outside the years 1 to 9999 of Python's datetime ({err}): cast an array instead",
-            reason="out-of-python",
-        ) from None
+        message = f"the {target} is outside the years 1 to 9999 of Python's datetime ({err}): cast an array instead"
+        raise CastError(message, reason="out-of-python") from None
 
 
 def cast_scalar(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> Any:

@@ -63,10 +63,8 @@ def _zone_of(name: str) -> dt.tzinfo:
         return _fixed(offset, name)
     if text in _regions():
         return ZoneInfo(text)
-    raise CastError(
-        f"unknown time zone {name!r}: use a region such as 'Europe/Berlin' or an offset such as '+01:00'",
-        reason="bad-zone",
-    )
+    message = f"unknown time zone {name!r}: use a region such as 'Europe/Berlin' or an offset such as '+01:00'"
+    raise CastError(message, reason="bad-zone")
 
 
 @cache

@@ -96,10 +96,8 @@ def variant_of(slot: Any, arrow: pa.DataType) -> Variant:
         sign, digits, exponent = slot.as_tuple()
         unscaled = int("".join(map(str, digits))) * 10 ** (exponent + arrow.scale) * (-1 if sign else 1)
         if abs(unscaled) >= 10**arrow.precision:
-            raise MalformedVariantError(
-                f"the decimal {slot} has too many digits for decimal({arrow.precision},{arrow.scale})",
-                reason="bad-decimal",
-            )
+            message = f"the decimal {slot} has too many digits for decimal({arrow.precision},{arrow.scale})"
+            raise MalformedVariantError(message, reason="bad-decimal")
         kind, raw = decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale)
     else:
         kind, raw = TYPE_OF_ARROW[arrow].type, slot

@@ -71,10 +71,8 @@ def _of_objects(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         if arrow_type is not None:
             raise
-        raise SchemaError(
-            f"cannot convert the values to an Arrow array ({error}); use from_python for Python objects",
-            reason="bad-data",
-        ) from None
+        message = f"cannot convert the values to an Arrow array ({error}); use from_python for Python objects"
+        raise SchemaError(message, reason="bad-data") from None
 
 
 def _strings(values: Any) -> pa.Array | None:

@@ -74,10 +74,8 @@ def bytes_of_slots(slots: ScalarSlots, positions: Int64s, *, as_text: bool) -> p
 def _scatter(done: Mask, taken: pa.Array, arrow: pa.DataType) -> pa.Array:
     """Return the cast values at their positions, null elsewhere."""
     if taken.nbytes > MAX_OFFSET and (pa.types.is_string(arrow) or pa.types.is_binary(arrow)):
-        raise CastError(
-            f"{taken.nbytes:,} bytes may exceed the limit of a {arrow} array: use the type large_{arrow}",
-            reason="too-large",
-        )
+        message = f"{taken.nbytes:,} bytes may exceed the limit of a {arrow} array: use the type large_{arrow}"
+        raise CastError(message, reason="too-large")
     return scatter(taken.cast(arrow), np.flatnonzero(done), len(done))
 
 
