@@ -15,6 +15,7 @@ from parquet_variant.types import TYPE_OF_ID, BasicType, PrimitiveId, TypeInfo
 MAX_SHORT_STRING = 63
 _MAX_SMALL_COUNT = 255
 _LAST_TYPE_ID = max(PrimitiveId)
+_TYPES = tuple(TYPE_OF_ID[number] for number in PrimitiveId)  # by their ids
 
 
 def read_uint(data: bytes, at: int, width: int, stop: int) -> int:
@@ -94,7 +95,7 @@ def primitive_info(number: int, at: int) -> TypeInfo:
     if number > _LAST_TYPE_ID:
         message = f"unknown primitive type id {number}: 0 to {_LAST_TYPE_ID} are defined"
         raise MalformedVariantError(message, reason="unknown-type", offset=at)
-    return TYPE_OF_ID[PrimitiveId(number)]
+    return _TYPES[number]
 
 
 def value_size(data: bytes, at: int, stop: int) -> int:
@@ -105,7 +106,7 @@ def value_size(data: bytes, at: int, stop: int) -> int:
     >>> value_size(bytes.fromhex("0c01ff"), 0, 3)
     2
     """
-    header = read_uint(data, at, 1, stop)
+    header = data[at] if at < stop else read_uint(data, at, 1, stop)
     basic, bits = header & 3, header >> 2
     if basic == BasicType.SHORT_STRING:
         size = 1 + bits

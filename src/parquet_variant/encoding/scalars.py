@@ -12,12 +12,22 @@ from typing import Any, NamedTuple
 
 from parquet_variant.encoding.header import MAX_SHORT_STRING, primitive_info, value_size
 from parquet_variant.errors import CastError, MalformedVariantError
-from parquet_variant.types import INTEGERS, TYPES, BasicType, PrimitiveId, VariantType, decimal_type_for_precision
+from parquet_variant.types import (
+    INTEGERS,
+    NANOS_OF,
+    TYPES,
+    BasicType,
+    PrimitiveId,
+    VariantType,
+    decimal_type_for_precision,
+)
 
 MAX_DIGITS = 38
 MAX_SCALE = 38
 MICROS_PER_DAY = 86_400_000_000
 
+# Types whose payload is any integer.
+_COUNTS = frozenset({*INTEGERS, *NANOS_OF}) - {VariantType.TIME}
 _STRUCT_OF_FLOAT = {VariantType.DOUBLE: "<d", VariantType.FLOAT: "<f"}
 
 
@@ -53,7 +63,8 @@ def read_scalar(data: bytes, at: int, stop: int) -> Scalar:
     Scalar(type=<VariantType.DECIMAL4: 'decimal4'>, raw=(150, 2))
     """
     kind = value_type(data, at, stop)
-    end = at + value_size(data, at, stop)
+    width = TYPES[kind].width
+    end = at + (value_size(data, at, stop) if width is None or at + width >= stop else 1 + width)
     header = data[at]
     if kind == VariantType.STRING:
         start = at + 1 if header & 3 == BasicType.SHORT_STRING else at + 5
@@ -65,6 +76,8 @@ def read_scalar(data: bytes, at: int, stop: int) -> Scalar:
             ) from None
     body = data[at + 1 : end]
     raw: Any
+    if kind in _COUNTS:
+        return Scalar(kind, int.from_bytes(body, "little", signed=True))
     match kind:
         case VariantType.NULL:
             raw = None
@@ -83,8 +96,9 @@ def read_scalar(data: bytes, at: int, stop: int) -> Scalar:
                 )
             raw = (int.from_bytes(body[1:], "little", signed=True), body[0])
         case _:
+            assert kind == VariantType.TIME
             raw = int.from_bytes(body, "little", signed=True)
-            if kind == VariantType.TIME and not 0 <= raw < MICROS_PER_DAY:
+            if not 0 <= raw < MICROS_PER_DAY:
                 raise MalformedVariantError(
                     f"time of {raw} µs is outside a day of {MICROS_PER_DAY} µs", reason="bad-time", offset=at + 1
                 )

@@ -364,7 +364,9 @@ def _with_local_times(events: Iterator[Event], zone: dt.tzinfo) -> Iterator[Even
 
 def array_of_raw(raws: Sequence[Any], target: Target) -> pa.Array:
     """Return an Arrow array of the target's type, in plain form (see `forms`), from raw results; None becomes null."""
-    return pa.array([_arrow_object(raw, target) for raw in raws], number_form(target.arrow)).cast(target.arrow)
+    if target.children or target.names or target.family in ("variant", "decimal", "float16"):
+        raws = [_arrow_object(raw, target) for raw in raws]
+    return pa.array(raws, number_form(target.arrow)).cast(target.arrow)
 
 
 def _arrow_object(raw: Any, target: Target) -> Any:

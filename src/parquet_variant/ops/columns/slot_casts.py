@@ -24,10 +24,19 @@ from parquet_variant.errors import CastError, MalformedVariantError, VariantErro
 from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, to_numpy
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.records import KIND
-from parquet_variant.ops.columns.column_casts import cast_column
+from parquet_variant.ops.columns.column_casts import bytes_of_slots, cast_column
 from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.types import DECIMAL_IDS, INTEGER_IDS, MAX_OFFSET, NANOS_OF, TYPE_OF_ID, TYPES, PrimitiveId
+from parquet_variant.types import (
+    DECIMAL_IDS,
+    INTEGER_IDS,
+    MAX_OFFSET,
+    NANOS_OF,
+    TYPE_OF_ID,
+    TYPES,
+    PrimitiveId,
+    VariantType,
+)
 from parquet_variant.types.forms import fixed_size_lists
 from parquet_variant.types.targets import VARIANT_STORAGE, Target, target_of
 
@@ -160,19 +169,24 @@ class _SlotCast(NamedTuple):
             base = self._json_texts(self.slots.value_positions, nested, base)
         elif len(nested) and self.options.safe:
             raise self._no_cast(int(nested[0]))
-        return self._scalars(scalars, base) if len(scalars) else base
+        is_text = self.slots.kinds[scalars] == _P.STRING
+        return self._scalars(scalars[~is_text], self._scalars(scalars[is_text], base, is_text=True), is_text=False)
 
-    def _scalars(self, positions: Int64s, base: pa.Array) -> pa.Array:
+    def _scalars(self, positions: Int64s, base: pa.Array, *, is_text: bool) -> pa.Array:
+        if not len(positions):
+            return base
         from parquet_variant.encoding.cast.values import array_of_raw, cast_scalar
 
         slots, target = self.slots, self.target
-        encoded = slots.encoded(positions).dictionary_encode()
+        # Strings are not encoded, because they are the most frequent of these values.
+        keys = bytes_of_slots(slots, positions, as_text=True) if is_text else slots.encoded(positions)
+        encoded = keys.dictionary_encode()
         results: list[Any] = [None] * len(encoded.dictionary)
         indices = to_numpy(encoded.indices)
         if not target.children and target.family != "struct":
             for index, value in enumerate(encoded.dictionary.to_pylist()):
                 try:
-                    scalar = read_scalar(value, 0, len(value))
+                    scalar = (VariantType.STRING, value) if is_text else read_scalar(value, 0, len(value))
                 except MalformedVariantError as error:
                     slots.refuse(int(positions[np.argmax(indices == index)]), error.message, error.reason)
                 results[index] = cast_scalar(*scalar, target, self.options.zone)
