@@ -468,3 +468,12 @@ def test_a_column_of_a_table_in_a_pipe_is_read(tmp_path: Path) -> None:
     thread.start()
     assert pv.ingest(path, tmp_path / "out", json_column="p").rows == 1
     thread.join()
+
+
+def test_csv_under_another_name_is_recognized_by_its_header(tmp_path):
+    (tmp_path / "a.ndjson").write_text("id,name\n1,x\n")
+    with pytest.raises(pv.VariantError, match="for CSV set input_format='csv'"):
+        pv.ingest(tmp_path / "a.ndjson", tmp_path / "out")
+    (tmp_path / "b.ndjson").write_text("nul, 1\n")
+    with pytest.raises(pv.VariantError, match="unexpected 'nul'"):
+        pv.ingest(tmp_path / "b.ndjson", tmp_path / "out")

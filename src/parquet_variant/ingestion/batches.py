@@ -317,7 +317,7 @@ def _parse_texts(
             line = texts.number(index)
             if fail:
                 raise JsonError(
-                    f"{texts.unit} {line}: {error.message}; {_advice(texts.file, options)}",
+                    f"{texts.unit} {line}: {error.message}; {_advice(texts.file, options, line, text)}",
                     reason=error.reason,
                     file=texts.file,
                     offset=error.offset,
@@ -350,9 +350,10 @@ def _inexact_numbers(
     return InexactNumbers(len(numbers), f"{shown} at {texts.unit} {line} of {texts.file}")
 
 
-def _advice(file: str | None, options: TextOptions) -> str:
-    """Return what to do about a line that is not JSON; names of files indicate other formats."""
-    if is_csv(file) and options.layout.format != "csv":
+def _advice(file: str | None, options: TextOptions, line: int, text: bytes) -> str:
+    """Return what to do about a line that is not JSON; names of files and first lines indicate other formats."""
+    is_header = line == 1 and re.match(rb'"?[A-Za-z_][^{}\[\]]*[,;\t|]', text) is not None
+    if (is_csv(file) or is_header) and options.layout.format != "csv":
         return "for CSV set input_format='csv'"
     advice = "fix the line, or skip invalid lines with on_error='quarantine'"
     suffix = (
