@@ -142,13 +142,16 @@ class Staging:
         self._switch(moves, journal, None if replaced is None else tuple(replaced))
         return [f"{self.dest.rstrip('/')}/{name}" for name in moves]
 
-    def commit_once(self, files: Iterable[StagedFile], stream: str, batch: int) -> None:
+    def commit_once(
+        self, files: Iterable[StagedFile], stream: str, batch: int, partition_types: Mapping[str, str] | None = None
+    ) -> None:
         """Commit a batch of a stream, whose batches come in order and may be repeated after a failure.
 
         The names of the files contain the batch, and a marker shows that the batch is complete: files of an attempt
         without a marker are removed first, and a batch with a marker is not committed again.
 
         `stream`: a name of the stream for file names, which must not change when the stream restarts.
+        `partition_types`: as for `commit`.
         """
         filesystem, root, _ = self._places()
         marker = f"{_STREAMS}/{stream}/{batch}"
@@ -160,7 +163,7 @@ class Staging:
         # Another job may repeat a batch, so the name contains the batch instead of the job.
         suffix = f"-{stream}-{batch}.parquet"
         moves = {f"{file.name.rsplit('-', 1)[0]}{suffix}": file for file in files}
-        self._switch(moves, Journal(tuple(moves), (), (SUCCESS, marker)), None)
+        self._switch(moves, Journal(tuple(moves), (), (SUCCESS, marker), partition_types or {}), None)
 
     def abort(self) -> None:
         """Remove all staged files, and undo an uncommitted switch."""

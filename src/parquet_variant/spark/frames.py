@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType, VariantType
 
 from parquet_variant.arrays.parts import one_chunk
@@ -45,6 +45,7 @@ class Partitioning:
     `columns`: names of columns, or paths such as ``day=$.ts:date``.
     `transforms`: whether `columns` may contain transforms of Iceberg, such as ``bucket(16, id)``, which the table
       checks.
+    `types`: the Arrow types of the partition columns.
     Raises `VariantError` with reason ``"bad-option"`` for a column that does not exist, or whose values cannot be names
     of directories.
     """
@@ -71,6 +72,8 @@ class Partitioning:
                 raise _bad_partitioning(
                     f"column {name!r} is not a scalar: partition by a path, such as {name}=$.path:type"
                 )
+        arrow = to_arrow_schema(StructType([field for field in schema.fields if field.name in self.names]))
+        self.types = {field.name: field.type for field in [*arrow, *self.paths.fields]}
         if self.names and set(types) <= set(self.names):
             raise _bad_partitioning("the files would contain no column: remove one of the partition columns")
 
