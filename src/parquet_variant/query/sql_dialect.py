@@ -2,7 +2,7 @@
 
 Owns parsing, writing, their errors, and parameters (``?`` with a list of values, ``$name`` with a dict). Paths and type
 names are those of Databricks and Spark; everything else is the engine's SQL (`duckdb_dialect`, `spark_dialect`), and
-functions are passed to the engine unchanged. Leaves the meaning of paths to `rewriting.terms`.
+functions are passed to the engine unchanged. Leaves the meaning of paths to `rewriting`.
 """
 
 from __future__ import annotations

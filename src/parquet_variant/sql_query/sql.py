@@ -82,14 +82,11 @@ def class_warnings(classes: Mapping[tuple[str, tuple[str, ...]], Counter[str]]) 
     for (text, compared), counts in classes.items():
         others = {name: number for name, number in counts.items() if number and name not in compared}
         cast = f"write a cast, such as {text}::{_CASTS.get('/'.join(compared), 'string')}"
-        *first, last = (
-            "",
-            *(
-                f"{number:,} {_PLURALS.get(name, f'{name}s') if number > 1 else name}"
-                for name, number in sorted(others.items())
-            ),
-        )
-        shown = f"{', '.join(first[1:])} and {last}" if first[1:] else last
+        parts = [
+            f"{number:,} {_PLURALS.get(name, f'{name}s') if number > 1 else name}"
+            for name, number in sorted(others.items())
+        ]
+        shown = " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
         if compared and others:
             was = "was" if sum(others.values()) == 1 else "were"
             warnings[text, compared] = f"{shown} at {text} {was} not compared with a {' or '.join(compared)}: {cast}"

@@ -11,26 +11,35 @@ from functools import reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
+from parquet_variant.arrays.field_names import keys_of_storage
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.inference.columns import best_column
+from parquet_variant.inference.profile import Profile
+from parquet_variant.kernels.operations import get
+from parquet_variant.kernels.records import KIND
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.columns.extract_path import extract_variant
+from parquet_variant.ops.columns.value_positions import ValuePositions
+from parquet_variant.ops.value_types import variant_type
 from parquet_variant.ops.variant_explode import variant_explode
-from parquet_variant.query.kinds import Kind, is_variant, only_variants
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import read_selection
-from parquet_variant.query.table_columns import NeededColumn, TableColumns, TableFacts
+from parquet_variant.query.table_columns import Kind, NeededColumn, TableColumns, TableFacts, is_variant, only_variants
 from parquet_variant.query.variant_functions import field_names
 from parquet_variant.sql_query.batches import Batches, ScanOptions
-from parquet_variant.sql_query.values_in_memory import common_type as type_of_column
-from parquet_variant.sql_query.values_in_memory import keys_of_values
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ID, TYPES, PrimitiveId, VariantType
 from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.format.files import ParquetSource
 
 
+_NOT_TYPED = (VariantType.NULL, VariantType.ARRAY, VariantType.OBJECT)
 MOST_COLUMNS = 2_000  # The most fields of an object that become columns.
 _SCANNED_ROWS = 200_000  # The rows of files without shredding whose fields are listed.
 _INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are inferred.
@@ -283,17 +292,66 @@ class BoundTable(TableFacts):
         return replace(self, columns=tabled, order=order, derived=derived)
 
 
-def types_of_values(
-    rows: pa.Table | None, name: str = "v", path: VariantPath | None = None
-) -> tuple[pa.DataType | None, bool]:
-    """Return the type of all values at a path of rows in memory, and whether some are Variant null."""
-    if rows is None or name not in rows.column_names:
-        return None, False
-    return type_of_column(rows[name], path or VariantPath())
-
-
 def _entries(rows: pa.Table | None) -> pa.Table | None:
     """Return the elements and fields of the values in a column as the column ``v``."""
     exploded = [] if rows is None else [variant_explode(VariantArray(chunk))["value"] for chunk in rows["v"].chunks]
     arrays = [chunk for column in exploded for chunk in column.chunks]
     return pa.table({"v": pa.chunked_array(arrays)}) if arrays else None
+
+
+def keys_of_values(column: pa.ChunkedArray) -> frozenset[str]:
+    """Return every key of the objects in a column of Variants."""
+    storages = (VariantArray(chunk).to_unshredded().storage for chunk in column.chunks)
+    return frozenset(key for storage in storages for key in keys_of_storage(storage))
+
+
+def types_of_values(
+    rows: pa.Table | None,
+    name: str = "v",
+    path: VariantPath = VariantPath(),  # noqa: B008 - immutable
+) -> tuple[pa.DataType | None, bool]:
+    """Return the type that every value at a path has, as a shredded column would, and whether some are Variant null.
+
+    The type is None if there is none.
+    Raises `MalformedVariantError` if the bytes of a value are malformed.
+
+    >>> import parquet_variant as pv
+    >>> rows = pa.table({"v": pv.parse_json(['{"a": 1, "b": 1}', '{"a": null, "b": "x"}']).storage})
+    >>> types_of_values(rows, "v", VariantPath.parse("$.a")), types_of_values(rows, "v", VariantPath.parse("$.b"))
+    ((DataType(int64), True), (None, False))
+    """
+    is_simple = all(isinstance(step, (str, int)) for step in path.segments)
+    if rows is None or name not in rows.column_names or not is_simple:
+        return None, False
+    column = rows[name]
+    types = {kind for chunk in column.chunks for kind in _types_at(chunk, path)}
+    has_null = VariantType.NULL in types
+    types.discard(VariantType.NULL)
+    if types <= set(INTEGERS):
+        return pa.int64() if types else None, has_null
+    if not types <= set(EXACT_NUMERIC):
+        only = next(iter(types)) if len(types) == 1 else VariantType.NULL
+        return None if only in _NOT_TYPED else TYPES[only].arrow, has_null
+    values = (extract_variant(VariantArray(chunk).storage, path) for chunk in column.chunks)
+    profile = reduce(Profile.merge, map(Profile.of_array, values), Profile()).root
+    best = None if profile is None else best_column(profile)  # decimals need the digits of all values
+    return None if best is None or best.share < 1 else best.arrow, has_null
+
+
+def _types_at(chunk: pa.Array, path: VariantPath) -> set[VariantType]:
+    """Return the types of the values at a path."""
+    storage = VariantArray(chunk).storage
+    if VariantArray(chunk).layout == "unshredded":
+        positions = ValuePositions.of_storage(storage)
+        for step in path.segments:
+            assert isinstance(step, (str, int))
+            positions = positions.key(step) if isinstance(step, str) else positions.index(step)
+        return {_type_of_kind(kind) for kind in np.unique(positions.slots().kinds).tolist() if kind != get.MISSING}
+    names = pc.unique(variant_type(extract_variant(storage, path))).to_pylist()
+    return {VariantType(name) for name in names if name is not None}
+
+
+def _type_of_kind(kind: int) -> VariantType:
+    if kind in (KIND.ARRAY, KIND.OBJECT):
+        return VariantType.ARRAY if kind == KIND.ARRAY else VariantType.OBJECT
+    return TYPE_OF_ID[PrimitiveId(kind)].type

@@ -15,8 +15,16 @@ from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.rewriting.functions import FunctionRewriter
 from parquet_variant.query.rewriting.nested import TEXT_FUNCTIONS
 from parquet_variant.query.rewriting.scopes import unknown_name
-from parquet_variant.query.rewriting.terms import GETTERS, VariantTerm, cast_term, getter_arguments, subscript
-from parquet_variant.query.rewriting.values import Value, chosen, value_of
+from parquet_variant.query.rewriting.values import (
+    GETTERS,
+    Value,
+    VariantTerm,
+    cast_term,
+    chosen,
+    getter_arguments,
+    subscript,
+    value_of,
+)
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
 from parquet_variant.query.sql_types import sql_type, sql_type_named

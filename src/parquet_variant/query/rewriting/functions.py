@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from parquet_variant.query.path_dialect import steps_of, with_steps
 from parquet_variant.query.rewriting.comparisons import COMPARISONS, ComparisonRewriter, class_of_type
-from parquet_variant.query.rewriting.terms import VariantTerm
-from parquet_variant.query.rewriting.values import Value, value_of
+from parquet_variant.query.rewriting.values import Value, VariantTerm, value_of
 from parquet_variant.query.sql_dialect import SqlError, parse_sql
 from parquet_variant.query.sql_pushdown import literal_value
 from parquet_variant.query.variant_functions import AGGREGATES, EDITS, FUNCTIONS, OF_ONE_VARIANT, PARSERS, TRIES
