@@ -172,7 +172,7 @@ def _convert_variants(
         return field, array
     kind = array.type
     if pa.types.is_struct(kind):
-        children = [array.field(number) for number in range(kind.num_fields)]
+        children = array.flatten()  # a value inside a null struct is null
     else:
         children = [array.keys, array.items] if pa.types.is_map(kind) else [array.values]
     converted = [
