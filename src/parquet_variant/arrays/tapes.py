@@ -6,7 +6,7 @@ such as `datetime` to `encoding.python_values`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -125,18 +125,19 @@ def _objects_of_kind(nodes: Int64s, kind: _P) -> list[Any]:
         case VariantType.STRING | VariantType.BINARY | VariantType.UUID:
             sizes = nodes[:, 2].copy()
             data = filled_binary(sizes, partial(copy_spans, nodes[:, 1].copy(), sizes), arrow_type=pa.large_binary())
-            raws: list[Any] = (data.cast(pa.large_string()) if kind == _P.STRING else data).to_pylist()
+            raws: Iterable[Any] = (data.cast(pa.large_string()) if kind == _P.STRING else data).to_pylist()
         case decimal if decimal in DECIMAL_TYPES:
             scales = (nodes[:, 0] >> 8 & 0xFF).tolist()
             if max(scales) > MAX_SCALE:
                 message = f"the scale of a decimal is greater than {MAX_SCALE}"
                 raise MalformedVariantError(message, reason="bad-decimal")
             words = zip(nodes[:, 2].tolist(), nodes[:, 1].view(np.uint64).tolist(), strict=True)
-            raws = list(zip(((high << 64) + low for high, low in words), scales, strict=True))
+            raws = zip(((high << 64) + low for high, low in words), scales, strict=True)
         case _:
             raws = nodes[:, 1].tolist()
             if kind == _P.TIME and not all(0 <= raw < MICROS_PER_DAY for raw in raws):
                 raise MalformedVariantError("a time is outside a day", reason="bad-time")
     if kind in (*INTEGER_IDS, _P.STRING, _P.BINARY):
-        return raws
-    return [scalar_to_python(TYPE_OF_ID[kind].type, raw) for raw in raws]
+        return list(raws)
+    variant_type = TYPE_OF_ID[kind].type
+    return [scalar_to_python(variant_type, raw) for raw in raws]

@@ -1,6 +1,6 @@
 """Changes to one value: insert, set, delete, append, strip nulls and normalize.
 
-Owns the meaning of a change: the semantics of Spark 4.3's functions of the same names. Leaves bytes to `builder`; the
+Owns the meaning of a change: the semantics of Spark 4.3's functions of the same names. Leaves bytes to `walk`; the
 kernel for batches is `kernels.operations.edit`.
 """
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from parquet_variant.encoding.builder import Node, encode_value, node_of_value
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.encoding.walk import Node, encode_value, node_of_value
 from parquet_variant.errors import PathError, VariantError, check_count
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.path import VariantPath, Wildcard

@@ -1,7 +1,7 @@
 r"""JSON text to a Variant, strictly by RFC 8259.
 
 Owns the grammar, the rules below and the error messages; `kernels` implements the same rules. Leaves the canonical
-bytes to `builder`.
+bytes to `walk`.
 
 **Numbers.** The type of a number depends only on its text:
 
@@ -40,7 +40,6 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from parquet_variant.encoding.builder import Node, encode_value, put
 from parquet_variant.encoding.scalars import (
     MAX_DIGITS,
     MAX_SCALE,
@@ -50,6 +49,7 @@ from parquet_variant.encoding.scalars import (
     narrowest_integer,
 )
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.encoding.walk import Node, encode_value, put
 from parquet_variant.errors import JsonError, check_choice, check_count
 from parquet_variant.types import VariantType
 

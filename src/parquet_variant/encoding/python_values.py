@@ -1,6 +1,6 @@
 """Python objects to Variant values and back.
 
-Owns the mapping between Python types and Variant types. Leaves bytes to `scalars` and `builder`.
+Owns the mapping between Python types and Variant types. Leaves bytes to `scalars` and `walk`.
 
 ====================================================  =================================================
 Python                                                Variant
@@ -40,7 +40,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from parquet_variant.encoding.builder import Node, check_depth, encode_value, put
 from parquet_variant.encoding.scalars import (
     MAX_DIGITS,
     MAX_SCALE,
@@ -49,7 +48,7 @@ from parquet_variant.encoding.scalars import (
     narrowest_decimal,
     narrowest_integer,
 )
-from parquet_variant.encoding.walk import END, KEY, Event
+from parquet_variant.encoding.walk import END, KEY, Event, Node, check_depth, encode_value, put
 from parquet_variant.errors import CastError, check_count
 from parquet_variant.types import VariantType
 

@@ -12,13 +12,12 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
-from parquet_variant.encoding.builder import Node, node_of_value
 from parquet_variant.encoding.header import Container, read_container, value_size
 from parquet_variant.encoding.json_writer import json_pieces
 from parquet_variant.encoding.metadata import dictionary_of, metadata_length
 from parquet_variant.encoding.python_values import MAX_DEPTH, build_python, events_to_python, scalar_to_python
 from parquet_variant.encoding.scalars import value_type
-from parquet_variant.encoding.walk import END, KEY, Event, duplicate_key, field_names, walk
+from parquet_variant.encoding.walk import END, KEY, Event, Node, duplicate_key, field_names, node_of_value, walk
 from parquet_variant.errors import MalformedVariantError, PathError, check_count
 from parquet_variant.types import EXACT_NUMERIC, BasicType, VariantType
 from parquet_variant.types.path import VariantPath

@@ -2,7 +2,7 @@
 
 Owns the public operations, and applying edits to columns: calling `kernels.operations.edit`, replacing the rows that
 only the scalar fallback can change, and keeping the bytes of rows that do not change. `encoding.edits` defines what an
-edit does, and `encoding.builder` writes the canonical form.
+edit does, and `encoding.walk` writes the canonical form.
 """
 
 from __future__ import annotations

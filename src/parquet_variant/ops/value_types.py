@@ -354,9 +354,15 @@ def _type_of_tape(tape: Tape) -> SparkType:
     for path, kind in pairs:
         if kind < KIND.ARRAY:
             types[path] = merged(types[path], scalar_type(TYPE_OF_ID[PrimitiveId(kind)].type))
-    decimals = np.stack([paths, tape.nodes[:, 1], tape.nodes[:, 2], tags >> 8 & 0xFF])[:, is_decimal]
-    for path, low, high, scale in np.unique(decimals, axis=1).T.tolist():
-        types[path] = merged(types[path], decimal_type((high << 64) | (low & 0xFFFFFFFFFFFFFFFF), scale))
+    positions = np.flatnonzero(is_decimal)
+    positions = positions[np.argsort(paths[positions], kind="stable")]
+    for part in np.split(positions, np.flatnonzero(np.diff(paths[positions])) + 1) if len(positions) else ():
+        numbers = np.stack([tape.nodes[part, 1], tape.nodes[part, 2], tags[part] >> 8 & 0xFF])
+        decimals = {
+            decimal_type((high << 64) | (low & 0xFFFFFFFFFFFFFFFF), scale)
+            for low, high, scale in np.unique(numbers, axis=1).T.tolist()
+        }
+        types[paths[part[0]]] = merged(types[paths[part[0]]], merge_all(decimals))
     depths = [0] * len(parents)
     for path in range(1, len(parents)):  # a path comes after the path around it
         depths[path] = depths[parents[path]] + 1

@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.encoding.builder import encode_value
 from parquet_variant.encoding.header import uint_width
 from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, MICROS_PER_DAY, encode_scalar
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.encoding.walk import END, KEY, walk
+from parquet_variant.encoding.walk import END, KEY, encode_value, walk
 from parquet_variant.errors import VariantError
 from parquet_variant.layouts.primitive_types import DDL_NAMES
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
