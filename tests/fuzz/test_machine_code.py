@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.kernels.machine_code.entry_points import Jit, MachineCode
+from parquet_variant.kernels.machine_code.entry_points import Jit
 from parquet_variant.kernels.machine_code.library import TABLE, Library, file_name, levels_here
 from parquet_variant.testing import json_texts, shredding_schemas
 
@@ -25,7 +25,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[MachineCode, dict[str, Any]]]]:
+def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Jit | Library, dict[str, Any]]]]:
     """Every way to the code, each with the entry points that it has given; the process's own comes back at the end."""
     pytest.importorskip("numba", reason="the libraries are built here, which needs Numba")
     from parquet_variant.kernels.machine_code.building.build import build
@@ -34,7 +34,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Machi
     folder = tmp_path_factory.mktemp("libraries")
     build(levels_here(), folder / "built", processes=1)
     table = json.loads((folder / "built" / TABLE).read_text())
-    built: list[MachineCode] = [
+    built: list[Jit | Library] = [
         Library(level, ctypes.CDLL(str(folder / "built" / file_name(level))), table["kernels"])
         for level in levels_here()
     ]
@@ -48,7 +48,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Machi
             kernel.__dict__["_entry"] = entry
 
 
-def _with(code: MachineCode, entries: dict[str, Any], texts: list[str], schema: pv.ShreddingSchema) -> list[Any]:
+def _with(code: Jit | Library, entries: dict[str, Any], texts: list[str], schema: pv.ShreddingSchema) -> list[Any]:
     """What the main operations give, bytes and all, with kernels from one place."""
     from parquet_variant.kernels.machine_code.functions import find_kernels
 

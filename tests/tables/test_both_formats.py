@@ -42,6 +42,34 @@ def test_keys_and_columns_that_look_like_paths_are_names(table_format, text, tmp
 
 
 @FORMATS
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "v:n > 5", "v:n = 7", "v:n <> 7", "v:n BETWEEN 5 AND 7.5", "v:n IN (5, '7', 8)", "v:s = 'x'", "v:s < 'y'",
+        "lower(v:s) = 'x'", "NOT v:b::boolean", "v:b IS TRUE", "v:o = v:p", "v:missing = 1", "v:missing IS NULL",
+        "variant_contains(v:tags, 'a')", "coalesce(v:s, 'x') = 'x'", "id > 2 AND v:n > 5 OR v:s = 'z'",
+    ],
+)  # fmt: skip
+def test_a_condition_without_casts_changes_the_rows_that_a_query_finds(table_format, condition, tmp_path):
+    texts = [
+        '{"n":5,"s":"x","b":true,"o":{"a":1},"p":{"a":1.0}}', '{"n":7.0,"s":"X","b":false,"tags":["a"]}',
+        '{"n":"7","s":1,"b":"t"}', '{"n":null,"s":null,"b":null}', '{"n":8,"s":"z","o":1,"p":1}', "[]", "null",
+    ]  # fmt: skip
+    table = tmp_path / "t"
+    pv.write(table, {"id": list(range(len(texts))), "v": pv.parse_json(texts)}, format=table_format)
+    found = set(pv.sql(f"SELECT id FROM t WHERE {condition}", t=str(table)).to_arrow()["id"].to_pylist())
+    pv.open(table).update({"v": "parse_json('\"hit\"')"}, condition)
+    rows = pv.open(table).to_arrow(["id"])["id"].to_pylist()
+    values = pv.open(table).read().to_pylist()
+    assert {row for row, value in zip(rows, values, strict=True) if value == "hit"} == found
+    pv.open(table).restore(
+        version=pv.open(table).history()[-1]["version" if table_format == "delta" else "snapshot_id"]
+    )
+    pv.open(table).delete(condition)
+    assert set(pv.open(table).to_arrow(["id"])["id"].to_pylist()) == set(range(len(texts))) - found
+
+
+@FORMATS
 def test_a_missing_path_that_is_set_to_itself_stays_missing(table_format, tmp_path):
     table = tmp_path / "t"
     pv.write(table, {"id": [1, 2, 3], "v": pv.parse_json(['{"a":1}', '{"b":2}', '{"a":null}'])}, format=table_format)

@@ -46,7 +46,7 @@ def read_expression(
     `text`: a condition or a value: ``v:a.b::int > 5 AND day = DATE '2024-01-31'``.
     `tables`: the columns of each table, by the name or alias that qualifies them in the text.
     `engine`: the SQL of the text; Spark's is translated for DuckDB, or refused.
-    Raises `SqlError` or `PathError` if the text is invalid, names an unknown column, has a subquery, or compares a
+    Raises `SqlError` or `PathError` if the text is invalid, names an unknown column, has a subquery, or computes with a
     Variant that is not cast.
 
     >>> where = read_expression("v:a.b::int > 5 AND lower(c) = 'x'", {"t": TableColumns(["v"], {"c": pa.string()})})
@@ -103,21 +103,9 @@ def needed_path_hints(keys_of: KeysOf, condition: SqlExpression, table: str) -> 
 
 
 class ConditionRewriter(ExpressionRewriter):
-    """Rewrites an expression over rows that are changed, in which a Variant has a meaning only with a cast."""
+    """Rewrites an expression over rows that are changed: conditions compare Variants as queries do."""
 
     is_condition = True
-
-    def converted(self, value: Value) -> exp.Expr:
-        """Refuse a Variant that the expression compares or computes with."""
-        raise self.untyped(value)
-
-    by_key = as_text = as_json = as_moment = converted
-
-    def read_comparison(self, node: exp.Expr) -> exp.Expr | None:
-        """See `ComparisonRewriter.read_comparison`."""
-        for operand in node.iter_expressions():
-            self.plain(operand)
-        return super().read_comparison(node)
 
 
 def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Table:
