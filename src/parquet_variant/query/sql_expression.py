@@ -19,7 +19,7 @@ from parquet_variant.query.path_hints import KeysOf, missing_path_hints, rejects
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
 from parquet_variant.query.rewriting.scopes import Relation, Scope, TableUse
-from parquet_variant.query.rewriting.values import QueryContext, Value
+from parquet_variant.query.rewriting.values import QueryContext
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.table_columns import NeededColumn, TableColumns, TableFacts
 from parquet_variant.query.variant_functions import CallContext, register_calls
