@@ -7,14 +7,13 @@ column whose keys are unknown gets no hints.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
+from functools import cache, partial
 
 from sqlglot import exp
 
 from parquet_variant.layouts.similar_paths import missing_path_hint
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.sql_dialect import parse_sql
-from parquet_variant.query.table_columns import NeededColumn
 from parquet_variant.types.path import VariantPath
 
 KeysOf = Callable[[str], "frozenset[str] | None"]
@@ -33,31 +32,22 @@ def missing_path_hints(
     ['no row has the path v:usr.id: did you mean v:user.id?']
     """
     messages = []
-    keys_by_column: dict[str, frozenset[str] | None] = {}
+    keys_of_column = cache(keys_of)
     for column, path in dict.fromkeys(paths):
-        if column not in keys_by_column:
-            keys_by_column[column] = keys_of(column)
-        keys = keys_by_column[column]
-        if keys is None:
-            continue
-        write = None if as_path else partial(_in_sql, column)
-        if (hint := missing_path_hint(path, keys, write)) is not None:
+        keys = keys_of_column(column)
+        shown = None if as_path else partial(_in_sql, column)
+        if keys is not None and (hint := missing_path_hint(path, keys, shown)) is not None:
             messages.append(hint)
     return messages
+
+
+def _in_sql(column: str, path: VariantPath) -> str:
+    return with_steps(column, path.segments)
 
 
 def is_correction(hint: str) -> bool:
     """Return whether a hint names a similar path."""
     return "did you mean" in hint
-
-
-def paths_in(columns: Iterable[NeededColumn]) -> list[tuple[str, VariantPath]]:
-    """Return the Variant columns and paths among needed columns."""
-    return [(column.column, column.path) for column in columns if column.path is not None]
-
-
-def _in_sql(column: str, path: VariantPath) -> str:
-    return with_steps(column, path.segments)
 
 
 # ---- conditions that cannot be true where some columns are null

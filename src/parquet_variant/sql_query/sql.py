@@ -25,7 +25,7 @@ from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.path_dialect import with_steps
-from parquet_variant.query.path_hints import missing_path_hints, paths_in
+from parquet_variant.query.path_hints import missing_path_hints
 from parquet_variant.query.predicate_text import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, unique_names
 from parquet_variant.query.sql_dialect import SqlError
@@ -273,7 +273,8 @@ class SqlQuery:
         """Return hints about paths that no row has; a column without values, or an empty result, gives a reason."""
         hints: dict[str, None] = {}
         for use in self.rewritten.uses:
-            hints |= dict.fromkeys(missing_path_hints(use.table.keys, paths_in(use.needed.values())))
+            paths = [(column.column, column.path) for column in use.needed.values() if column.path is not None]
+            hints |= dict.fromkeys(missing_path_hints(use.table.keys, paths))
         return list(hints)
 
     def _presented(self, part: pa.Table, as_text: bool) -> pa.Table:

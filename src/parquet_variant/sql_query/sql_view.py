@@ -7,7 +7,7 @@ to the caller.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from sqlglot import exp
@@ -60,7 +60,7 @@ def sql_view(
             "use the engine spark, or `variant query`",
             reason="bad-option",
         )
-    if engine == "duckdb" and shredding is not None and _has_empty_key(shredding):
+    if engine == "duckdb" and shredding is not None and any("" in fields for _, fields in _objects(shredding, None)):
         raise VariantError(
             f"{path} shreds the key '' (an empty string), and DuckDB 2.0 cannot read such files: use the engine spark, "
             "or `variant query`",
@@ -119,16 +119,13 @@ def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> 
     by_case: dict[str, list[str]] = {}
     for key in sorted(keys):
         by_case.setdefault(key.lower(), []).append(key)
-    candidates: list[tuple[VariantPath, VariantPath]] = []
-
-    def walk(schema: ShreddingSchema, path: VariantPath) -> None:
-        fields = dict(schema.fields) if schema.kind == "object" else {}
-        for key, child in fields.items():
-            twins = [other for other in by_case.get(key.lower(), ()) if other not in fields]
-            candidates.extend((path / other, path / key) for other in twins)
-            walk(child, path / key)
-
-    walk(shredding, VariantPath())
+    candidates = [
+        (path / other, path / key)
+        for path, fields in _objects(shredding, VariantPath())
+        for key in fields
+        for other in by_case.get(key.lower(), ())
+        if path is not None and other not in fields
+    ]
     if not candidates:
         return []
     counts = ", ".join(f"count({quoted(variant)}{_subscripts(path)})" for path, _ in candidates)
@@ -141,26 +138,27 @@ def _subscripts(path: VariantPath) -> str:
     return "".join("['" + str(key).replace("'", "''") + "']" for key in path.segments)
 
 
+def _objects(
+    schema: ShreddingSchema, path: VariantPath | None
+) -> Iterator[tuple[VariantPath | None, Mapping[str, ShreddingSchema]]]:
+    """Yield the fields of each object in a schema with its path, which is None inside of arrays."""
+    if schema.kind == "object":
+        fields = dict(schema.fields)
+        yield path, fields
+        for key, child in fields.items():
+            yield from _objects(child, None if path is None else path / key)
+    elif schema.kind == "array" and schema.element is not None:
+        yield from _objects(schema.element, None)
+
+
 def _twins(schema: ShreddingSchema) -> tuple[str, str] | None:
     """Return two shredded fields of one object that differ only in letter case, if there are any."""
-    children = [child for _, child in schema.fields] if schema.kind == "object" else []
-    if schema.kind == "object":
+    for _, fields in _objects(schema, None):
         first: dict[str, str] = {}
-        for key, _ in schema.fields:
+        for key in fields:
             if first.setdefault(key.lower(), key) != key:
                 return first[key.lower()], key
-    elif schema.kind == "array" and schema.element is not None:
-        children = [schema.element]
-    return next((twins for child in children if (twins := _twins(child)) is not None), None)
-
-
-def _has_empty_key(schema: ShreddingSchema) -> bool:
-    """Return whether an object anywhere in a schema has the key ``""``."""
-    children = [child for _, child in schema.fields] if schema.kind == "object" else []
-    if schema.kind == "array" and schema.element is not None:
-        children = [schema.element]
-    names = [key for key, _ in schema.fields] if schema.kind == "object" else []
-    return "" in names or any(map(_has_empty_key, children))
+    return None
 
 
 def _all_columns(table: BoundTable, variant: str, path: str) -> tuple[Selected, ...]:

@@ -243,7 +243,7 @@ class _Rewriter:
                 given[key] = values.clause(clause)
             elif isinstance(clause, list):
                 given[key] = [values.clause(part) for part in clause]
-        given["expressions"] = values.group_items(items)
+        given["expressions"] = [values.of_group(item) for item in items]
         if node.args.get("distinct") is not None and node.args["distinct"].args.get("on") is None:
             given["distinct"] = values.distinct(node) or given["distinct"]
         values.finish_stars()

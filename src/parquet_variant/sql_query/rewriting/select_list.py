@@ -6,7 +6,6 @@ to `expressions`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -116,10 +115,6 @@ class SelectList(ExpressionRewriter):
             rewritten = exp.Distinct(on=self._keys_of(node, on)) if isinstance(on, exp.Tuple) else self.rebuild(node)
         return self._keys_of(node, node) if rewritten is None else rewritten
 
-    def group_items(self, items: Sequence[exp.Expr]) -> list[exp.Expr]:
-        """Take a value of the group in place of each Variant of GROUP BY, in the select list."""
-        return [self._of_group(item) for item in items]
-
     def _keys_of(self, clause: exp.Expr, node: exp.Expr) -> exp.Expr:
         """Rewrite the keys of a clause, also those inside ROLLUP, CUBE and GROUPING SETS."""
 
@@ -166,10 +161,10 @@ class SelectList(ExpressionRewriter):
     def _compared(self, clause: exp.Expr, key: exp.Expr) -> exp.Expr:
         key = key.unnest() if isinstance(clause, exp.Group) else key
         if not isinstance(clause, _CLAUSES_OF_KEYS) or self.engine != "duckdb":
-            return self._of_group(self.plain(key))
+            return self.of_group(self.plain(key))
         rewritten = self.comparable(key)
         if not isinstance(clause, exp.Group):
-            return self._of_group(rewritten)
+            return self.of_group(rewritten)
         if self.expression(key).is_variant:
             self.grouped.append((self.expression(key).sql, rewritten.copy()))
         return rewritten
@@ -187,9 +182,9 @@ class SelectList(ExpressionRewriter):
         new = [item.sql if item.kind is None else self._compared(node, item.source) for item in items]
         if is_group:
             return exp.Group(expressions=new)
-        return exp.Order(expressions=[self.rebuild(node.expressions[0], this=self._of_group(key)) for key in new])
+        return exp.Order(expressions=[self.rebuild(node.expressions[0], this=self.of_group(key)) for key in new])
 
-    def _of_group(self, tree: exp.Expr) -> exp.Expr:
+    def of_group(self, tree: exp.Expr) -> exp.Expr:
         """Take a value of the group in place of a Variant of GROUP BY that is outside of aggregates."""
         for variant, key in self.grouped:
             if tree == key:
@@ -202,7 +197,7 @@ class SelectList(ExpressionRewriter):
                 return exp.Case(ifs=[exp.If(this=is_grouped, true=value)])
         if self.grouped and not _is_aggregate(tree):
             for child in list(tree.iter_expressions()):
-                if (new := self._of_group(child)) is not child:
+                if (new := self.of_group(child)) is not child:
                     child.replace(new)
         return tree
 
