@@ -134,7 +134,7 @@ class TableFiles:
         try:
             return storage.read(path, offset, length)
         except FileNotFoundError:
-            raise missing_file(location) from None
+            raise IcebergError(f"the file {location} is missing", reason="missing-file", file=location) from None
 
     def write(self, location: str, data: bytes) -> None:
         """Write a new file."""
@@ -164,11 +164,6 @@ class TableFiles:
         """Return a Parquet file as its readers take it."""
         filesystem, path = self.filesystem(location)
         return ParquetSource(path, filesystem, size)
-
-
-def missing_file(location: str) -> IcebergError:
-    """Return the error for a file that the metadata names and that does not exist."""
-    return IcebergError(f"the file {location} is missing", reason="missing-file", file=location)
 
 
 def is_remote(location: str) -> bool:

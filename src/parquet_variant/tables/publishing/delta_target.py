@@ -208,17 +208,12 @@ def _difference(
     published = {}
     for add in [] if current is None else current.to_adds(current.files):
         vector = None if add.deletion_vector is None else vector_path(storage, add.deletion_vector)
-        published[_location(storage, add.path)] = PublishedFile(add, add.size, add.modification_time, vector)
+        path = relative_path(storage, add.path)
+        is_absolute = path.startswith("/") or "://" in path
+        location = normal_location(path if is_absolute else f"{absolute_location(storage.uri)}/{path}")
+        published[location] = PublishedFile(add, add.size, add.modification_time, vector)
     # An added file replaces the one with its path and vector: a commit must not remove that one, too.
     return difference_from(published, listed, _vector_path, everything=everything)
-
-
-def _location(storage: Storage, path: str) -> str:
-    """Return the location of a file that the log names."""
-    relative = relative_path(storage, path)
-    if relative.startswith("/") or "://" in relative:
-        return normal_location(relative)
-    return normal_location(f"{absolute_location(storage.uri)}/{relative}")
 
 
 def _vector_path(file: ListedFile) -> str:

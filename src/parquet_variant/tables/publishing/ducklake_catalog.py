@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
@@ -155,17 +154,13 @@ def path_statistics(file: DataFile, f: Field) -> Iterator[tuple[str, str, str, s
         if other is None or not path.segments:
             continue
         kinds = {_VARIANT_NAMES.get(side.type) for side in (bound, other)}
-        texts = [_variant_text(side) for side in (bound, other)]
         (kind,) = kinds if len(kinds) == 1 else (None,)
-        if kind is not None and texts[0] is not None and texts[1] is not None:
-            yield path_text(path), kind, texts[0], texts[1]
-
-
-def _variant_text(bound: Variant) -> str | None:
-    with suppress(VariantError, ValueError, OverflowError):
-        value = bound.to_python()
-        return repr(value) if isinstance(value, float) else str(value)
-    return None
+        if kind is None:
+            continue
+        with suppress(VariantError, ValueError, OverflowError):
+            values = [side.to_python() for side in (bound, other)]
+            low, high = (repr(value) if isinstance(value, float) else str(value) for value in values)
+            yield path_text(path), kind, low, high
 
 
 def path_text(path: VariantPath) -> str:

@@ -98,15 +98,24 @@ class _Publication:
         self._write_columns(former)
         partition_id = self._partitioning()
         difference = self._difference()
-        vectors = self._write_files(difference, partition_id)
+        removed = [*difference.removed, *difference.replaced]
+        changed = [number for number, _ in difference.vectors_changed]
+        self._end("data_file", "data_file_id", removed)
+        self._end("delete_file", "data_file_id", [*removed, *changed])
+        vectors = [(number, file) for number, file in difference.vectors_changed if file.vector_key is not None]
+        if difference.added:
+            vectors += self._add_files(difference.added, partition_id)
+            self.changes.append(f"inserted_into_table:{self.table_id}")
+        if removed or changed:
+            self.changes.append(f"deleted_from_table:{self.table_id}")
+        self.catalog.insert("delete_file", [self._written_vector(number, file) for number, file in vectors])
         if self.changes:
             self.snapshot = self.next_snapshot
             numbers = (self.snapshot, self.schema_version, next(self.catalog_ids), next(self.file_ids))
             self.catalog.run("INSERT INTO {snapshot} VALUES (?, now(), ?, ?, ?)", *numbers)
             notes = (f"published from {self.source.format}", f"{PUBLISHED_VERSION}={self.source.version}")
             self.catalog.insert("snapshot_changes", [(self.snapshot, ",".join(self.changes), _AUTHOR, *notes)])
-        removed = len(difference.removed) + len(difference.replaced)
-        counts = (len(difference.added), removed, vectors)
+        counts = (len(difference.added), len(removed), len(vectors))
         return PublishResult("ducklake", path, str(self.snapshot), *counts, committed=bool(self.changes))
 
     # ---- the table and its columns
@@ -224,20 +233,6 @@ class _Publication:
 
     def _vector_path(self, file: ListedFile) -> str:
         return str(self.catalog.files_directory / f"ducklake-{file.vector_id}-delete.parquet")
-
-    def _write_files(self, difference: Difference[int], partition_id: int | None) -> int:
-        removed = [*difference.removed, *difference.replaced]
-        self._end("data_file", "data_file_id", removed)
-        changed = [number for number, _ in difference.vectors_changed]
-        self._end("delete_file", "data_file_id", [*removed, *changed])
-        vectors = [(number, file) for number, file in difference.vectors_changed if file.vector_key is not None]
-        if difference.added:
-            vectors += self._add_files(difference.added, partition_id)
-            self.changes.append(f"inserted_into_table:{self.table_id}")
-        if removed or changed:
-            self.changes.append(f"deleted_from_table:{self.table_id}")
-        self.catalog.insert("delete_file", [self._written_vector(number, file) for number, file in vectors])
-        return len(vectors)
 
     def _end(self, table: str, key: str, numbers: Sequence[int]) -> None:
         """End rows of the published table by their ids."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -111,7 +111,14 @@ class ParquetFilesSource(Source):
         take = union.number if union.numbers else FieldIds(former, last_id).take
         partition = next(iter(self._sources.values())).partition
         for name, value in partition:
-            union.add_partition(name, value.type)
+            f = from_arrow_field(pa.field(name, value.type), type_of_arrow)
+            if name in union.fields and union.fields[name].type != f.type:
+                raise cannot_publish(
+                    f"the partition column {name} is {type_name(f.type)} in the directories and "
+                    f"{type_name(union.fields[name].type)} in the files",
+                    self.location,
+                )
+            union.fields[name] = f
         fields = tuple(_with_ids(f, take, ()) for f in union.fields.values())
         return SourceColumns(
             Schema(0, StructType(fields)),
@@ -207,17 +214,6 @@ class _UnionOfColumns:
             raise cannot_publish(f"the files have field ids, but none for {'.'.join(place)}", self.location)
         return self.numbers[place]
 
-    def add_partition(self, name: str, kind: pa.DataType) -> None:
-        """Add a column whose values are in the names of directories."""
-        f = from_arrow_field(pa.field(name, kind), type_of_arrow)
-        if name in self.fields and self.fields[name].type != f.type:
-            raise cannot_publish(
-                f"the partition column {name} is {type_name(f.type)} in the directories and "
-                f"{type_name(self.fields[name].type)} in the files",
-                self.location,
-            )
-        self.fields[name] = f
-
 
 def _marked(f: pa.Field, place: Place, variants: Collection[tuple[str, ...]]) -> pa.Field:
     """Return a field in which Variants carry the extension name."""
@@ -291,13 +287,6 @@ _NAMESPACE = uuid.UUID("f2b2b8b0-4d2b-4f0b-8a35-6a3a3a8f0c7e")
 _DIRECTORY = "data"
 
 
-class _Conversion(NamedTuple):
-    """A Vortex file, and the path of its Parquet file in the storage of the tables."""
-
-    file: str
-    target: str
-
-
 class VortexFilesSource(ParquetFilesSource):
     """The Vortex files of a path, as Parquet files in `location`.
 
@@ -320,14 +309,6 @@ class VortexFilesSource(ParquetFilesSource):
 
     @cached_property
     def _stored(self) -> list[StorageFile]:
-        conversions = self._conversions()
-        existing = {file.path for file in self._storage.list(_DIRECTORY)}
-        missing = [item for item in conversions if item.target not in existing]
-        ThreadEngine(None, None).run("convert", self._convert, missing)
-        targets = {item.target for item in conversions}
-        return [file for file in parquet_files(self._storage) if file.path in targets]
-
-    def _conversions(self) -> list[_Conversion]:
         if "://" in self._path:
             raise TableError(
                 f"{self._path} is not on a local disk: copy the Vortex files to one",
@@ -347,16 +328,19 @@ class VortexFilesSource(ParquetFilesSource):
             base = Path(self._path)
         else:
             base = Path(self._path).parent
-        conversions = []
+        converted: dict[str, str] = {}  # Paths of Parquet files in the storage, and their Vortex files.
         for file in files:
             source = open_vortex(file).source
             assert source is not None
             key = f"{os.path.relpath(file, base)}\0{source.version}"
             target = f"{_DIRECTORY}/{file.stem}-{uuid.uuid5(_NAMESPACE, key)}.parquet"
-            conversions.append(_Conversion(str(file), target))
-        return conversions
+            converted[target] = str(file)
 
-    def _convert(self, task: int, attempt: int, item: _Conversion) -> None:
-        with self._storage.create(item.target) as local:
-            # The writer renames a complete file, so that a killed publication leaves no part of a file under the name.
-            write_shredded_parquet(item.file, str(local))
+        def convert(task: int, attempt: int, target: str) -> None:
+            with self._storage.create(target) as local:
+                # The writer renames a complete file: a killed publication leaves no part of a file under the name.
+                write_shredded_parquet(converted[target], str(local))
+
+        existing = {file.path for file in self._storage.list(_DIRECTORY)}
+        ThreadEngine(None, None).run("convert", convert, [target for target in converted if target not in existing])
+        return [file for file in parquet_files(self._storage) if file.path in converted]

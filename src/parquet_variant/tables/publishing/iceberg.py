@@ -34,7 +34,6 @@ from parquet_variant.tables.iceberg.metadata.updates import (
 )
 from parquet_variant.tables.iceberg.reading.deletes import (
     DeleteIndex,
-    FileDeletes,
     TableFile,
     deleted_positions,
     write_vector,
@@ -158,7 +157,9 @@ class IcebergSource(Source):
                     f"{data.path} has equality deletes, which other formats lack: rewrite the file with Table.optimize",
                     self.location,
                 )
-            key = _vector_key(deletes)
+            key = "\n".join(sorted(entry.file.path for entry in deletes.positions)) or None
+            if deletes.vector is not None:
+                key = f"{deletes.vector.file.path}@{deletes.vector.file.content_offset}"
             if key is not None:
                 self._deletes[data.path] = file
             yield ListedFile(data.path, data.size, key)
@@ -178,13 +179,6 @@ class IcebergSource(Source):
         """See `Source.deleted_rows`."""
         planned = self._deletes[file.location]
         return deleted_positions(self.snapshot.table.files, planned.file, planned.deletes)
-
-
-def _vector_key(deletes: FileDeletes) -> str | None:
-    """Return what identifies the delete files of a data file; None if it has none."""
-    if deletes.vector is not None:
-        return f"{deletes.vector.file.path}@{deletes.vector.file.content_offset}"
-    return "\n".join(sorted(entry.file.path for entry in deletes.positions)) or None
 
 
 # A data file, and its deletion vector.
@@ -207,19 +201,12 @@ def publish_iceberg(source: Source, catalog: Catalog, identifier: tuple[str, ...
     else:
         check_unchanged(former, source)
         base, change = _update(source, former)
-    added_vectors = change.vectors
-    is_needed = former is None or change.added or change.removed or added_vectors or change.updates
-    if not is_needed and not change.removed_deletes:
+    changes = (change.added, change.removed, change.vectors, change.updates, change.removed_deletes)
+    if former is not None and not any(changes):
         return PublishResult("iceberg", base.table.name, str(base.snapshot_id or ""), committed=False)
     done = commit_snapshot(base, change)
-    return PublishResult(
-        "iceberg",
-        base.table.name,
-        str(done.snapshot_id),
-        len(change.added),
-        len(change.removed),
-        len(added_vectors),
-    )
+    counts = (len(change.added), len(change.removed), len(change.vectors))
+    return PublishResult("iceberg", base.table.name, str(done.snapshot_id), *counts)
 
 
 def check_unchanged(table: LoadedTable, source: Source) -> None:
@@ -267,7 +254,15 @@ def _creation(source: Source, catalog: Catalog, identifier: tuple[str, ...]) -> 
 def _update(source: Source, former: LoadedTable) -> tuple[Snapshot, SnapshotChange]:
     metadata = former.metadata
     columns = source.columns(metadata.schema, metadata.last_column_id)
-    updates = _updates(source, columns, metadata)
+    updates: list[Update] = []
+    schema = Schema(max(metadata.schemas) + 1, checked_schema(columns.schema).struct)
+    if schema.struct != metadata.schema.struct:
+        updates += schema_updates(metadata, schema)
+    spec = next_spec(metadata, columns.partition_fields, schema)
+    updates += () if spec.same_fields(metadata.spec) else spec_updates(spec)
+    properties = _properties(source, columns).items()
+    changed_properties = {name: value for name, value in properties if metadata.properties.get(name) != value}
+    updates += [set_properties(changed_properties)] if changed_properties else []
     changed = apply_change(metadata, change_of(*updates), None) if updates else metadata
     base = newest_snapshot(former)
     difference = _difference(source, base, everything=changed.spec.id != metadata.spec.id)
@@ -289,19 +284,6 @@ def name_mapping(kind: TableType, columns: SourceColumns) -> list[dict[str, Any]
         fields = name_mapping(f.type, columns)
         mappings.append(mapping | ({"fields": fields} if fields else {}))
     return mappings
-
-
-def _updates(source: Source, columns: SourceColumns, metadata: TableMetadata) -> tuple[Update, ...]:
-    """Return the updates that make schema, partition spec and properties those of the source."""
-    updates: list[Update] = []
-    schema = Schema(max(metadata.schemas) + 1, checked_schema(columns.schema).struct)
-    if schema.struct != metadata.schema.struct:
-        updates += schema_updates(metadata, schema)
-    spec = next_spec(metadata, columns.partition_fields, schema)
-    updates += () if spec.same_fields(metadata.spec) else spec_updates(spec)
-    properties = _properties(source, columns)
-    changed = {name: value for name, value in properties.items() if metadata.properties.get(name) != value}
-    return (*updates, set_properties(changed)) if changed else tuple(updates)
 
 
 def _difference(source: Source, base: Snapshot, *, everything: bool) -> Difference[_Entries]:
@@ -329,7 +311,7 @@ def _change(
     columns: SourceColumns,
     base: Snapshot,
     difference: Difference[_Entries],
-    updates: tuple[Update, ...],
+    updates: Sequence[Update],
     spec_id: int = 0,
 ) -> SnapshotChange:
     added = [replace(file, spec_id=spec_id) for file in source.described(columns, difference.added)]
@@ -361,7 +343,7 @@ def _change(
         # Another publication at the same time adds the same files.
         reads_added=lambda _: True,
         summary={PUBLISHED_VERSION: source.version},
-        updates=updates,
+        updates=tuple(updates),
         requirements=tuple(assert_schema(base.metadata)) if updates else (),
     )
 

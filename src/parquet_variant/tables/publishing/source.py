@@ -116,11 +116,6 @@ class PublishedFile(NamedTuple, Generic[Entry]):
     time: int | None  # When the file was published, in milliseconds.
     vector: str | None  # The name of its deletion vector; None if it has none.
 
-    def is_replaced_by(self, file: ListedFile) -> bool:
-        """Return whether the listed file is another one under the same name."""
-        is_newer = None not in (file.modified, self.time) and (file.modified or 0) >= (self.time or 0)
-        return file.size != self.size or is_newer
-
 
 @dataclass
 class Difference(Generic[Entry]):
@@ -152,7 +147,9 @@ def difference_from(
             made.added.append(file)
             continue
         has_same_vector = former.vector == (None if file.vector_key is None else vector_of(file))
-        if everything or former.is_replaced_by(file):
+        # A file that changed after the publication is another one under the same name.
+        is_newer = None not in (file.modified, former.time) and (file.modified or 0) >= (former.time or 0)
+        if everything or file.size != former.size or is_newer:
             made.added.append(file)
             (made.replaced if has_same_vector else made.removed).append(former.entry)
         elif not has_same_vector:

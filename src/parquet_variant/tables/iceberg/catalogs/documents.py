@@ -85,7 +85,10 @@ class DocumentCatalog(Catalog):
         if location is None:
             raise IcebergError(f"the table {table.name} already exists", reason="table-exists", file=table.name)
         with after_commit():
-            table.files.delete(obsolete_metadata(table.metadata, metadata))
+            if metadata.properties.get(_DELETE_OLD, "false").lower() == "true":
+                logged = {entry["metadata-file"] for entry in metadata.document.get("metadata-log") or []}
+                former = [entry["metadata-file"] for entry in table.metadata.document.get("metadata-log") or []]
+                table.files.delete([location for location in former if location not in logged])
         return LoadedTable(self, table.identifier, metadata, location, self.store_options)
 
 
@@ -114,15 +117,6 @@ def version_number(location: str) -> int:
     """
     match = _NUMBER.match(location.rpartition("/")[2])
     return int(match[1]) if match else 0
-
-
-def obsolete_metadata(before: TableMetadata, after: TableMetadata) -> list[str]:
-    """Return the metadata files that a commit dropped from the log, where the table asks to delete them."""
-    if after.properties.get(_DELETE_OLD, "false").lower() != "true":
-        return []
-    logged = {entry["metadata-file"] for entry in after.document.get("metadata-log") or []}
-    former = [entry["metadata-file"] for entry in before.document.get("metadata-log") or []]
-    return [location for location in former if location not in logged]
 
 
 HINT = "metadata/version-hint.text"

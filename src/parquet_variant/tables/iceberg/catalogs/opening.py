@@ -31,7 +31,16 @@ def open_catalog(catalog: CatalogOption) -> Catalog | None:
     if catalog is None or isinstance(catalog, Catalog):
         return catalog
     if isinstance(catalog, str):
-        name, properties = catalog, _configured(catalog)
+        with optional_libraries("catalogs by name"):
+            from pyiceberg.utils.config import Config
+        configured = Config().get_catalog_config(catalog)
+        if configured is None:
+            raise IcebergError(
+                f"PyIceberg's configuration has no catalog {catalog!r}: add it to .pyiceberg.yaml or to the "
+                "environment, or give its properties as a dict",
+                reason="bad-catalog",
+            )
+        name, properties = catalog, dict(configured)
     else:
         check_mapping("catalog", catalog, IcebergError)
         properties = dict(catalog)
@@ -54,19 +63,6 @@ def open_catalog(catalog: CatalogOption) -> Catalog | None:
     if not uri:
         raise IcebergError(f"the catalog {name!r} has no uri", reason="bad-catalog")
     return _KINDS[kind](name, properties)
-
-
-def _configured(name: str) -> dict[str, Any]:
-    with optional_libraries("catalogs by name"):
-        from pyiceberg.utils.config import Config
-    properties = Config().get_catalog_config(name)
-    if properties is None:
-        raise IcebergError(
-            f"PyIceberg's configuration has no catalog {name!r}: add it to .pyiceberg.yaml or to the environment, or "
-            "give its properties as a dict",
-            reason="bad-catalog",
-        )
-    return dict(properties)
 
 
 def catalog_properties(catalog: CatalogOption) -> dict[str, str]:

@@ -86,7 +86,14 @@ class RestCatalog(Catalog):
 
     def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
         """See `Catalog.commit`."""
-        answer = self._request("POST", _TABLE, table.identifier, self._body(table, change), is_commit=True)
+        updates, requirements = list(change.updates), list(change.requirements)
+        if not table.exists:
+            updates = creation_updates(table.metadata) + updates
+            requirements = [{"type": "assert-create"}]
+        *namespace, name = table.identifier
+        identifier = {"namespace": namespace, "name": name}
+        body = {"identifier": identifier, "requirements": requirements, "updates": updates}
+        answer = self._request("POST", _TABLE, table.identifier, body, is_commit=True)
         metadata = _parse_metadata(answer.get("metadata"), table.name)
         return replace(table, metadata=metadata, metadata_location=str(answer.get("metadata-location")))
 
@@ -97,15 +104,6 @@ class RestCatalog(Catalog):
     def create_namespace(self, namespace: tuple[str, ...]) -> None:
         """Create a namespace if it does not exist."""
         self._client.create_namespace_if_not_exists(namespace)
-
-    def _body(self, table: LoadedTable, change: TableChange) -> dict[str, Any]:
-        updates, requirements = list(change.updates), list(change.requirements)
-        if not table.exists:
-            updates = creation_updates(table.metadata) + updates
-            requirements = [{"type": "assert-create"}]
-        *namespace, name = table.identifier
-        identifier = {"namespace": namespace, "name": name}
-        return {"identifier": identifier, "requirements": requirements, "updates": updates}
 
     def _request(
         self,
@@ -153,7 +151,11 @@ class RestCatalog(Catalog):
     def _loaded(self, identifier: tuple[str, ...], answer: Mapping[str, Any]) -> LoadedTable:
         metadata = _parse_metadata(answer.get("metadata"), ".".join(identifier))
         options = storage_options_of(self.properties) | storage_options_of(answer.get("config") or {})
-        options |= _vended(answer.get("storage-credentials") or [], metadata.location)
+        # The credentials whose prefix fits the location best.
+        credentials = [c for c in answer.get("storage-credentials") or [] if isinstance(c, dict)]
+        fitting = [c for c in credentials if metadata.location.startswith(str(c.get("prefix", "")))]
+        best = max(fitting, key=lambda credential: len(str(credential.get("prefix", ""))), default={})
+        options |= storage_options_of(best.get("config") or {})
         location = answer.get("metadata-location")
         return LoadedTable(self, identifier, metadata, None if location is None else str(location), options)
 
@@ -174,15 +176,6 @@ def _parse_metadata(document: Any, name: str) -> TableMetadata:
         return TableMetadata.parse(document)
     except IcebergError as error:
         raise error.at(file=name) from None
-
-
-def _vended(credentials: list[Any], location: str) -> dict[str, str]:
-    """Return the options of the credentials whose prefix fits a location best."""
-    fitting = [c for c in credentials if isinstance(c, dict) and location.startswith(str(c.get("prefix", "")))]
-    if not fitting:
-        return {}
-    best = max(fitting, key=lambda credential: len(str(credential.get("prefix", ""))))
-    return storage_options_of(best.get("config") or {})
 
 
 def _fail(response: Any, name: str, *, is_commit: bool) -> NoReturn:

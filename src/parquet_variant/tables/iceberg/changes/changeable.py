@@ -229,8 +229,11 @@ class IcebergTable(ChangeableTable[TableFile]):
 
     def commit(self, operation: str, change: TableChange[TableFile]) -> int:
         """See `ChangeableTable.commit`."""
+        files = [*change.added, *(file for changed in change.changed for file in changed.added)]
+        # A file that got a deletion vector was not written, only the vector.
+        written = [file.path if file.new_vector is None else file.new_vector.path for file in files]
         try:
-            self.current = commit_snapshot(self.current, self._snapshot_change(change), _written(change))
+            self.current = commit_snapshot(self.current, self._snapshot_change(change), written)
         except IcebergError as error:
             if error.reason != "batch-committed":
                 raise
@@ -274,12 +277,6 @@ class IcebergTable(ChangeableTable[TableFile]):
         return IcebergTable(
             newest_snapshot(self.current.table.refreshed(), self.current.branch), self.operation, self.batch
         )
-
-
-def _written(change: TableChange[TableFile]) -> list[str]:
-    """Return the locations of the files that a change has written; of files that got a deletion vector, the vector."""
-    files = [*change.added, *(file for changed in change.changed for file in changed.added)]
-    return [file.new_vector.path if file.new_vector is not None else file.path for file in files]
 
 
 def drop_shredding(

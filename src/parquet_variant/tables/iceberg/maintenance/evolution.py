@@ -140,8 +140,7 @@ def rollback(
         removed = [{"action": "remove-properties", "removals": undone}] if undone else []
         return change_of(set_reference(MAIN, moved), *removed, requires=assert_ref(metadata, MAIN))
 
-    after = change_metadata(table, make_change)
-    return CommitResult(after.metadata.current_snapshot_id)
+    return CommitResult(change_metadata(table, make_change).metadata.current_snapshot_id)
 
 
 def fast_forward(table: LoadedTable, name: str, to: str) -> CommitResult:
@@ -165,8 +164,7 @@ def fast_forward(table: LoadedTable, name: str, to: str) -> CommitResult:
         requires = [*assert_ref(metadata, name), *assert_ref(metadata, to)[1:]]
         return change_of(set_reference(name, replace(references[name], snapshot_id=target)), requires=requires)
 
-    after = change_metadata(table, make_change)
-    return CommitResult(after.metadata.references[name].snapshot_id)
+    return CommitResult(change_metadata(table, make_change).metadata.references[name].snapshot_id)
 
 
 def _refer(
@@ -193,8 +191,7 @@ def _refer(
             return None
         return change_of(set_reference(name, reference), requires=assert_ref(metadata, name))
 
-    after = change_metadata(table, make_change)
-    return CommitResult(after.metadata.references[name].snapshot_id)
+    return CommitResult(change_metadata(table, make_change).metadata.references[name].snapshot_id)
 
 
 # Returns the fields that take the place of a field and those next to it.
@@ -256,7 +253,11 @@ def move_column(table: LoadedTable, name: str, *, after: str | None = None) -> C
 
 def widen_column(table: LoadedTable, name: str, to: str) -> CommitResult:
     """Give a column, or a field of a struct, a wider type; no file is rewritten; see `Table.widen_column`."""
-    kind = _named_type(to)
+    spelled = to.strip().lower()
+    if spelled in ("timestamp", "timestamp_ns"):  # Iceberg's names, which mean other types in SQL
+        kind = parse_type(spelled)
+    else:
+        kind = field_of_arrow(_arrow_fields({"c": to})["c"], count(1)).type
 
     def widened(metadata: TableMetadata, f: Field, fields: Sequence[Field]) -> Sequence[Field]:
         if not can_promote(f.type, kind):
@@ -281,11 +282,11 @@ def widen_column(table: LoadedTable, name: str, to: str) -> CommitResult:
 
 def set_default(table: LoadedTable, name: str, value: Any) -> CommitResult:
     """Set the value that new rows without a column get; existing rows keep theirs; see `IcebergTable.set_default`."""
-
-    def with_default(_: TableMetadata, f: Field, fields: Sequence[Field]) -> Sequence[Field]:
-        return _replaced(fields, with_members(f, {WRITE_DEFAULT: default_json(f, value)}))
-
-    return _with_changed_field(table, name, with_default)
+    return _with_changed_field(
+        table,
+        name,
+        lambda _, f, fields: _replaced(fields, with_members(f, {WRITE_DEFAULT: default_json(f, value)})),
+    )
 
 
 # ---- schemas
@@ -372,12 +373,6 @@ def _arrow_fields(columns: Mapping[str, Any]) -> dict[str, pa.Field]:
         else:
             fields[name] = pa.field(name, kind if isinstance(kind, pa.DataType) else as_target(kind))
     return fields
-
-
-def _named_type(text: str) -> TableType:
-    if text.strip().lower() in ("timestamp", "timestamp_ns"):  # Iceberg's names, which mean other types in SQL
-        return parse_type(text.strip().lower())
-    return field_of_arrow(_arrow_fields({"c": text})["c"], count(1)).type
 
 
 def default_json(f: Field, value: Any) -> Any:

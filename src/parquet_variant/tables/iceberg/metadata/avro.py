@@ -136,7 +136,11 @@ def _list(number: int, name: str, element: int, kind: Any) -> AvroSchema:
 
 def entry_schema(spec: PartitionSpec, types: Sequence[PrimitiveType]) -> AvroSchema:
     """Return the schema of the entries of a manifest of version 3; `types`: the types of the partition values."""
-    partition = [_partition_field(f.field_id, f.name, kind) for f, kind in zip(spec.fields, types, strict=True)]
+    partition = []
+    for f, kind in zip(spec.fields, types, strict=True):
+        safe = safe_name(f.name)
+        avro_field = _optional(f.field_id, safe, _avro_type(kind, f.field_id))
+        partition.append(avro_field if safe == f.name else avro_field | {"iceberg-field-name": f.name})
     data_file = _record(
         "r2",
         _required(134, "content", "int"),
@@ -168,12 +172,6 @@ def entry_schema(spec: PartitionSpec, types: Sequence[PrimitiveType]) -> AvroSch
         _optional(4, "file_sequence_number", "long"),
         _required(2, "data_file", data_file),
     )
-
-
-def _partition_field(number: int, name: str, kind: PrimitiveType) -> AvroSchema:
-    safe = safe_name(name)
-    avro_field = _optional(number, safe, _avro_type(kind, number))
-    return avro_field if safe == name else avro_field | {"iceberg-field-name": name}
 
 
 def safe_name(name: str) -> str:

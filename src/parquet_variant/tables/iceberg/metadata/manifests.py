@@ -333,9 +333,11 @@ def _summary(values: Sequence[Any], kind: PrimitiveType) -> FieldSummary:
 
 def _record(entry: ManifestEntry, names: Sequence[str], types: Sequence[PrimitiveType]) -> dict[str, Any]:
     file = entry.file
-    partition = {
-        name: _stored_value(value, kind) for name, value, kind in zip(names, file.partition, types, strict=True)
-    }
+    partition = {}
+    for name, value, kind in zip(names, file.partition, types, strict=True):
+        if value is not None and kind.family == "decimal":
+            value = int(value).to_bytes(decimal_bytes(kind.numbers[0]), "big", signed=True)
+        partition[name] = value
     maps = {
         name: [{"key": key, "value": by_id[key]} for key in sorted(by_id)] or None
         for name in METRICS
@@ -358,12 +360,6 @@ def _record(entry: ManifestEntry, names: Sequence[str], types: Sequence[Primitiv
             **{name: getattr(file, attribute) for attribute, name in _OPTIONAL.items()},
         },
     }
-
-
-def _stored_value(value: Any, kind: PrimitiveType) -> Any:
-    if value is not None and kind.family == "decimal":
-        return int(value).to_bytes(decimal_bytes(kind.numbers[0]), "big", signed=True)
-    return value
 
 
 def write_manifest_list(

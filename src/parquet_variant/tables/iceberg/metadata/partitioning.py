@@ -158,7 +158,11 @@ class Transform:
             return pa.array(buckets, pa.int32(), mask=_null_mask(array))
         if self.name == "truncate":
             return self._truncated(array, source)
-        return self._units(array, source)
+        unit = "D" if source.family == "date" else "ns" if source.family.endswith("_ns") else "us"
+        ticks = _integers(array).view(f"datetime64[{unit}]")
+        units = ticks.astype(f"datetime64[{_NUMPY_UNITS[self.name]}]").astype(np.int64)
+        unit_values = pa.array(units, pa.int32(), mask=_null_mask(array))
+        return unit_values.cast(pa.date32()) if self.name == "day" else unit_values
 
     def _truncated(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
         if source.family == "string":
@@ -174,13 +178,6 @@ class Transform:
         # Values near the minimum wrap around, as in other writers.
         truncated = (values - values % self.parameter).astype(np.int32 if source.family == "integer" else np.int64)
         return pa.array(truncated, arrow_type(source), mask=_null_mask(array))
-
-    def _units(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
-        unit = "D" if source.family == "date" else "ns" if source.family.endswith("_ns") else "us"
-        ticks = _integers(array).view(f"datetime64[{unit}]")
-        units = ticks.astype(f"datetime64[{_NUMPY_UNITS[self.name]}]").astype(np.int64)
-        unit_values = pa.array(units, pa.int32(), mask=_null_mask(array))
-        return unit_values.cast(pa.date32()) if self.name == "day" else unit_values
 
     def source_range(self, raw: Any, source: PrimitiveType) -> SourceRange:
         """Return the range of source values whose partition value is a raw value, which is not null.

@@ -120,16 +120,16 @@ def type_to_json(kind: TableType) -> Any:
     if isinstance(kind, PrimitiveType):
         return type_name(kind)
     if isinstance(kind, StructType):
-        return {"type": "struct", "fields": [_field_to_json(f) for f in kind.fields]}
+        fields = [
+            {"id": f.id, "name": f.name, "required": not f.nullable, "type": type_to_json(f.type), **f.metadata}
+            for f in kind.fields
+        ]
+        return {"type": "struct", "fields": fields}
     json: dict[str, Any] = {"type": "list" if isinstance(kind, ArrayType) else "map"}
     for f in parts(kind):
         json |= {f"{f.name}-id": f.id, f.name: type_to_json(f.type)}
         json |= {} if f.name == "key" else {f"{f.name}-required": not f.nullable}
     return json
-
-
-def _field_to_json(f: Field) -> dict[str, Any]:
-    return {"id": f.id, "name": f.name, "required": not f.nullable, "type": type_to_json(f.type), **f.metadata}
 
 
 def with_members(f: Field, members: Mapping[str, Any]) -> Field:

@@ -124,7 +124,11 @@ class TableMetadata:
                 reason="unsupported-version",
             )
         metadata = cls(_normalized(document))
-        metadata._check()
+        if metadata.schema is None or metadata.spec is None:  # both raise for ids that the lists lack
+            raise AssertionError
+        for reference in metadata.references.values():
+            if reference.type not in ("branch", "tag"):
+                raise IcebergError(f"unknown type of reference {reference.type!r}", reason="bad-metadata")
         return metadata
 
     @classmethod
@@ -135,7 +139,10 @@ class TableMetadata:
         """
         try:
             if data[:2] == b"\x1f\x8b":
-                data = _unzipped(data)
+                stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+                data = stream.decompress(data, _MAX_DOCUMENT)
+                if stream.unconsumed_tail or not stream.eof:
+                    raise EOFError("the gzip data is cut off or too large")
             document = json.loads(data)
         except (ValueError, EOFError, OSError, zlib.error, RecursionError) as error:
             raise IcebergError(
@@ -153,13 +160,6 @@ class TableMetadata:
     def without_history(self) -> TableMetadata:
         """Return the metadata without snapshots, references and logs, which may be large."""
         return TableMetadata({name: value for name, value in self.document.items() if name not in _HISTORY})
-
-    def _check(self) -> None:
-        if self.schema is None or self.spec is None:  # both raise for ids that the lists lack
-            raise AssertionError
-        for reference in self.references.values():
-            if reference.type not in ("branch", "tag"):
-                raise IcebergError(f"unknown type of reference {reference.type!r}", reason="bad-metadata")
 
     @property
     def version(self) -> int:
@@ -291,14 +291,13 @@ class TableMetadata:
 
     def ancestors(self, snapshot_id: int | None) -> list[SnapshotInfo]:
         """Return a snapshot and those before it, newest first, as far as the metadata still lists them."""
-        line: list[SnapshotInfo] = []
+        line: dict[int, SnapshotInfo] = {}
         while snapshot_id is not None and snapshot_id in self.snapshots:
-            info = self.snapshots[snapshot_id]
-            if info in line:
+            if snapshot_id in line:
                 raise IcebergError("the snapshots of the metadata form a circle", reason="bad-metadata")
-            line.append(info)
-            snapshot_id = info.parent_id
-        return line
+            line[snapshot_id] = self.snapshots[snapshot_id]
+            snapshot_id = line[snapshot_id].parent_id
+        return list(line.values())
 
     def _list(self, name: str) -> list[Any]:
         value = self.document.get(name)
@@ -374,14 +373,6 @@ def _normalized(document: dict[str, Any]) -> dict[str, Any]:
     if "last-partition-id" not in document:
         ids = [f.field_id for json in document["partition-specs"] for f in PartitionSpec.parse(json).fields]
         document["last-partition-id"] = max(ids, default=FIRST_PARTITION_ID - 1)
-    return document
-
-
-def _unzipped(data: bytes) -> bytes:
-    stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    document = stream.decompress(data, _MAX_DOCUMENT)
-    if stream.unconsumed_tail or not stream.eof:
-        raise EOFError("the gzip data is cut off or too large")
     return document
 
 

@@ -129,26 +129,21 @@ class DeleteIndex:
         index = cls()
         unpartitioned = {spec.id for spec in snapshot.metadata.specs.values() if spec.is_unpartitioned}
         for _, entry in snapshot.live_entries(deletes=True):
-            index._add_entry(entry, unpartitioned)
-        return index
-
-    def _add_entry(self, entry: ManifestEntry, unpartitioned: set[int]) -> None:
-        file = entry.file
-        if file.content == Content.EQUALITY_DELETES:
-            if file.spec_id in unpartitioned:
-                self.everywhere.append(entry)
+            file = entry.file
+            if file.content == Content.EQUALITY_DELETES:
+                is_everywhere = file.spec_id in unpartitioned
+                (index.everywhere if is_everywhere else index.equalities[partition_key(file)]).append(entry)
+            elif file.is_vector:
+                if file.referenced_data_file is None or file.content_offset is None or file.content_size is None:
+                    raise damaged("its manifest entry lacks the data file or the place", file.path)
+                if file.referenced_data_file in index.vectors:
+                    raise damaged(f"two vectors apply to {file.referenced_data_file}", file.path)
+                index.vectors[file.referenced_data_file] = entry
+            elif file.referenced_data_file is not None:
+                index.by_path[file.referenced_data_file].append(entry)
             else:
-                self.equalities[partition_key(file)].append(entry)
-        elif file.is_vector:
-            if file.referenced_data_file is None or file.content_offset is None or file.content_size is None:
-                raise damaged("its manifest entry lacks the data file or the place", file.path)
-            if file.referenced_data_file in self.vectors:
-                raise damaged(f"two vectors apply to {file.referenced_data_file}", file.path)
-            self.vectors[file.referenced_data_file] = entry
-        elif file.referenced_data_file is not None:
-            self.by_path[file.referenced_data_file].append(entry)
-        else:
-            self.by_partition[partition_key(file)].append(entry)
+                index.by_partition[partition_key(file)].append(entry)
+        return index
 
     def of_file(self, entry: ManifestEntry) -> FileDeletes:
         """Return the delete files that apply to a data file."""
@@ -159,8 +154,13 @@ class DeleteIndex:
             vector = None
         positions: list[ManifestEntry] = []
         if vector is None:
-            candidates = [*self.by_path.get(file.path, ()), *self.by_partition.get(key, ())]
-            positions = [d for d in candidates if sequence <= (d.sequence_number or 0) and _may_name(d.file, file.path)]
+            name = file.path.encode()
+            for entry in (*self.by_path.get(file.path, ()), *self.by_partition.get(key, ())):
+                # Bounds of the column `file_path` say which data files a delete file may name.
+                lower, upper = (side.get(PATH_ID) for side in (entry.file.lower_bounds, entry.file.upper_bounds))
+                may_name = (lower is None or lower <= name) and (upper is None or upper >= name)
+                if sequence <= (entry.sequence_number or 0) and may_name:
+                    positions.append(entry)
         equalities = [*self.equalities.get(key, ()), *self.everywhere]
         later = [d for d in equalities if sequence < (d.sequence_number or 0)]
         return FileDeletes(vector, tuple(positions), tuple(later))
@@ -173,13 +173,6 @@ def partition_key(file: DataFile) -> Partition:
         for value in file.partition
     )
     return file.spec_id, values
-
-
-def _may_name(delete_file: DataFile, path: str) -> bool:
-    """Return whether a position delete file may name a data file, by its bounds of the column ``file_path``."""
-    name = path.encode()
-    lower, upper = delete_file.lower_bounds.get(PATH_ID), delete_file.upper_bounds.get(PATH_ID)
-    return (lower is None or lower <= name) and (upper is None or upper >= name)
 
 
 def deleted_positions(files: TableFiles, file: DataFile, deletes: FileDeletes) -> Rows:

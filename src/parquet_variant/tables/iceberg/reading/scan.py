@@ -6,7 +6,7 @@ Owns the columns of a data file: delete files, metadata columns, fields that the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,7 +41,8 @@ from parquet_variant.tables.table_scan import TableScan, TableScanReport, named_
 def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
     """Read all rows of a table; see `Table.to_arrow`."""
     fields = current.schema.struct if columns is None else current.schema.select(strings_of("columns", columns)).struct
-    parts = list(rows_of_files(current, fields, plan_files(current).files, threads=thread_count(threads)))
+    files = plan_files(current).files
+    parts = list(in_order(lambda file: read_file(current, file, fields), files, thread_count(threads)))
     if not parts:
         return with_unshredded(empty_rows(fields.fields), fields)
     return pa.concat_tables(parts, promote_options="permissive")
@@ -51,13 +52,6 @@ def read(current: Snapshot, column: str | None = None, *, threads: int | None = 
     """Read a Variant column of all rows; see `Table.read`."""
     column = named_variant(current.schema.struct, column, IcebergError)
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
-
-
-def rows_of_files(
-    current: Snapshot, fields: StructType, files: Sequence[TableFile], *, threads: int = 1
-) -> Iterator[pa.Table]:
-    """Yield the rows of each file, in order. Memory holds the files that the threads read, and one more."""
-    yield from in_order(lambda file: read_file(current, file, fields), files, threads)
 
 
 @dataclass(frozen=True)

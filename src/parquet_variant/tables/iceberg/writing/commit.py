@@ -73,7 +73,9 @@ def commit_snapshot(base: Snapshot, change: SnapshotChange, written: Sequence[st
     with commit_steps(base.table.name, discard) as steps:
         retries = WriteProperties(base.metadata.properties).number("commit.retry.num-retries", 4)
         done = _retried(base.table, attempts.prepare, steps, retries, attempts.landed)
-    best_effort(attempts.remove_unused)
+    # The manifests and lists of attempts that did not succeed.
+    unused = [*attempts.lists[:-1], *attempts.writer.unused(attempts.manifests)]
+    best_effort(partial(base.table.files.delete, unused))
     return newest_snapshot(done, base.branch)
 
 
@@ -117,21 +119,15 @@ def _retried(
     )
 
 
-def new_snapshot_id(metadata: TableMetadata) -> int:
-    """Return an id that no snapshot of the table has."""
-    while True:
-        number = uuid.uuid4().int
-        snapshot_id = ((number >> 64) ^ number) & (2**63 - 1)
-        if snapshot_id and snapshot_id not in metadata.snapshots:
-            return snapshot_id
-
-
 class _Attempts:
     """The attempts of one commit: the snapshot id and the manifest of added files are the same in all of them."""
 
     def __init__(self, base: Snapshot, change: SnapshotChange) -> None:
         self.base, self.change = base, change
-        self.snapshot_id = new_snapshot_id(base.metadata)
+        self.snapshot_id = 0
+        while not self.snapshot_id or self.snapshot_id in base.metadata.snapshots:
+            number = uuid.uuid4().int
+            self.snapshot_id = ((number >> 64) ^ number) & (2**63 - 1)
         self.unique = str(uuid.uuid4())
         metadata = apply_change(base.metadata, change_of(*change.updates), None) if change.updates else base.metadata
         self.writer = ManifestWriter(base.table, metadata, self.snapshot_id, self.unique)
@@ -144,7 +140,9 @@ class _Attempts:
         Raises `IcebergError`: reason ``"conflict"`` if other commits matter to the change.
         """
         change, metadata = self.change, table.metadata
-        parent = self._parent(table)
+        branch = self.base.branch
+        is_new = self.base.snapshot_id is None and branch not in metadata.references
+        parent = Snapshot(table, None, metadata.schema, branch) if is_new else newest_snapshot(table, branch)
         if has_batch(parent, change.batch):
             raise IcebergError("the batch was committed before", reason="batch-committed", file=table.name)
         self.manifests, removed = next_manifests(self.base, parent, change, self.writer)
@@ -165,16 +163,6 @@ class _Attempts:
             "added-rows": rows,
         }
         return self._table_change(table, snapshot)
-
-    def remove_unused(self) -> None:
-        """Delete the manifests and lists of attempts that did not succeed."""
-        self.base.table.files.delete([*self.lists[:-1], *self.writer.unused(self.manifests)])
-
-    def _parent(self, table: LoadedTable) -> Snapshot:
-        branch = self.base.branch
-        if self.base.snapshot_id is None and branch not in table.metadata.references:
-            return Snapshot(table, None, table.metadata.schema, branch)
-        return newest_snapshot(table, branch)
 
     def _table_change(self, table: LoadedTable, snapshot: dict[str, object]) -> TableChange:
         branch = self.base.branch

@@ -245,7 +245,16 @@ def _remaining(
     parent: Snapshot, change: SnapshotChange, writer: ManifestWriter, removed: list[DataFile]
 ) -> list[ManifestFile]:
     """Return the manifests of a snapshot without what a change removes, which is appended to `removed`."""
-    keys = {False: {file_key(entry.file) for entry in change.removed}, True: _removed_deletes(parent, change)}
+    # Delete files go, too: vectors of changed files, and position deletes of only one file.
+    deletes = {file_key(entry.file) for entry in change.removed_deletes}
+    locations = {file.referenced_data_file or "" for file in change.vectors}
+    locations |= {entry.file.path for entry in change.removed}
+    if locations and not change.removes_all:
+        index = DeleteIndex.of(parent)
+        for location in locations:
+            vectors = [index.vectors[location]] if location in index.vectors else []
+            deletes |= {file_key(entry.file) for entry in (*vectors, *index.by_path.get(location, ()))}
+    keys = {False: {file_key(entry.file) for entry in change.removed}, True: deletes}
     remaining = []
     for manifest in parent.manifests:
         if not manifest.may_be_live:
@@ -269,20 +278,6 @@ def _remaining(
     if missing and not change.removes_all:
         raise IcebergError(f"another commit removed the file {min(missing, key=str)[0]}", reason="conflict")
     return remaining
-
-
-def _removed_deletes(parent: Snapshot, change: SnapshotChange) -> set[FileKey]:
-    """Return the delete files that a change removes: vectors of changed files, and position deletes of only one."""
-    removed = {file_key(entry.file) for entry in change.removed_deletes}
-    locations = {file.referenced_data_file or "" for file in change.vectors}
-    locations |= {entry.file.path for entry in change.removed}
-    if not locations or change.removes_all:
-        return removed
-    index = DeleteIndex.of(parent)
-    for location in locations:
-        vectors = [index.vectors[location]] if location in index.vectors else []
-        removed |= {file_key(entry.file) for entry in (*vectors, *index.by_path.get(location, ()))}
-    return removed
 
 
 def _by_kind(manifests: Iterable[ManifestFile]) -> Mapping[tuple[int, bool], list[ManifestFile]]:
@@ -310,21 +305,19 @@ def _merged(manifests: list[ManifestFile], parent: Snapshot, writer: ManifestWri
     small = _by_kind(m for m in manifests if m.length < target and m.sequence_number is not None)
     replaced: dict[str, ManifestFile | None] = {}
     for (spec_id, deletes), members in small.items():
-        for bin_ in _bins(members, target) if len(members) >= max(least, 2) else ():
+        if len(members) < least:
+            continue
+        bins: list[list[ManifestFile]] = [[]]
+        for manifest in members:
+            if bins[-1] and sum(m.length for m in bins[-1]) + manifest.length > target:
+                bins.append([])
+            bins[-1].append(manifest)
+        for bin_ in bins:
             if len(bin_) > 1:
                 replaced |= {manifest.path: None for manifest in bin_}
                 replaced[bin_[0].path] = writer.write(_existing_entries(parent, bin_), spec_id, deletes=deletes)
     merged = [replaced.get(manifest.path, manifest) for manifest in manifests]
     return [manifest for manifest in merged if manifest is not None]
-
-
-def _bins(manifests: Sequence[ManifestFile], target: int) -> list[list[ManifestFile]]:
-    bins: list[list[ManifestFile]] = [[]]
-    for manifest in manifests:
-        if bins[-1] and sum(m.length for m in bins[-1]) + manifest.length > target:
-            bins.append([])
-        bins[-1].append(manifest)
-    return bins
 
 
 def _sorted_manifests(manifests: list[ManifestFile], parent: Snapshot, writer: ManifestWriter) -> list[ManifestFile]:
@@ -358,30 +351,20 @@ def _check_unchanged(base: Snapshot, parent: Snapshot, change: SnapshotChange) -
     if base.snapshot_id is not None and base.snapshot_id not in line:
         raise IcebergError("the table was rolled back while the change was made", reason="conflict")
     if touched:
-        before, now = DeleteIndex.of(base), DeleteIndex.of(parent)
-        changed = next((path for path, entry in touched.items() if before.of_file(entry) != now.of_file(entry)), None)
+        former, now = DeleteIndex.of(base), DeleteIndex.of(parent)
+        changed = next((path for path, entry in touched.items() if former.of_file(entry) != now.of_file(entry)), None)
         if changed is not None:
             raise IcebergError(f"another commit deleted rows of {changed}", reason="conflict")
         missing = set(touched) - {entry.file.path for _, entry in parent.live_entries(deletes=False)}
         if missing:
             raise IcebergError(f"another commit removed the file {min(missing)}", reason="conflict")
     if change.reads_added is not None:
-        added = _added_since(base, parent)
+        listed = {manifest.path for manifest in base.manifests}
+        new = [manifest for manifest in parent.manifests if not manifest.is_deletes and manifest.path not in listed]
+        entries = [e for manifest in new if manifest.may_be_live for e in parent.entries(manifest) if e.is_live]
+        before: set[str] = set()
+        if any(entry.status == Status.EXISTING for entry in entries):
+            before = {entry.file.path for _, entry in base.live_entries(deletes=False)}
+        added = [e for e in entries if e.status != Status.EXISTING or e.file.path not in before]
         if added and change.reads_added(added):
             raise IcebergError("another commit added rows that the change reads", reason="conflict")
-
-
-def _added_since(base: Snapshot, newest: Snapshot) -> list[ManifestEntry]:
-    """Return the data files that a newer snapshot has and the base does not."""
-    listed = {manifest.path for manifest in base.manifests}
-    entries = [
-        entry
-        for manifest in newest.manifests
-        if not manifest.is_deletes and manifest.may_be_live and manifest.path not in listed
-        for entry in newest.entries(manifest)
-        if entry.is_live
-    ]
-    before: set[str] = set()
-    if any(entry.status == Status.EXISTING for entry in entries):
-        before = {entry.file.path for _, entry in base.live_entries(deletes=False)}
-    return [entry for entry in entries if entry.status != Status.EXISTING or entry.file.path not in before]

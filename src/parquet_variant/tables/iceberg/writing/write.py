@@ -87,19 +87,6 @@ def can_promote(old: TableType, new: TableType) -> bool:
     return new.name in _PROMOTIONS.get(old.name, ())
 
 
-def merged_schema(metadata: TableMetadata, arrow: pa.Schema) -> Schema | None:
-    """Return the table's schema with what data have and it lacks; None if it lacks nothing.
-
-    Raises `IcebergError`: reason ``"type-mismatch"``.
-    """
-    ids = count(metadata.last_column_id + 1)
-    merged = _merged(metadata.schema.struct, schema_of_arrow(arrow).struct, ids, ())
-    if merged == metadata.schema.struct:
-        return None
-    assert isinstance(merged, StructType)
-    return replace(metadata.schema, id=max(metadata.schemas) + 1, struct=merged)
-
-
 def _merged(old: TableType, new: TableType, ids: Iterator[int], place: Place) -> TableType:
     """Return a type with the fields and the wider types of another one."""
     if isinstance(old, StructType) and isinstance(new, StructType):
@@ -213,8 +200,15 @@ def checked_schema(schema: Schema) -> Schema:
 def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition) -> tuple[Update, ...]:
     """Return the updates that give a table another definition; unchanged columns keep their field ids."""
     ids = count(former.last_column_id + 1)
-    fields = tuple(_kept_or_new(f, former.schema, ids) for f in schema_of_arrow(arrow).fields)
-    schema = checked_schema(Schema(max(former.schemas) + 1, StructType(fields)))
+    fields = []
+    for f in schema_of_arrow(arrow).fields:
+        old = former.schema.struct.get(f.name)
+        if old is not None and old.name == f.name and type_name(old.type) == type_name(f.type):
+            fields.append(replace(old, nullable=f.nullable))
+        else:
+            number = next(ids)
+            fields.append(replace(f, field_id=number, type=with_new_ids(f.type, ids)))
+    schema = checked_schema(Schema(max(former.schemas) + 1, StructType(tuple(fields))))
     order = sort_order_of(asked.sort_by, schema, order_id=max(former.sort_orders, default=0) + 1)
     spec = next_spec(former, asked.partition_by, schema)
     updates = [*schema_updates(former, schema), *spec_updates(spec), *order_updates(order)]
@@ -222,15 +216,6 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
     if properties:
         updates.append(set_properties(properties))
     return tuple(updates)
-
-
-def _kept_or_new(f: Field, former: Schema, ids: Iterator[int]) -> Field:
-    """Return a field with the id of the former field of its name and type, or with new ids."""
-    former_field = former.struct.get(f.name)
-    if former_field is not None and former_field.name == f.name and type_name(former_field.type) == type_name(f.type):
-        return replace(former_field, nullable=f.nullable)
-    number = next(ids)
-    return replace(f, field_id=number, type=with_new_ids(f.type, ids))
 
 
 # What to do if the table exists; ``"replace"`` gives it a new definition and keeps its history.
@@ -325,8 +310,12 @@ def append(
         if schema_mode != "merge":
             raise IcebergError(f"schema_mode is {schema_mode!r}: use 'merge' or None", reason="bad-option")
         first, data = first_rows(data)
-        columns = merged_schema(base.metadata, first.schema)
-        if columns is not None:
+        metadata = base.metadata
+        ids = count(metadata.last_column_id + 1)
+        merged = _merged(metadata.schema.struct, schema_of_arrow(first.schema).struct, ids, ())
+        if merged != metadata.schema.struct:
+            assert isinstance(merged, StructType)
+            columns = replace(metadata.schema, id=max(metadata.schemas) + 1, struct=merged)
             requirements = tuple(assert_schema(base.metadata))
             change = replace(change, updates=schema_updates(base.metadata, columns), requirements=requirements)
     return _write_rows(

@@ -95,7 +95,8 @@ def manifest_metrics(
                 result["upper_bounds"][f.id] = bounds_to_bytes(upper)
         elif isinstance(f.type, PrimitiveType) and column.lower is not None and column.upper is not None:
             _set_bounds(result, f, column.lower, column.upper, limit)
-    sizes = _column_sizes(info)
+    facts = FileFacts(footer_metadata(info.footer))
+    sizes = {leaf.path: facts.size([leaf]) for leaf in parse_schema(info.footer).leaves()}
     for path, number in parquet_places(schema.struct):
         size = sum(size for leaf, size in sizes.items() if leaf[: len(path)] == path)
         if size:
@@ -121,7 +122,11 @@ def _set_bounds(result: ManifestMetrics, f: Field, lower: pa.Scalar, upper: pa.S
             low = lower_text(low, limit)
         elif isinstance(low, bytes):
             low = low[:limit]
-        high = _truncate_upper_bound(high, limit)
+        if isinstance(high, str):
+            high = upper_text(high, limit)
+        elif isinstance(high, bytes) and len(high) > limit:
+            cut = high[:limit].rstrip(b"\xff")
+            high = cut[:-1] + bytes([cut[-1] + 1]) if cut else None
     if low is not None:
         result["lower_bounds"][f.id] = to_bytes(low, f.type)
     if high is not None:
@@ -132,15 +137,6 @@ def _raw_value(scalar: pa.Scalar, kind: PrimitiveType) -> Any:
     if isinstance(scalar, pa.ExtensionScalar):
         return scalar.value.as_py()
     return raw_values(pa.array([scalar.as_py()], arrow_type(kind)), kind)[0]
-
-
-def _truncate_upper_bound(raw: Any, limit: int) -> Any:
-    if isinstance(raw, str):
-        return upper_text(raw, limit)
-    if not isinstance(raw, bytes) or len(raw) <= limit:
-        return raw
-    cut = raw[:limit].rstrip(b"\xff")
-    return cut[:-1] + bytes([cut[-1] + 1]) if cut else None
 
 
 # ---- sizes of columns
@@ -160,11 +156,6 @@ def parquet_places(struct: TableType, place: Place = ()) -> list[tuple[Place, in
         else:
             places.append((inner, f.id))
     return places
-
-
-def _column_sizes(info: FileInfo) -> dict[Place, int]:
-    facts = FileFacts(footer_metadata(info.footer))
-    return {leaf.path: facts.size([leaf]) for leaf in parse_schema(info.footer).leaves()}
 
 
 def split_offsets(info: FileInfo) -> tuple[int, ...]:
@@ -215,7 +206,10 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             return []
         if any(table.schema != tables[0].schema for table in tables):
             # Tables whose Variants have several layouts do not fit together; they are shredded again below.
-            tables = [map_variants(table, _unshredded) for table in tables]
+            tables = [
+                map_variants(table, lambda storage, _: plain_storage(VariantArray.from_storage(storage)))
+                for table in tables
+            ]
         rows = pa.concat_tables(tables, promote_options="permissive")
         return super().write_files(self.sorted(rows), data_change=data_change)
 
@@ -255,26 +249,26 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         if not self.spec.fields:
             yield (), (), rows
             return
-        values = [self._partition_values(rows, number) for number in range(len(self.spec.fields))]
+        values = []
+        for f in self.spec.fields:
+            if f.transform.name == "void":
+                values.append(pa.nulls(len(rows), pa.null()))
+                continue
+            place, column = self.columns.by_id[f.source_id]
+            assert isinstance(column.type, PrimitiveType)
+            array = in_type(one_chunk(column_at(rows, place)), column.type)
+            values.append(f.transform.apply(array, column.type))
         codes = row_codes([v.storage if isinstance(v, pa.ExtensionArray) else v for v in values], len(rows))
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0]) if len(rows) else np.empty(0, np.int64)
         for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
             first = int(order[start])
             partition = tuple(
-                raw_values(column.slice(first, 1), kind)[0]
-                for column, kind in zip(values, self._result_types, strict=True)
+                raw_values(array.slice(first, 1), kind)[0]
+                for array, kind in zip(values, self._result_types, strict=True)
             )
             part = rows if len(starts) == 1 else rows.take(pa.array(order[start:stop]))
             yield tuple(map(str, partition)), partition, part
-
-    def _partition_values(self, rows: pa.Table, number: int) -> pa.Array:
-        f = self.spec.fields[number]
-        if f.transform.name == "void":
-            return pa.nulls(len(rows), pa.null())
-        place, column = self.columns.by_id[f.source_id]
-        assert isinstance(column.type, PrimitiveType)
-        return f.transform.apply(in_type(one_chunk(column_at(rows, place)), column.type), column.type)
 
     @cached_property
     def _result_types(self) -> tuple[PrimitiveType, ...]:
@@ -339,10 +333,6 @@ def _with_defaults(array: pa.Array, f: Field) -> pa.Array:
             fields.append(arrow_field(child))
             columns.append(_write_default(child, len(array)))
     return struct_like(array, fields, columns)
-
-
-def _unshredded(storage: pa.StructArray, place: tuple[str, ...]) -> pa.StructArray:
-    return plain_storage(VariantArray.from_storage(storage))
 
 
 def plan_write(
