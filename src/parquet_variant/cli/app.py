@@ -43,20 +43,10 @@ GROUPS = {"table": ("set",)}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one `variant` command.
+    """Run one `variant` command (default: that of this process), and return the exit code.
 
-    Parameters
-    ----------
-    arguments
-        The words after ``variant`` (default: those of this process).
+    The code is 0 for success, 1 for a problem with the data, and 2 for wrong usage.
 
-    Returns
-    -------
-    int
-        The exit code: 0 success; 1 a problem with the data; 2 wrong usage.
-
-    Examples
-    --------
     >>> main(["inspect", "no-such.parquet"])
     1
     """

@@ -209,10 +209,8 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class PathEstimate:
-    """The estimated effect of typing one more path.
+    """The estimated effect of typing one more path: `values` at it, of which the column would hold `typed`.
 
-    `path`, `type`: the path, and the type as DDL.
-    `values`, `typed`: values at the path, and values that the column would hold.
     `taken`, `column`: encoded bytes that would leave the residual, and bytes of the column, before compression.
     """
 
@@ -341,11 +339,7 @@ def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The expected values at a path that is a leaf of the schema.
-
-    `values`: number of values, Variant nulls included.
-    `typed`: number of values that the typed column will hold; 0 for a column without a type.
-    """
+    """The expected values at a path that is a leaf of the schema, Variant nulls included, and how many are typed."""
 
     path: VariantPath
     values: int

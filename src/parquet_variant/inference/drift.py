@@ -56,11 +56,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class SchemaOrigin:
-    """The files whose schema the data is compared with.
-
-    `rows`, `total_rows`: number of rows in files with this schema, and in all files.
-    `since`: the time of the oldest of these files, since which the schema has been in use; None if unknown.
-    """
+    """The files whose schema the data is compared with, of all files, and the time of the oldest of them if known."""
 
     rows: int
     total_rows: int
@@ -78,16 +74,13 @@ class SchemaOrigin:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DriftReport:
-    """The differences between a schema and new data, and the recommended schema.
+    """The differences between a schema and new data, those that save most first, and the recommended schema.
 
     `schema`: the schema that fits the new data, by the policy.
-    `merged`: the existing schema with only the changes that pay: hot paths added, shifted types replaced. Dead columns
-      are kept, because older rows may have them, unless ``drop_dead`` is set.
-    `drifts`: the differences; those that save most come first.
+    `merged`: the existing schema with only the changes that pay. Dead columns are kept unless ``drop_dead`` is set,
+      because older rows may have them.
     `pays`: whether re-shredding with `merged` saves at least `min_saving` of the bytes.
-    `saved_share`: estimate of the share of the encoded bytes that leaves the residual with `merged`.
-    `saved_bytes`, `encoded_bytes`: estimates of the bytes that leave the residual, and of all bytes before compression.
-    `origin`: the files whose schema was compared; None if the schema was not read from files.
+    `saved_share`, `saved_bytes`, `encoded_bytes`: estimates before compression, of what leaves the residual and of all.
     """
 
     schema: ShreddingSchema
@@ -136,11 +129,8 @@ def find_drift(
     min_saving: float = 0.02,
     drop_dead: bool = False,
 ) -> DriftReport:
-    """Compare an existing schema with new data.
+    """Compare an existing schema with the profile of new data, for which `policy` chooses a better one (default: auto).
 
-    `schema`: the shredding schema of the table.
-    `profile`: the profile of the new data.
-    `policy`: chooses the better schema; ``"auto"`` if None.
     `min_saving`: share of the encoded bytes that must leave the residual for re-shredding to pay.
     `drop_dead`: whether `DriftReport.merged` omits columns that the new data lacks.
 

@@ -348,12 +348,9 @@ def capped(table: PathTable, sketch: Int64s, max_paths: int) -> PathTable:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledData:
-    """The data that some profiled rows are all of, or a sample of.
+    """The data that some profiled rows are all of, or a `share` of; `files` is the number that will be written.
 
-    `share`: the share of the data that the rows are.
-    `files`: estimated number of files to which the data will be written.
-    `compressed_bytes`: estimated size of the text of the rows after compression; 0 if unknown.
-    `text_bytes`: size of the text of the rows; 0 if unknown.
+    `compressed_bytes`, `text_bytes`: size of the text of the rows; 0 if unknown.
 
     >>> ProfiledData(0.125).merge(10, ProfiledData(0.125, files=2, text_bytes=9), 10)
     ProfiledData(share=0.125, files=2, compressed_bytes=0.0, text_bytes=9)

@@ -38,12 +38,9 @@ _ELEMENT = "\0[*]"
 
 @dataclass(frozen=True, slots=True)
 class TypedStrings:
-    """Counts of the strings at a path that was to be typed.
+    """Counts of the strings at a path or pattern that was to be typed.
 
-    `path`, `type`: the path or pattern, and its type.
-    `typed`: number of strings that have the type now.
-    `untyped`: number of strings that stayed strings, because they do not have the form of the type, or because
-      `to_json` would not write them back unchanged.
+    `untyped`: strings without the form of the type, or that `to_json` would not write back unchanged.
     """
 
     path: str
@@ -70,12 +67,7 @@ class TypedStrings:
 
 @dataclass(frozen=True, slots=True)
 class TypeSuggestion:
-    """A path at which all strings are written in the form of another type.
-
-    `path`: the path, in the notation of ``types=`` and ``--type``.
-    `type`: the type to use for it, such as ``"timestamp!"``.
-    `strings`: number of strings.
-    """
+    """A path at which all strings are written in the form of another type, both in the notation of ``types=``."""
 
     path: str
     type: str

@@ -67,14 +67,7 @@ class Pass(Generic[Result]):
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult(Generic[Result]):
-    """The outcome for a chunk.
-
-    `result`: the result for the valid rows.
-    `bad`: the invalid lines.
-    `text_bytes`: size of the text that was parsed.
-    `counts`: counts of values that are reported.
-    `table`: the rows of the table that contains the JSON column, if there is one.
-    """
+    """The outcome for a chunk: the result for the valid rows, and the table that contains their JSON column, if any."""
 
     result: Result
     bad: list[BadRecord] = field(default_factory=list)

@@ -48,9 +48,8 @@ def run_task(
 class Destination:
     """A directory of files that tasks stage and the driver commits.
 
-    `request`: the request of the ingest, completed by what the destination determines, such as its partition columns.
-    `staging`: the staging area in the destination.
-    `write`: the function that writes the files of a task; it can be pickled.
+    The destination completes `request`, for example by its partition columns. `write` writes the files of a task and
+    can be pickled.
     """
 
     def __init__(self, request: IngestRequest, staging: Staging, write: Write) -> None:

@@ -27,12 +27,7 @@ _MAX_DEPTH = 3
 
 
 def root_hints(profile: Profile, text: TextOptions, files: int) -> Iterator[str]:
-    """Yield a hint to use ``root`` if every file is one document whose rows are in an array.
-
-    `profile`: the profile of the rows without ``root``.
-    `text`: the options with which the text was read.
-    `files`: the number of files.
-    """
+    """Yield a hint to use ``root`` if every file is one document with the rows in an array; `profile` is without it."""
     root = profile.root
     if (
         root is not None
@@ -74,11 +69,7 @@ _SAMPLE_BYTES = 256 << 10
 
 
 def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]]) -> Iterator[str]:
-    """Yield warnings about more than 1,000 partitions, and about partition columns that are null in all sampled rows.
-
-    `request`: the request of the ingest.
-    `tasks`: the splits of every task.
-    """
+    """Yield warnings about over 1,000 partitions, and about partition columns that are null in all sampled rows."""
     if not request.partition_by or request.partition_by.is_derived:
         return
     splits = [split for task in tasks for split in task]

@@ -101,7 +101,6 @@ class IngestJob:
     def run(self, engine: Engine, warn: Callable[[str], None] | None = None) -> IngestResult:
         """Run all steps and return the result; if a step fails, restore the destination. Raises as `pv.ingest` does.
 
-        `engine`: the engine that runs the tasks.
         `warn`: receives warnings about the data before anything is written; by default `warnings.warn`.
         """
         destination = self._destination
@@ -356,12 +355,8 @@ def planned_encodings(
 ) -> ColumnEncodings | None:
     """Return the encodings of the columns that have values in the first rows of the input, for all tasks.
 
-    Returns None if every task chooses its encodings: if all tasks run at the same time, because they would wait for the
-    choice, or if the files are not Parquet.
-
-    `request`: the request of the ingest.
-    `tasks`: the splits of every task.
-    `parallelism`: the number of tasks that run at the same time.
+    None if every task chooses its encodings: if all tasks run at the same time, because they would wait for the choice,
+    or if the files are not Parquet.
     """
     if not request.writes_parquet_files or (len(tasks) <= parallelism and not request.partition_by):
         return None

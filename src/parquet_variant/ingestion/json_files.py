@@ -43,11 +43,7 @@ _JSON_NAMES = re.compile(r"\.(json|ndjson|jsonl)(\.\w+)?$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class JsonFiles:
-    """The values of JSON files.
-
-    `splits`: the files.
-    `text`: how they are read.
-    """
+    """The values of JSON files."""
 
     splits: Sequence[Split]
     text: TextOptions = field(default_factory=TextOptions)
@@ -114,12 +110,7 @@ class JsonFiles:
 
 @dataclass(frozen=True)
 class JsonScan(PlannedQuery):
-    """A planned query over JSON files: only the fields of its paths are kept.
-
-    `files`: the files.
-    `rows`: the query over the rows of a part of the files.
-    `threads`: number of threads (default: one per CPU).
-    """
+    """A planned query over JSON files that keeps only the fields of its paths. `rows` is the query over one part."""
 
     files: JsonFiles
     rows: MemoryScan

@@ -164,11 +164,7 @@ Segments: TypeAlias = tuple[Segment, ...]
 
 @dataclass(slots=True)
 class SeenPaths:
-    """Paths that were looked for, those that rows have, and other paths of the rows for suggestions. It can be pickled.
-
-    `missing`: paths that no row has yet.
-    `other_paths`: segments of the paths of the rows, as long as a path is missing.
-    """
+    """Paths of options that no row has yet, and other paths of the rows for suggestions. It can be pickled."""
 
     missing: set[VariantPath] = field(default_factory=set)
     other_paths: set[Segments] = field(default_factory=set)

@@ -183,12 +183,7 @@ class InexactNumbers:
 
 @dataclass(frozen=True, slots=True)
 class ValueCounts:
-    """Counts of values that a result reports.
-
-    `typed`: strings that were to be typed.
-    `inexact`: numbers that are not kept exactly.
-    `broken`: violations of the contract, those of quarantined rows included.
-    """
+    """Counts of values that a result reports: typed strings, inexact numbers, and violations, quarantined rows too."""
 
     typed: StringCounts = field(default_factory=Counter)
     inexact: InexactNumbers = field(default_factory=InexactNumbers)

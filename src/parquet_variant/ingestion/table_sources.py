@@ -152,12 +152,7 @@ _PARQUET, _ARROW_FILE, _ARROW_STREAM, _VORTEX = b"PAR1", b"ARROW1", b"\xff\xff\x
 
 @dataclass(frozen=True, slots=True)
 class JsonRows:
-    """Some rows of a table with a JSON column.
-
-    `text`: the JSON column, strings or bytes.
-    `table`: all columns, the JSON column included.
-    `first_row`: number of the first row in the table, counted from 1.
-    """
+    """Some rows of a table, JSON column included, and the text of that column. Rows of the table are counted from 1."""
 
     text: BinaryParts
     table: pa.Table
@@ -369,11 +364,9 @@ def _json_text(values: pa.ChunkedArray, column: str, file: str) -> BinaryParts:
 
 @dataclass(frozen=True, slots=True)
 class ParsedStrings:
-    """The outcome of parsing the strings at a path.
+    """The rows with the parsed strings at a path; None if there is a fault, or no string to parse.
 
-    `array`: the rows with the parsed values; None if there is a fault, or no string to parse.
-    `faults`: ``(row, error)`` of each string that is not JSON, in order.
-    `inexact`: ``(row, text)`` of each number in the strings that is not kept exactly.
+    `faults`, `inexact`: the rows with a string that is not JSON, in order, or with a number that is not kept exactly.
     """
 
     array: VariantArray | None

@@ -42,14 +42,10 @@ Shredded: TypeAlias = ShreddedRows | VariantArray
 class TaskPlan:
     """The plan by which all tasks of a job write their rows.
 
-    `request`: the request of the ingest, completed by the destination and by the types of strings.
-    `schema`: the shredding schema.
-    `threads`: number of threads per task: more than one if there are fewer tasks than cores.
-    `encodings`: encodings of the columns of Parquet files; None if every task chooses them.
+    `encodings`: those of the columns of Parquet files; None if every task chooses them.
     `fields`: all columns of the rows, if the JSON is a column of a table.
     `paths`: paths that options name, which the task looks for in its rows.
-    `counts_other_types`: whether values are counted that do not have the type of the schema, which is the type of the
-      table.
+    `counts_other_types`: whether values are counted that do not have the type of the schema, which is that of a table.
     """
 
     request: IngestRequest
@@ -63,12 +59,7 @@ class TaskPlan:
 
 @dataclass(frozen=True, eq=False)
 class TaskRows:
-    """Rows that were parsed and shredded.
-
-    `shredded`: the Variants.
-    `table`: the rows of the table that contains the JSON column, that column included; None without a table.
-    `json_column`: the name of the JSON column.
-    """
+    """Rows that were parsed and shredded, and the rows of the table that contains the JSON column, if there is one."""
 
     shredded: Shredded
     table: pa.Table | None = None
@@ -97,13 +88,8 @@ class WrittenSplits:
 
     `files`: the staged data files, then the file of bad records if there are any.
     `adds`: data files in their final place in a table, for its log.
-    `rows`: number of rows that were written.
-    `bad`: number of lines that were quarantined.
-    `text_bytes`: size of the decompressed text that was read.
-    `file_bytes`: size of the data files.
-    `counts`: counts of values that the result reports.
-    `paths`: the paths of options that no row has.
-    `other_types`: counts of values that do not have the type of the table.
+    `text_bytes`: size of the decompressed text that was read; `file_bytes`: size of the data files.
+    `paths`, `other_types`: paths of options that no row has, and counts of values without the type of the table.
     """
 
     files: tuple[StagedFile, ...] = ()
@@ -137,16 +123,10 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
 
 
 class SplitRows:
-    """The second pass: an iterable of the rows of a task's splits, shredded.
+    """The second pass of a task: an iterable of the rows of its splits, shredded.
 
     Invalid lines are written to a staged file during the iteration, which raises `JsonError` or `VariantFileError` as
-    `profile_splits` does.
-
-    `plan`: the plan of the job.
-    `staging`: the staging area of the job in the destination.
-    `task`, `attempt`: the number of the task, which names the files, and of this attempt, which separates it from other
-      attempts.
-    `splits`: the task's share of the input.
+    `profile_splits` does. `attempt` separates the files of the task from those of its other attempts.
     """
 
     def __init__(self, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: Sequence[Split]) -> None:

@@ -211,10 +211,8 @@ class _Rows:
 
 @dataclass(slots=True)
 class _Search:
-    """The examples that a finding still needs on a side.
+    """The examples that a finding still needs on a side: of any of some types, or that pass a test of values.
 
-    `path`: the path of the values to show.
-    `types`, `matches`: the types of the examples (None for any), and a test of values.
     `needs_rows`: whether whole rows are needed, because values lack a field.
     """
 

@@ -35,13 +35,9 @@ _NAMED = 5
 
 @dataclass(frozen=True, eq=False)
 class ContractCheck:
-    """A contract, and what to do with rows that break it. It can be pickled.
+    """A contract, and whether rows that break it fail the job, are quarantined, or are written and counted (``warn``).
 
-    `tables`: the rules.
-    `on_violation`: ``"fail"``: the job fails before it commits. ``"quarantine"``: the rows are written to the bad
-      records. ``"warn"``: they are written and counted.
-    `values`: whether reports contain values of the data.
-    `examples`: number of examples per rule.
+    It can be pickled. `values`: whether reports contain values of the data, at most `examples` per rule.
     """
 
     tables: RuleTables
@@ -63,12 +59,9 @@ class ContractCheck:
     def check(
         self, tapes: Sequence[Tape], row_number: Callable[[int], int], *, file: str | None = None, unit: str = "row"
     ) -> tuple[ContractCounts, dict[int, str]]:
-        """Check the rows of consecutive tapes.
+        """Return the counts of consecutive tapes, and the first rule that each bad row breaks as text, by row.
 
-        Returns the counts, and the first rule that each bad row breaks as text, by row.
-
-        `row_number`: returns the number of a row for reports.
-        `file`, `unit`: the file and the unit of the rows, for reports.
+        `row_number`, `file` and `unit` name the rows in reports.
         """
         counts, reasons, first = ContractCounts(), dict[int, str](), 0
         for tape in tapes:

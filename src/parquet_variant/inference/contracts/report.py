@@ -28,18 +28,9 @@ class ShownText(str):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A value that breaks a rule.
+    """A value that breaks a rule; None for a missing value, and if values are suppressed.
 
-    Parameters
-    ----------
-    row
-        The 0-based number of the row, or the 1-based number of the line if the data is text.
-    value
-        The value; None for a missing value, and if values are suppressed.
-    file
-        The file; None for data in memory.
-    unit
-        ``"row"`` or ``"line"``, or ``"element"`` of a JSON array.
+    `row` counts from 0, and from 1 if the `unit` is ``"line"``, or ``"element"`` of a JSON array, instead of ``"row"``.
     """
 
     row: int
@@ -116,11 +107,9 @@ class RuleCount:
 
 @dataclass(frozen=True, slots=True)
 class ContractCounts:
-    """The counts of some rows, which merge with those of other rows.
+    """The counts of some rows, which merge with those of other rows; `broken` has them by path and rule.
 
-    `rows`: number of rows.
-    `bad_rows`: number of rows that break a rule of a single row (every rule but ``"presence"``).
-    `broken`: the counts by path and rule.
+    `bad_rows`: rows that break a rule of a single row (every rule but ``"presence"``).
     `places`: number of places for a value, for the paths with a smallest presence.
     """
 

@@ -126,10 +126,7 @@ _COUNTED_PATHS, _CONSIDERED_KEYS = 1000, 1000
 class Completion:
     """The columns that an object needs so that it has no residual.
 
-    `path`: the object.
-    `keys`: the keys that get columns.
-    `leaf_bytes`: the estimated size of a column without values.
-    `share`: the estimated growth of the file, as a share of its size.
+    `leaf_bytes`, `share`: the estimated size of a column without values, and growth as a share of the file's size.
     `twins`: two keys whose names differ only in case, because of which no columns complete the object.
     """
 

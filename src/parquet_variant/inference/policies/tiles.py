@@ -53,12 +53,7 @@ class Itemset:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The choice for one range of rows.
-
-    `first_row`, `rows`: the range.
-    `schema`: the schema for this range alone.
-    `itemsets`: the frequent itemsets of the range, the largest first; each path is in one of them.
-    """
+    """The schema for one range of rows alone, and its frequent itemsets, largest first. Each path is in one itemset."""
 
     first_row: int
     rows: int

@@ -47,12 +47,7 @@ _SHOWN_CHARACTERS = 60
 class PartitionedFiles:
     """The files that a task attempt stages, one per partition, or more if the task has very many partitions.
 
-    As a context manager it removes what it wrote if the block fails.
-
-    `staging`: the staging area of the job.
-    `directory`: the directory of the task attempt.
-    `task`: the number that the file names contain.
-    `**options`: options of `VariantWriter`.
+    As a context manager it removes what it wrote if the block fails. `**options` are those of `VariantWriter`.
     """
 
     def __init__(self, staging: Staging, directory: str, task: int, **options: Any) -> None:
@@ -224,11 +219,7 @@ def _write(split_rows: SplitRows) -> WrittenSplits:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryCommit:
-    """The result of a write to a directory of files.
-
-    `rows`, `files`: the number of rows, and the new files.
-    `committed`: True; tables can also answer that a batch had been committed before.
-    """
+    """The result of a write to a directory of files; tables can also answer that a batch had been committed before."""
 
     rows: int
     files: tuple[str, ...]

@@ -149,11 +149,7 @@ def _type_of(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CsvRows:
-    """Consecutive rows of a CSV file.
-
-    `table`: the valid rows as columns of strings.
-    `refused`: the other rows: number of the row in these rows, counted from 0 -> its text and the error.
-    """
+    """Consecutive rows of a CSV file as columns of strings, and the text and error of refused rows by their number."""
 
     table: pa.Table
     refused: dict[int, tuple[bytes, JsonError]] = field(default_factory=dict)
@@ -178,11 +174,7 @@ class CsvRows:
 
 
 class CsvReader:
-    """Reads the rows of a CSV file from blocks of its text.
-
-    `options`: how the file is written; what they leave open is detected from the first block.
-    `name`: the name of the file.
-    """
+    """Reads the rows of a CSV file from blocks of its text; the first block decides what the options leave open."""
 
     def __init__(self, options: CsvOptions, name: str) -> None:
         self.options, self._file = options, name

@@ -265,11 +265,7 @@ _INDENTATION = 16
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The lines of a chunk that are not blank.
-
-    `text`: the lines as an Arrow array over the bytes of the chunk, including their newlines.
-    `number`: ``text[i]`` is line ``chunk.first_line + number[i]`` of the file.
-    """
+    """The lines of a chunk that are not blank: ``text[i]`` is line ``chunk.first_line + number[i]`` of the file."""
 
     text: pa.Array
     number: npt.NDArray[np.int64]
@@ -349,11 +345,8 @@ def compressed_share(split: Split, layout: TextLayout) -> float:
 
 
 def sampled_text(split: Split, share: float, layout: TextLayout) -> bytes | None:
-    """Return the sampled lines of a split, all ended by a newline; None for a file that can only be read as a whole.
+    """Return a share of the lines of a split, all ended by a newline; None for a file that can only be read as a whole.
 
-    `split`: part of a file.
-    `share`: share of the lines, above 0 and up to 1.
-    `layout`: as for `open_chunks`.
     Raises `VariantFileError` as `open_chunks` does.
     """
     if not is_splittable(split.file, layout):

@@ -141,13 +141,7 @@ def _last_newline(text: Bytes, start: int, stop: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TablePart:
-    """The part of a table that one task reads, if it is not a byte range of a file.
-
-    `size`: approximate number of bytes.
-    `number`: index of the file in a Delta table.
-    `version`: version of the Delta table.
-    `rows`: rows in memory.
-    """
+    """The part of a table that one task reads: a file of a version of a Delta table, or rows in memory."""
 
     size: int
     number: int = 0

@@ -173,17 +173,11 @@ _REWRITES: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class EngineResult(Report):
-    """What one engine does with the data.
+    """What one engine does with the data. `engine` contains the version.
 
-    Parameters
-    ----------
-    engine
-        The name and the version.
-    verdict
-        ``"equal"``: Variants with equal values. ``"struct"``: the physical columns of the Variants, with equal values.
-        ``"differs"``: other values. ``"refused"``: an error, a crash or a timeout. ``"not installed"``.
-    detail
-        The time, the error or the first difference, and the command that makes the data readable.
+    `verdict`: ``"equal"``: Variants with equal values. ``"struct"``: the physical columns of the Variants, with equal
+      values. ``"differs"``: other values. ``"refused"``: an error, a crash or a timeout. ``"not installed"``.
+    `detail`: the time, the error or the first difference, and the command that makes the data readable.
     """
 
     engine: str

@@ -41,9 +41,7 @@ Examples: TypeAlias = dict[tuple[Segment, ...], dict[str, list[tuple[int, str]]]
 
 
 def examples_of(rows: VariantArray, values: int) -> Examples:
-    """Return examples from the first rows.
-
-    `values`: the number of values in all rows.
+    """Return examples from the first rows; `values` is the number of values in all rows.
 
     >>> import parquet_variant as pv
     >>> examples_of(pv.parse_json(['{"a": [1, 2.5]}', '{"a": [1]}']), 6)[("a", WILDCARD)]
