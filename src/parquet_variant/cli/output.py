@@ -180,11 +180,11 @@ def human_bytes(size: int) -> str:
 def _cell(value: Any) -> str:
     """Return the text of a value in one line: a line break would end the row."""
     text = "-" if value is None else str(value)
-    return text if text.isprintable() else "".join(map(_escape_unprintable, text))
-
-
-def _escape_unprintable(character: str) -> str:
-    return character if character.isprintable() else repr(character)[1:-1]
+    return (
+        text
+        if text.isprintable()
+        else "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    )
 
 
 LINE_SECONDS = 10.0
@@ -226,7 +226,19 @@ class Progress:
     def __call__(self, step: str, done: int, total: int) -> None:
         """Report that `done` of `total` parts of a step are complete."""
         if self._printer is None:
-            self._draw(step, done, total)
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            if self._bar is None:
+                columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+                self._bar = Bar(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+                self._bar.start()
+            if step != self._state[0] or self._task is None:
+                if self._task is not None:
+                    self._bar.remove_task(self._task)
+                self._task = self._bar.add_task(step, total=total)
+            self._bar.update(self._task, completed=done, total=total)
         self._state = (step, done, total)
 
     def _print_lines(self) -> None:
@@ -234,18 +246,3 @@ class Progress:
             step, done, total = self._state
             counts = f": {done} of {total}" if total > 1 else ""
             print(f"{step}{counts}, {time.monotonic() - self._begun:.0f} s", file=sys.stderr, flush=True)
-
-    def _draw(self, step: str, done: int, total: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
-        if self._bar is None:
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-            self._bar = Bar(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
-            self._bar.start()
-        if step != self._state[0] or self._task is None:
-            if self._task is not None:
-                self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(step, total=total)
-        self._bar.update(self._task, completed=done, total=total)

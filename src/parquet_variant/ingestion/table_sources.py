@@ -263,7 +263,16 @@ def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRo
         index = table.column_names.index(column)
         for start in range(0, max(table.num_rows, 1), _BATCH_ROWS):
             batch = table.slice(start, _BATCH_ROWS)
-            yield JsonRows(_json_text(batch.column(index), column, name), batch, first_row + start)
+            try:
+                text = binary_parts(one_chunk(batch.column(index)))
+            except SchemaError:
+                raise SchemaError(
+                    f"column {column} is {batch.column(index).type}, not strings or bytes: name the column with JSON "
+                    "with json_column=",
+                    reason="not-text",
+                    file=name,
+                ) from None
+            yield JsonRows(text, batch, first_row + start)
 
 
 def _with_field_as_column(table: pa.Table, path: str) -> pa.Table:
@@ -348,18 +357,6 @@ def _parquet_tables(split: Split) -> Iterator[tuple[int, pa.Table]]:
             if start <= offset and (end is None or offset < end):
                 yield first_row, table_of(partitioned_table(file, [group]))
             first_row += file.metadata.row_group(group).num_rows
-
-
-def _json_text(values: pa.ChunkedArray, column: str, file: str) -> BinaryParts:
-    """Return the strings or bytes of the JSON column."""
-    try:
-        return binary_parts(one_chunk(values))
-    except SchemaError:
-        raise SchemaError(
-            f"column {column} is {values.type}, not strings or bytes: name the column with JSON with json_column=",
-            reason="not-text",
-            file=file,
-        ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,13 @@ class FooterProof:
             return False
         group = self._facts.paths.get(path)
         if group is None:
-            return self._proves_missing(path, name)
+            # The path is not shredded, so the rule holds if no value can be there.
+            outer = self._outer(path)
+            group = self._facts.paths[outer]
+            if group.residual is Residual.OPEN or group.stored is None:
+                return False
+            has_no_place = len(path) > len(outer) + 1 or not group.is_object or group.typed == 0
+            return has_no_place or name not in ("required", "presence")
         places = self._facts.places(path)
         typed_everywhere = group.typed is not None and group.typed == places
         if name in ("required", "presence"):
@@ -102,16 +108,6 @@ class FooterProof:
         if group.residual is Residual.OPEN and not (typed_everywhere and group.is_object):
             return False
         return group.typed == 0 or (group.typed is not None and self._proves_typed(group, rules, name))
-
-    def _proves_missing(self, path: VariantPath, name: str) -> bool:
-        """Return whether a rule holds at a path that is not shredded, because no value can be there."""
-        outer = self._outer(path)
-        group = self._facts.paths[outer]
-        if group.residual is Residual.OPEN or group.stored is None:
-            return False
-        if name in ("required", "presence"):
-            return len(path) > len(outer) + 1 or not group.is_object or group.typed == 0
-        return True
 
     def _outer(self, path: VariantPath) -> VariantPath:
         """Return the nearest path above that is shredded."""

@@ -301,8 +301,6 @@ class PolicyOptions:
 
     def read(self) -> ShreddingPolicy:
         """Return the policy."""
-        from parquet_variant.cli.options.common import read_policy
-
         return read_policy(self.policy, self.settings, self.queries)
 
 

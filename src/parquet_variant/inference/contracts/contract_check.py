@@ -66,7 +66,7 @@ class ContractCheck:
         counts, reasons, first = ContractCounts(), dict[int, str](), 0
         for tape in tapes:
             violations = check_tape(tape, self.tables)
-            numbers = _shifted(row_number, first)
+            numbers = partial(lambda first, row: row_number(first + row), first)
             counts = counts.merge(
                 violations.counts(numbers, file=file, unit=unit, examples=self.examples, values=self.values),
                 self.examples,
@@ -106,10 +106,6 @@ def contract_error(report: ContractReport) -> VariantError:
     )
     error.report = report
     return error
-
-
-def _shifted(row_number: Callable[[int], int], first: int) -> Callable[[int], int]:
-    return lambda row: row_number(first + row)
 
 
 _NONE = -1

@@ -81,15 +81,8 @@ class Violation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the violation in types that JSON can represent."""
-        return {
-            "path": self.path.shorthand,
-            "rule": self.rule,
-            "expected": self.expected,
-            "count": self.count,
-            "rows": self.rows,
-            "share": self.share,
-            "examples": [_example_dict(example) for example in self.examples],
-        }
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return fields | {"path": self.path.shorthand, "examples": [_example_dict(one) for one in self.examples]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,18 +151,14 @@ def check_constants(policy: Any) -> None:
         value = getattr(policy, constant.name)
         number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         if constant.name.endswith(_SHARES):
-            if not number or not 0 <= value <= 1:
-                raise _bad_policy(
-                    f"{constant.name} is {value!r}: it must be a share from 0 to 1, such as {constant.default}"
-                )
-        elif not number or value < 0 or (isinstance(constant.default, int) and value != int(value)):
-            raise _bad_policy(
-                f"{constant.name} is {value!r}: it must be a number of at least 0, such as {constant.default}"
+            allowed, is_allowed = "a share from 0 to 1", number and 0 <= value <= 1
+        else:
+            is_whole = number and (value == int(value) or not isinstance(constant.default, int))
+            allowed, is_allowed = "a number of at least 0", is_whole and value >= 0
+        if not is_allowed:
+            raise VariantError(
+                f"{constant.name} is {value!r}: it must be {allowed}, such as {constant.default}", reason="bad-policy"
             )
-
-
-def _bad_policy(message: str) -> VariantError:
-    return VariantError(message, reason="bad-policy")
 
 
 def schema_of_leaves(leaves: Mapping[VariantPath, ShreddingSchema]) -> ShreddingSchema:
@@ -257,23 +253,17 @@ def result_of(
 
 def costs_of(decisions: Iterable[Decision], profile: Profile) -> Costs:
     """Return the costs of decisions, from the profile that they were made from."""
-    cost_of_path = {
-        decision.path: cost for decision in decisions if (cost := _path_cost(decision, profile)) is not None
-    }
-    return Costs(profile.root.encoded_bytes if profile.root is not None else 0, cost_of_path)
-
-
-def _path_cost(decision: Decision, profile: Profile) -> PathCost | None:
-    path_profile = profile.get(decision.path)
-    if path_profile is None:
-        return None
-    values = path_profile.count - path_profile.null_count
-    typed = round(decision.typed_share * values) if decision.type not in (None, "variant") else 0
-    residual = values - typed
-    residual_bytes = (
-        path_profile.encoded_bytes
-        if decision.type is None
-        else round(path_profile.scalar_bytes * residual / max(path_profile.count, 1))
-    )
-    missing = max(path_profile.places - path_profile.count, 0)
-    return PathCost(typed, path_profile.null_count, residual, missing, residual_bytes)
+    costs: dict[VariantPath, PathCost] = {}
+    for decision in decisions:
+        path_profile = profile.get(decision.path)
+        if path_profile is None:
+            continue
+        values = path_profile.count - path_profile.null_count
+        typed = round(decision.typed_share * values) if decision.type not in (None, "variant") else 0
+        residual = values - typed
+        residual_bytes = round(path_profile.scalar_bytes * residual / max(path_profile.count, 1))
+        if decision.type is None:
+            residual_bytes = path_profile.encoded_bytes
+        missing = max(path_profile.places - path_profile.count, 0)
+        costs[decision.path] = PathCost(typed, path_profile.null_count, residual, missing, residual_bytes)
+    return Costs(profile.root.encoded_bytes if profile.root is not None else 0, costs)

@@ -304,7 +304,10 @@ class _MemberStream(io.RawIOBase):
             # zlib returns the input that it did not use, and bz2 keeps it.
             data = getattr(self._member, "unconsumed_tail", b"")
             if self._member.eof:
-                data = self._next_member()
+                # The first bytes of the next member; no bytes at the end of the stream.
+                data = self._without_padding(self._member.unused_data)
+                while not data and (block := self._stored.read(_READ_BYTES)):
+                    data = self._without_padding(block)
                 if not data:
                     return 0
                 self._member = self._new_member()
@@ -318,13 +321,6 @@ class _MemberStream(io.RawIOBase):
                 raise OSError(f"{self._name}: {error}") from None
         room[: len(text)] = text
         return len(text)
-
-    def _next_member(self) -> bytes:
-        """Return the first bytes of the next member, or no bytes at the end of the stream."""
-        data = self._without_padding(self._member.unused_data)
-        while not data and (block := self._stored.read(_READ_BYTES)):
-            data = self._without_padding(block)
-        return data
 
     def _without_padding(self, data: bytes) -> bytes:
         return bytes(data).lstrip(self._padding) if self._padding else bytes(data)

@@ -112,21 +112,17 @@ def _answer(exploration: Exploration, query: str, rows: int, seconds: float) -> 
         return {"error": f"unexpected {type(error).__name__}: {error}"}
 
 
-def _limit_memory() -> None:
-    """Limit the address space of this process to its present size and `MEMORY_BYTES` more, where the system can."""
+def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer the queries of a `QueryProcess` until it closes the pipe."""
+    exploration: Exploration = pickle.load(requests)
+    _answer(exploration, "SELECT 1 FROM t LIMIT 1", 1, 60.0)  # loads the engine, which is not part of a query's memory
+    # The address space is limited to its present size and `MEMORY_BYTES` more, where the system can.
     with suppress(ImportError, OSError, ValueError):
         import resource
 
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * resource.getpagesize() + MEMORY_BYTES
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-
-def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer the queries of a `QueryProcess` until it closes the pipe."""
-    exploration: Exploration = pickle.load(requests)
-    _answer(exploration, "SELECT 1 FROM t LIMIT 1", 1, 60.0)  # loads the engine, which is not part of a query's memory
-    _limit_memory()
     for line in requests:
         text = json.dumps(_answer(exploration, **json.loads(line)), ensure_ascii=False)
         answers.write(text.encode(errors="replace") + b"\n")

@@ -259,7 +259,31 @@ class ExploreReport:
             "catalog": self.catalog,
         }  # fmt: skip
         if self.footers is not None:
-            document["footers"] = _footer_table(self.footers, paths)
+            at = {path: number for number, path in enumerate(paths)}
+            document["footers"] = {
+                "files": [{"name": name, "bytes": size, "shape": shape} for name, size, shape in self.footers.files],
+                "groups": {
+                    "file": [file for file, _ in self.footers.groups],
+                    "rows": [rows for _, rows in self.footers.groups],
+                },
+                "shapes": [
+                    {
+                        "layout": shape.layout,
+                        "typed": {at[path]: leaf for path, leaf in shape.typed.items() if path in at},
+                        "residual": {at[path]: leaf for path, leaf in shape.residual.items() if path in at},
+                        "groups": [at[path] for path in shape.kinds if path in at],
+                        "metadata": shape.metadata,
+                    }
+                    for shape in self.footers.shapes
+                ],
+                "leaves": [_leaf(leaf) for leaf in self.footers.leaves],
+                "otherColumns": self.footers.other_columns,
+                "otherBytes": self.footers.other_bytes,
+                "createdBy": self.footers.created_by,
+                "skippedFiles": self.footers.skipped_files,
+                "skippedBytes": self.footers.skipped_bytes,
+                "slow": self.footers.slow_paths,
+            }
         if self.before is not None:
             document["before"] = self.before.to_dict() | {"before": None}
         return document
@@ -316,31 +340,6 @@ def _key(path: VariantPath) -> str | None:
 
 
 _NOT_SAMPLED = PathSample(0, 0.0, {}, None, 0, (None, None), 0)
-
-
-def _footer_table(footers: Footers, paths: list[VariantPath]) -> dict[str, Any]:
-    at = {path: number for number, path in enumerate(paths)}
-    return {
-        "files": [{"name": name, "bytes": size, "shape": shape} for name, size, shape in footers.files],
-        "groups": {"file": [file for file, _ in footers.groups], "rows": [rows for _, rows in footers.groups]},
-        "shapes": [
-            {
-                "layout": shape.layout,
-                "typed": {at[path]: leaf for path, leaf in shape.typed.items() if path in at},
-                "residual": {at[path]: leaf for path, leaf in shape.residual.items() if path in at},
-                "groups": [at[path] for path in shape.kinds if path in at],
-                "metadata": shape.metadata,
-            }
-            for shape in footers.shapes
-        ],
-        "leaves": [_leaf(leaf) for leaf in footers.leaves],
-        "otherColumns": footers.other_columns,
-        "otherBytes": footers.other_bytes,
-        "createdBy": footers.created_by,
-        "skippedFiles": footers.skipped_files,
-        "skippedBytes": footers.skipped_bytes,
-        "slow": footers.slow_paths,
-    }
 
 
 def _leaf(leaf: Leaf) -> dict[str, Any]:
