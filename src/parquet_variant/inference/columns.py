@@ -170,10 +170,8 @@ _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 
 @dataclass(frozen=True, slots=True)
 class PathCost:
-    """Numbers of values at a path, by how they are stored; the four counts are all places where a value could be.
+    """Numbers of values at a path that are typed, Variant nulls, of other types, or missing: together all places.
 
-    `typed`, `null`, `residual`, `missing`: values in the typed column or group; Variant nulls; values of other types;
-      places without a value.
     `residual_bytes`: encoded bytes that stay in the residual, nested values included.
     """
 

@@ -27,15 +27,12 @@ _SHIFTED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A path at which the schema and the data differ.
+    """A path at which the schema and the data differ; `before` and `after` are its nodes by DDL name or None.
 
     `change`: ``"hot"``: frequent but not shredded; ``"shifted"``: shredded as another type than the data has;
       ``"dead"``: shredded but no longer in the data.
-    `before`, `after`: the nodes in the existing schema and in the better one, by DDL name; None if not shredded.
-    `row_share`: share of the new rows that have the path.
     `typed_before`, `typed_after`: share of the path's values that are typed under either schema.
-    `bytes_saved`: estimate of the bytes of the profiled data that would leave the residual; negative if bytes would be
-      added.
+    `bytes_saved`: estimate of the bytes that would leave the residual; negative if bytes would be added.
     """
 
     path: VariantPath

@@ -41,8 +41,6 @@ class ProfiledPaths:
 class PathProfile:
     """The figures of one path.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> profile = pv.Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": 2.75}', '{"a": null}', '{}']))
     >>> a = profile.get("$.a")

@@ -62,12 +62,9 @@ class JsonFiles:
         paths: Collection[VariantPath] | None = None,
         threads: int | None = None,
     ) -> Iterator[Used]:
-        """Yield what a function returns for each array of rows, in order.
+        """Yield what `use` returns for each array of rows, in order; it is called in threads.
 
-        `use`: the function, which is called in threads.
-        `schema`: the shredding schema of the arrays; None shreds nothing.
         `paths`: the paths that `use` looks at; the other fields of objects may be missing. None for whole values.
-        `threads`: the number of threads (default: one per CPU that this process may use).
         Raises `JsonError` or `VariantFileError` for a line or file that cannot be read, and for files without a value.
         """
 

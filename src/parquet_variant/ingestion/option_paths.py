@@ -97,11 +97,7 @@ def _kept(table: TypeTree, new: TypeTree, *, adds: bool) -> TypeTree:
 
 @dataclass(slots=True)
 class OtherTypes:
-    """Counts of values whose path is shredded as another type. It can be pickled.
-
-    `leaves`: the paths and their types; empty if nothing is counted.
-    `counts`: numbers of values by path, name of the shredded type and kind, one counter per batch of rows.
-    """
+    """Counts of values whose path is shredded as another type, by path, shredded type and kind. It can be pickled."""
 
     leaves: dict[VariantPath, ShreddingSchema] = field(default_factory=dict)
     counts: list[Counter[tuple[str, str, int]]] = field(default_factory=list)

@@ -140,7 +140,10 @@ class FooterProof:
         if arrow is None:
             return False
         if name == "type":
-            return _is_of_type(arrow, rules)
+            leaf_kind = arrow_type_name(arrow)
+            return leaf_kind in rules.types or (
+                "number" in rules.types and leaf_kind in ("integer", "decimal", "double")
+            )
         if name in ("min_items", "max_items"):
             return True
         if name in _OF_STRINGS:
@@ -214,11 +217,6 @@ class FooterProof:
         """Whether the open rules need the values that are not shredded at the top."""
         root = self._facts.paths[VariantPath()].group.residual
         return root is not None and any(leaf is root for leaf in self.leaves())
-
-
-def _is_of_type(arrow: pa.DataType, rules: PathRules) -> bool:
-    name = arrow_type_name(arrow)
-    return name in rules.types or ("number" in rules.types and name in ("integer", "decimal", "double"))
 
 
 def _is_number(arrow: pa.DataType) -> bool:

@@ -203,11 +203,12 @@ def _shape(texts: list[str]) -> str | None:
     r"""Return the pattern of strings of one length, such as ``^[A-Z]{2}\-[0-9]{4}$``; None if a position is mixed."""
     parts: list[tuple[str, int]] = []
     for characters in zip(*texts, strict=True):
-        kinds = {_class_of(character) for character in characters}
+        text = "".join(characters)
+        classes = ("[0-9]", "[a-z]", "[A-Z]")
         if len(set(characters)) == 1 and not characters[0].isalnum():
             kind = re.escape(characters[0])
-        elif len(kinds) == 1 and None not in kinds:
-            kind = str(kinds.pop())
+        elif (of_all := next((name for name in classes if re.fullmatch(f"{name}+", text)), None)) is not None:
+            kind = of_all
         else:
             return None
         if parts and parts[-1][0] == kind:
@@ -215,11 +216,3 @@ def _shape(texts: list[str]) -> str | None:
         else:
             parts.append((kind, 1))
     return "^" + "".join(kind if count == 1 else f"{kind}{{{count}}}" for kind, count in parts) + "$"
-
-
-def _class_of(character: str) -> str | None:
-    if not character.isascii():
-        return None
-    if character.isdigit():
-        return "[0-9]"
-    return "[a-z]" if character.islower() else "[A-Z]" if character.isupper() else None

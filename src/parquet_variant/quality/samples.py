@@ -78,11 +78,7 @@ def first_batches(data: DataSet, size: int) -> RowSample:
 
 
 def sampled_rows(files: Sequence[VariantFacts], size: int) -> RowSample:
-    """Read rows from the beginning of some row groups.
-
-    `files`: the files, with what their footers prove.
-    `size`: the number of bytes to read at most, except that some rows are always read.
-    """
+    """Read rows from the beginning of some row groups: at most `size` bytes, except that some rows are always read."""
     places = [(facts, group) for facts in files for group in facts.columns.groups if facts.columns.rows([group])]
     sample, omitted = RowSample(), set[VariantPath]()
     with ExitStack() as stack:

@@ -138,7 +138,6 @@ def called(file: str, name: str) -> Iterator[None]:
 def queryable(path: str, threads: int | None = None, *, accepts_json: bool = False, **options: Any) -> Iterator[Table]:
     """Open a path that is queried: JSON as a private Parquet file, unless `accepts_json`; ``-`` is standard input.
 
-    `options`: as for `open_table`.
     Raises `JsonError` or `VariantFileError` as `pv.ingest`.
     """
     # Only `variant ingest` writes a file in which invalid lines can be quarantined.

@@ -326,13 +326,13 @@ def from_odcs(document: str, schema: str | None, column: str | None) -> dict[str
     place = f"schema {schema_object.name}"
     if column is not None:
         _read(_named(schema_object.properties or [], column, place, "property"), VariantPath(), place, paths)
-        return {"paths": paths, "name": model.name, "description": schema_object.description}
-    _refuse(schema_object, place, ("quality",))
-    root = rules_of({"type": "object", **_custom_rules(schema_object)})
-    if root.rules():
-        paths[VariantPath()] = root
-    for item in schema_object.properties or []:
-        _read(item, VariantPath() / str(item.name), f"{place}/{item.name}", paths)
+    else:
+        _refuse(schema_object, place, ("quality",))
+        root = rules_of({"type": "object", **_custom_rules(schema_object)})
+        if root.rules():
+            paths[VariantPath()] = root
+        for item in schema_object.properties or []:
+            _read(item, VariantPath() / str(item.name), f"{place}/{item.name}", paths)
     return {"paths": paths, "name": model.name, "description": schema_object.description}
 
 

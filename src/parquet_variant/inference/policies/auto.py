@@ -106,11 +106,7 @@ class AutoPolicy:
 
 @dataclass(slots=True)
 class _Walk:
-    """The walk over the paths from the root down.
-
-    `leaves`: the columns chosen so far.
-    `reasons`: why a path has a column or group, or has none.
-    """
+    """The walk over the paths from the root down: the columns so far, and why a path has a column or group, or none."""
 
     policy: AutoPolicy
     profile: Profile
@@ -177,17 +173,14 @@ class _Walk:
             name = str(child.segment).casefold()
             if name not in first or child.count > first[name].count:
                 first[name] = child
-        shredded = [self.field(child, path / str(child.segment), first) for child in fields]
-        if any(shredded):
-            return True
-        return self.untyped(path, self.reason_below(fields, "no field has a column"))
-
-    def field(self, child: PathProfile, path: VariantPath, first: dict[str, PathProfile]) -> bool:
-        preferred = str(first[str(child.segment).casefold()].segment)
-        if preferred != child.segment:
-            # DuckDB 2.0 reads the second of two such columns under another name.
-            return self.leave(path, f"differs from {preferred!r} only in case, which not every reader can tell apart")
-        return self.node(child, path)
+        is_shredded = False
+        for child in fields:
+            inner, preferred = path / str(child.segment), str(first[str(child.segment).casefold()].segment)
+            if preferred == child.segment:
+                is_shredded |= self.node(child, inner)
+            else:  # DuckDB 2.0 reads the second of two such columns under another name.
+                self.leave(inner, f"differs from {preferred!r} only in case, which not every reader can tell apart")
+        return is_shredded or self.untyped(path, self.reason_below(fields, "no field has a column"))
 
     def reason_below(self, children: list[PathProfile], otherwise: str) -> str:
         """Return why no path below a container has a column."""

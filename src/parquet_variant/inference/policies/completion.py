@@ -179,10 +179,8 @@ def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) ->
 def typed_leaf(path_profile: PathProfile, path: VariantPath, leaf_bytes: float) -> dict[VariantPath, ShreddingSchema]:
     """Return one leaf with a type for a key: the type of most values, or of the largest scalar of an object.
 
-    It is a string for arrays, for objects whose scalars are smaller than another column costs, and for types that not
-    all engines read: these values stay in the residual of the column.
-
-    `leaf_bytes`: the compressed size of a column without values.
+    It is a string for arrays, for objects whose scalars are smaller than another column costs (`leaf_bytes`), and for
+    types that not all engines read: these values stay in the residual of the column.
 
     >>> import parquet_variant as pv
     >>> rows = ['{"a": {"b": 1, "text": "%s%d"}, "c": [2]}' % ("x" * 1000, n) for n in range(9)]

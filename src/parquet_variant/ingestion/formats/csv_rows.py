@@ -89,11 +89,7 @@ class CsvOptions:
         object.__setattr__(self, "null_values", null_values)
 
     def detected(self, head: bytes, name: str) -> CsvOptions:
-        """Return the options with the delimiter, quote and header that a text has, unless the options name them.
-
-        `head`: the first bytes of the text.
-        `name`: the name of the file.
-        """
+        """Return the options, completed with the delimiter, quote and header of the first bytes of a text."""
         text = head[:_SNIFFED_BYTES]
         if len(head) > len(text):  # the last row may be incomplete
             text = text[: text.rfind(b"\n") + 1] or text

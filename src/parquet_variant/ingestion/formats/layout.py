@@ -251,11 +251,7 @@ _SPARK_NAMES = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_va
 
 @dataclass(frozen=True, slots=True)
 class TextLayout:
-    """The arrangement of JSON values in a text, and the options of its format.
-
-    `format`: the input format, as for `pv.ingest`.
-    `root`: path of the rows in every document; None if a document is a row.
-    `csv`: options of CSV.
+    """The arrangement of JSON values in a text, and the options of CSV; `root` is the path of the rows in a document.
 
     >>> layout = TextLayout(root=VariantPath.parse("$.pages[*].items[*]"))
     >>> layout.prefix, str(layout.path_in_values)

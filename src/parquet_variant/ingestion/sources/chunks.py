@@ -104,19 +104,14 @@ def open_chunks(
     chunk_bytes: int = CHUNK_BYTES,
     layout: TextLayout = DETECTED,
 ) -> Iterator[Chunk]:
-    """Yield the text of a file as chunks of whole lines.
+    """Yield the text of a file as chunks of whole lines; a chunk is larger than `chunk_bytes` only if one line is.
 
-    `file`: an uncompressed or compressed file.
-    `byte_range`: read only the lines that begin at a byte offset in ``start <= offset < end``; only for splittable
-      files (see `splits.is_splittable`).
-    `chunk_bytes`: approximate size of a chunk; a chunk is larger only if one line is.
-    `layout`: the arrangement of the values. Elements of an array, documents, and rows of CSV as objects are one per
-      line of a chunk. ``"auto"`` is an array if the first array in the file ends at the end of the file, and documents
-      if the first line is not a JSON value, but the text from its start contains one.
-    Raises `VariantFileError` for a file that cannot be read (``"missing"``, ``"unreadable"``), damaged compression
-    (``"bad-compression"``), text in UTF-16 (``"encoding"``), a line over 256 MiB (``"line-too-long"``); `JsonError` for
-    a JSON array that is truncated (``"truncated"``) or followed by other text (``"trailing-text"``), after its elements
-    were yielded.
+    `byte_range`: read only the lines that begin at an offset in ``start <= offset < end``; only for splittable files.
+    `layout`: elements of an array, documents, and rows of CSV as objects are one per line of a chunk. ``"auto"`` is an
+      array if the first array in the file ends at the end of the file, and documents if the first line is not a JSON
+      value, but the text from its start contains one.
+    Raises `VariantFileError` for a file that cannot be read, damaged compression, UTF-16, and a line over 256 MiB;
+    `JsonError` for a JSON array that is truncated or followed by other text, after its elements were yielded.
     """
     if chunk_bytes < 1:
         raise ValueError(f"chunk_bytes must be positive, not {chunk_bytes}")

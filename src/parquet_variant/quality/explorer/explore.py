@@ -157,8 +157,7 @@ class Exploration:
     def sql(self, query: str, *, rows: int | None = None, seconds: float | None = None) -> pa.Table:
         """Run SQL over the table, which is called ``t``; see `pv.sql`. Other files and tables cannot be read.
 
-        `rows`: stop after this number of rows.
-        `seconds`: stop after this time with `SqlError`, reason ``time-limit``.
+        The query ends after a number of rows, or after some seconds with `SqlError`, reason ``time-limit``.
         """
         with optional_libraries("SQL"):
             from parquet_variant.sql_query.sql import plan_sql
