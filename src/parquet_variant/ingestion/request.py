@@ -90,20 +90,14 @@ class IngestOptions(TextKeywords, FileKeywords, total=False):
 class TextOptions:
     """The options by which every task reads JSON text.
 
-    `on_error`: ``"fail"``: the first invalid line ends the job. ``"quarantine"``: it is written to the bad records.
-      ``"null"``: it becomes SQL NULL.
-    `on_inexact`: ``"report"``: numbers that no type keeps exactly become the nearest double and are counted.
-      ``"fail"``: the first one ends the job.
-    `layout`: the arrangement of the values in the text.
+    `on_error`: the first invalid line ends the job (``"fail"``), is written to the bad records (``"quarantine"``), or
+      becomes SQL NULL (``"null"``).
+    `on_inexact`: numbers that no type keeps exactly become the nearest double and are counted (``"report"``), or the
+      first one ends the job (``"fail"``).
     `json_column`: the column of tables that contains JSON; None if the sources are text files.
     `json_path`: the path of strings inside the JSON that contain JSON, or None.
     `of_dataframe`: the tables are files to which Spark wrote a DataFrame, so that messages name its partitions.
-    `texts`: the strings to type as dates, timestamps, UUIDs or binary.
     `sample`: share of the lines to profile, above 0 and up to 1; None lets the job choose it.
-    `exclude`: patterns of files to leave out.
-    `json`: options of `parse_json`.
-    `chunk_bytes`: bytes of text to parse at a time.
-    `contract`: the contract of the values, and what to do with rows that break it.
     """
 
     on_error: OnError = "fail"
@@ -202,14 +196,8 @@ class TextOptions:
 class IngestRequest:
     """The sources, the destination and the options of an ingest, as documented in `pv.ingest`. It can be pickled.
 
-    Raises `VariantError` for invalid options, with a reason such as ``"bad-option"``, ``"bad-mode"`` or
-    ``"bad-policy"``.
-
-    `sources`, `dest`, `format`, `schema`, `policy`, `column`, `mode`, `schema_of`, `split_bytes`, `preview`,
-      `partition_by`, `one_file`, `catalog`: as for `pv.ingest`.
-    `text`: how the JSON is read.
-    `write`: options of the data files.
-    `rows`: rows in memory, instead of `sources`.
+    `write` has the options of the data files. Raises `VariantError` for invalid options, with a reason such as
+    ``"bad-option"``, ``"bad-mode"`` or ``"bad-policy"``.
 
     >>> request = IngestRequest.of("logs/*.ndjson", "logs.parquet", schema="id bigint", compression="snappy")
     >>> request.schema.to_ddl(), request.write
