@@ -113,7 +113,10 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
         for key, value in options.items():
             outer, dot, inner = key.partition(".")
             if dot:
-                policy = replace(policy, **{outer: _with_option(getattr(policy, outer), inner, value)})
+                nested = getattr(policy, outer)
+                if not is_dataclass(nested) or isinstance(nested, type):
+                    raise TypeError(f"unknown constant {inner!r} in {nested!r}")
+                policy = replace(policy, **{outer: replace(nested, **{inner: value})})
     except (TypeError, ValueError) as error:
         if isinstance(error, VariantError):
             raise
@@ -131,12 +134,6 @@ def _setting(text: str) -> tuple[str, Any]:
         return key.strip(), json.loads(value)
     except ValueError:
         return key.strip(), value
-
-
-def _with_option(outer: Any, name: str, value: Any) -> Any:
-    if not is_dataclass(outer) or isinstance(outer, type):
-        raise TypeError(f"unknown constant {name!r} in {outer!r}")
-    return replace(outer, **{name: value})
 
 
 def _queries(path: str) -> list[str]:

@@ -13,13 +13,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from parquet_variant.cli.output import Progress
     from parquet_variant.tables.table.table import Table
 
@@ -165,7 +163,11 @@ def spark_session(progress: Progress, engine: str = "spark") -> Iterator[Any]:
     from parquet_variant.spark.session import local_session
 
     progress("start Spark", 0, 1)
-    was_active = _active_session() is not None
+    was_active = False
+    with suppress(ImportError):  # `local_session` reports what to install
+        from pyspark.sql import SparkSession
+
+        was_active = SparkSession.getActiveSession() is not None
     session = local_session("variant")
     from pyspark.logger import PySparkLogger
 
@@ -179,11 +181,3 @@ def spark_session(progress: Progress, engine: str = "spark") -> Iterator[Any]:
         logger.setLevel(level)
         if not was_active:
             session.stop()
-
-
-def _active_session() -> SparkSession | None:
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        return None  # `local_session` reports what to install
-    return SparkSession.getActiveSession()
