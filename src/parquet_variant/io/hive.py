@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TypeAlias
@@ -73,22 +74,17 @@ def typed_partitions(
         known = [text for text in values if text is not None]
         kinds = {types.get(name) for types, texts in zip(declared, files, strict=False) if name in texts}
         kind = kinds.pop() if len(kinds) == 1 else None
-        typed = _typed_as(known, kind) or _inferred(known)
+        typed: dict[str | None, pa.Scalar] = {}
+        with suppress(KeyError, ArithmeticError, pa.ArrowException):  # a value does not have the declared type
+            if kind is not None and pa.types.is_boolean(kind):
+                typed = {text: pa.scalar(_BOOLEANS[text], kind) for text in known}
+            elif kind is not None:
+                parse = Decimal if pa.types.is_decimal(kind) else str
+                typed = {text: pa.scalar(parse(text), kind) for text in known}
+        typed = typed or _inferred(known)
         null = pa.scalar(None, next(iter(typed.values())).type if typed else kind or pa.string())
         scalars[name] = {**typed, None: null}
     return [tuple((name, scalars[name][texts.get(name)]) for name in names) for texts in files]
-
-
-def _typed_as(texts: list[str], kind: pa.DataType | None) -> dict[str | None, pa.Scalar]:
-    """Return the values as a declared type; nothing if one of them does not have it, or no type is declared."""
-    try:
-        if kind is None:
-            return {}
-        if pa.types.is_boolean(kind):
-            return {text: pa.scalar(_BOOLEANS[text], kind) for text in texts}
-        return {text: pa.scalar(Decimal(text) if pa.types.is_decimal(kind) else text, kind) for text in texts}
-    except (KeyError, ArithmeticError, pa.ArrowException):
-        return {}
 
 
 def _inferred(texts: list[str]) -> dict[str | None, pa.Scalar]:

@@ -179,17 +179,15 @@ def _started(
 ) -> Iterator[Future[Result]]:
     """Yield the future of each item, started as the item is read; an error while reading an item is the last future."""
     try:
-        for item in _read_ahead(pool, items) if read_ahead else items:
-            yield pool.submit(function, item)
+        if read_ahead:  # Read each item in a thread while the previous one is being processed.
+            next_item = pool.submit(next, items, _END)
+            while (item := next_item.result()) is not _END:
+                next_item = pool.submit(next, items, _END)
+                yield pool.submit(function, item)
+        else:
+            for item in items:
+                yield pool.submit(function, item)
     except Exception as error:
         failed: Future[Result] = Future()
         failed.set_exception(error)
         yield failed
-
-
-def _read_ahead(pool: ThreadPoolExecutor, items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the items, each read in a thread while the previous one is being processed."""
-    next_item = pool.submit(next, items, _END)
-    while (item := next_item.result()) is not _END:
-        next_item = pool.submit(next, items, _END)
-        yield item

@@ -168,19 +168,16 @@ class Staging:
     def abort(self) -> None:
         """Remove all staged files, and undo an uncommitted switch."""
         with suppress(OSError):
-            if not self._settle():
-                self._clear()
-                if self.made:
-                    self._remove_folders()
-
-    def _remove_folders(self) -> None:
-        """Remove the destination and its subdirectories, the innermost first, if they have no files."""
-        filesystem, root, _ = self._places()
-        infos = filesystem.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
-        folders = [info.path for info in infos if info.type == pafs.FileType.Directory]
-        for folder in (*sorted(folders, key=len, reverse=True), root):
-            if TEMPORARY not in folder[len(root) :].split("/"):
-                _remove_empty(filesystem, folder)
+            if self._settle():
+                return
+            self._clear()
+            if self.made:  # Remove the destination and its subdirectories, the innermost first, if they have no files.
+                filesystem, root, _ = self._places()
+                infos = filesystem.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
+                folders = [info.path for info in infos if info.type == pafs.FileType.Directory]
+                for folder in (*sorted(folders, key=len, reverse=True), root):
+                    if TEMPORARY not in folder[len(root) :].split("/"):
+                        _remove_empty(filesystem, folder)
 
     def discard(self) -> None:
         """Remove all staged files, and the destination unless it has files of others."""

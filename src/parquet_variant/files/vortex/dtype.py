@@ -188,15 +188,14 @@ def variant_table(columns: Mapping[str, Any], *, plain: bool = True) -> pa.Table
     >>> table.schema.field("v").type.field("metadata").type, pv.VariantArray.from_arrow(table).schema.to_ddl()
     (DataType(binary), 'a bigint')
     """
-    if plain:
-        columns = {name: _within_dtype(column) for name, column in columns.items()}
-    return table_of_columns(columns, plain=plain)
-
-
-def _within_dtype(column: Any) -> Any:
-    if isinstance(column, ChunkedVariantArray):
-        column = column.combine()
-    return within_dtype(column)[0] if isinstance(column, VariantArray) and column.layout == "final" else column
+    stored = {}
+    for name, column in columns.items():
+        if plain and isinstance(column, ChunkedVariantArray):
+            column = column.combine()
+        if plain and isinstance(column, VariantArray) and column.layout == "final":
+            column = within_dtype(column)[0]
+        stored[name] = column
+    return table_of_columns(stored, plain=plain)
 
 
 def stored_column(
@@ -213,27 +212,21 @@ def stored_column(
         storage = _without_empty_values(array.storage, rows=array.storage)
         return pa.field("", storage.type, nullable=nullable), storage
     # Vortex's Variant type does not allow dictionary-encoded metadata; Vortex compresses the column itself.
-    storage = _in_blocks(_without_empty_values(plain_metadata(array.storage), rows=array.storage, keeps_top=True))
+    storage = _without_empty_values(plain_metadata(array.storage), rows=array.storage, keeps_top=True)
+    columns = stored_columns(storage)
+    # The library joins blocks of less than a megabyte, and cannot convert rows of joined blocks. A buffer that no view
+    # refers to counts, and is not written: with it, a block is closed every 8,192 rows, however short the rows are.
+    name = "value" if "value" in columns else "metadata"
+    views = columns[name].cast(pa.binary_view())
+    buffers = [*views.buffers(), pa.py_buffer(bytes(_BLOCK_BYTES))]
+    columns[name] = pa.Array.from_buffers(views.type, len(views), buffers, views.null_count, views.offset)
+    storage = with_columns(storage, columns)
     return pa.field("", storage.type, nullable=nullable, metadata=EXTENSION_METADATA), storage
 
 
 def unstored_rows(column: Any) -> VariantArray:
     """Return the Variant column for the array or chunked array read from a file."""
     return VariantArray.concat(VariantArray(storage) for storage in import_variant(column))
-
-
-def _in_blocks(storage: pa.StructArray) -> pa.StructArray:
-    """Return the storage in a form for which the library closes a block every 8,192 rows, however short the rows are.
-
-    The library joins blocks of less than a megabyte, and cannot convert rows of joined blocks. A buffer that no view
-    refers to counts, and is not written.
-    """
-    columns = stored_columns(storage)
-    name = "value" if "value" in columns else "metadata"
-    views = columns[name].cast(pa.binary_view())
-    buffers = [*views.buffers(), pa.py_buffer(bytes(_BLOCK_BYTES))]
-    columns[name] = pa.Array.from_buffers(views.type, len(views), buffers, views.null_count, views.offset)
-    return with_columns(storage, columns)
 
 
 def _without_empty_values(group: pa.Array, rows: pa.Array | None = None, *, keeps_top: bool = False) -> pa.Array:
@@ -278,16 +271,14 @@ def first_difference(written: Any, stored: pa.Array) -> int | None:
     """
     if len(written) != len(stored):
         return min(len(written), len(stored))
-    if not isinstance(written, VariantArray):
-        return _first_false(_equal_values(written, stored))
-    left, right = (column.to_unshredded() for column in (written, unstored_rows(stored) if len(stored) else written))
-    nulls = [column.storage.is_null() for column in (left, right)]
-    same = equals(left, right).fill_null(False)
-    return _first_false(pc.or_(same, pc.and_(*nulls)).to_numpy(zero_copy_only=False))
-
-
-def _first_false(flags: np.ndarray) -> int | None:
-    return None if flags.all() else int(np.argmin(flags))
+    if isinstance(written, VariantArray):
+        columns = written, unstored_rows(stored) if len(stored) else written
+        left, right = (column.to_unshredded() for column in columns)
+        nulls = [column.storage.is_null() for column in (left, right)]
+        same = pc.or_(equals(left, right).fill_null(False), pc.and_(*nulls)).to_numpy(zero_copy_only=False)
+    else:
+        same = _equal_values(written, stored)
+    return None if same.all() else int(np.argmin(same))
 
 
 def _equal_values(written: pa.Array, stored: pa.Array) -> np.ndarray:

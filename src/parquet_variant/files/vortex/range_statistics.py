@@ -136,14 +136,12 @@ class RangeStatistics:
         """
         parsed, target = VariantPath.parse(path), as_target(dtype)
         predicate: Predicate | None = None if op is None else bind(Compare("x", op, literal), {"x": target})
-        by_range = [self.of_path(parsed, target, number, cast=False) for number in range(self.count)]
-
-        def may_hold_match(statistics: ColumnStatistics) -> bool:
-            if predicate is None:
-                return statistics.may_be_value
-            return bool(may_match(predicate, lambda _: statistics))
-
-        return [self.bounds(number) for number, statistics in enumerate(by_range) if may_hold_match(statistics)]
+        ranges = []
+        for number in range(self.count):
+            statistics = self.of_path(parsed, target, number, cast=False)
+            if statistics.may_be_value if predicate is None else may_match(predicate, {"x": statistics}.__getitem__):
+                ranges.append(self.bounds(number))
+        return ranges
 
     def of_path(self, path: VariantPath, target: pa.DataType | None, number: int, *, cast: bool) -> ColumnStatistics:
         """Return the statistics of a path as a type (None for a Variant) in a range.

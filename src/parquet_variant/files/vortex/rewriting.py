@@ -329,9 +329,18 @@ def _to_parquet(
 ) -> FileInfo:
     """Write a Parquet file; `shreds_all`: whether columns that are unshredded in the file get a schema."""
     file, dest = target
-    main, schemas = form.main(file, json=True), {}
+    main = form.main(file, json=True)
+    schemas: dict[str, ShreddingSchema] = {}
     if isinstance(file, str) and form.layout in (None, "final"):
-        schemas = _schemas_of(open_file(file), skip=main, shreds_all=shreds_all)
+        opened = open_file(file)
+        schemas = _own_schemas(opened)
+        # Other columns are read unshredded, and get the schema of their values.
+        for name in opened.layouts if shreds_all else ():
+            if (name,) != main and opened.shredding_schema(name).kind == "variant":
+                schemas[name] = infer_shredding_schema(read(file, name))
+        for name in opened.json_columns:
+            with json_errors(name, file):
+                schemas[name] = infer_shredding_schema(compress_json(json_texts(opened, name), shred=False))
     # A task may run again after it has moved its file into place.
     with VariantWriter(dest, mode="overwrite", **options) as writer:
         for table in tables_of(file):
@@ -343,22 +352,6 @@ def _to_parquet(
 def write_shredded_parquet(file: str, dest: str) -> None:
     """Write the rows of a Vortex file to a Parquet file, in which all Variants that are columns are shredded."""
     _to_parquet(0, 0, (file, dest), form=_Form(None, None, "error"), options={}, shreds_all=True)
-
-
-def _schemas_of(file: OpenVortexFile, *, skip: Place | None, shreds_all: bool) -> dict[str, ShreddingSchema]:
-    """Return the schemas of columns whose rows are read unshredded: the schema of the column, or one of its values.
-
-    `skip`: a column that has another schema.
-    `shreds_all`: whether columns that are unshredded in the file get a schema.
-    """
-    schemas = _own_schemas(file)
-    for name in file.layouts if shreds_all else ():
-        if (name,) != skip and file.shredding_schema(name).kind == "variant":
-            schemas[name] = infer_shredding_schema(read(file.path, name))
-    for name in file.json_columns:
-        with json_errors(name, file.path):
-            schemas[name] = infer_shredding_schema(compress_json(json_texts(file, name), shred=False))
-    return schemas
 
 
 def _own_schemas(file: OpenVortexFile) -> dict[str, ShreddingSchema]:

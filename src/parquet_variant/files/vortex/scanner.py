@@ -206,13 +206,9 @@ class FileScan:
     @cached_property
     def range_numbers(self) -> list[int]:
         """The ranges in which a row can match; without statistics the file is one range."""
-        ranges = self.note.statistics
-        if ranges is None:
-            return [0]
-        numbers = list(range(ranges.count))
-        predicate = self._skipping
-        if predicate is None:
-            return numbers
+        ranges, predicate = self.note.statistics, self._skipping
+        if ranges is None or predicate is None:
+            return list(range(1 if ranges is None else ranges.count))
         by_name = {selected.name: selected for selected in self.question.columns}
 
         def statistics_in(number: int, name: str) -> ColumnStatistics:
@@ -221,7 +217,7 @@ class FileScan:
                 return UNKNOWN
             return ranges.of_path(selected.path, selected.type, number, cast=self.cast and not selected.exact)
 
-        return [number for number in numbers if may_match(predicate, partial(statistics_in, number))]
+        return [number for number in range(ranges.count) if may_match(predicate, partial(statistics_in, number))]
 
     @property
     def row_ranges(self) -> list[tuple[int, int]] | None:

@@ -193,13 +193,12 @@ def _check_type(name: str, kind: pa.DataType) -> None:
 
 
 def _values(values: Any) -> Any:
+    """Return a column of Variants or of JSON, or an Arrow column in a form that the library accepts."""
     if isinstance(values, ChunkedVariantArray):
         return values.combine()
-    return values if isinstance(values, (VariantArray, JsonColumn)) else _storable(as_arrow(values))
-
-
-def _storable(array: pa.Array) -> pa.Array:
-    """Return an Arrow column in a form that the library accepts."""
+    if isinstance(values, (VariantArray, JsonColumn)):
+        return values
+    array = as_arrow(values)
     if isinstance(array.type, pa.BaseExtensionType):
         return array
     array = in_form(array, _storable_type(plain_form(array.type, stored=True)))
@@ -258,7 +257,15 @@ def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, V
     others: tuple[StoredLayout, ...] = () if layout in LAYOUTS else ("variant", "struct")
     attempts = [columns]
     if any(column.note.typed_schema is not None for column in columns.values()):
-        attempts.append({name: _untyped(column) for name, column in columns.items()})
+        reason = "vortex-data cannot return typed columns of these values"
+        untyped = dict(columns)
+        for name, column in columns.items():
+            note = column.note
+            if note.typed_schema is not None:
+                in_bytes = note.in_bytes | {str(path): reason for path, _ in note.typed_schema.leaves()}
+                values = column.values.to_unshredded()
+                untyped[name] = replace(column, values=values, note=replace(note, in_bytes=in_bytes))
+        attempts.append(untyped)
     for other in others:
         attempt = {
             name: column if column.shredded is None else _noted(column, column.shredded, other)
@@ -266,18 +273,6 @@ def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, V
         }
         attempts += [attempt] if any(attempt[name].layout != columns[name].layout for name in columns) else []
     return attempts
-
-
-def _untyped(column: VortexColumn) -> VortexColumn:
-    """Return a column of Vortex's Variant type without typed fields."""
-    typed = column.note.typed_schema
-    if typed is None:
-        return column
-    in_bytes = dict.fromkeys(
-        (str(path) for path, _ in typed.leaves()), "vortex-data cannot return typed columns of these values"
-    )
-    note = replace(column.note, in_bytes={**column.note.in_bytes, **in_bytes})
-    return replace(column, values=column.values.to_unshredded(), note=note)
 
 
 # -- the file
