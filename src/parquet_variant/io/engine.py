@@ -77,22 +77,10 @@ class Engine(Protocol):
 
 
 class ThreadEngine:
-    """An engine that runs tasks in threads.
+    """An engine that runs tasks in threads (default: one per CPU that this process may use).
 
-    Parameters
-    ----------
-    threads
-        Number of threads (default: the CPUs that this process may use).
-    progress
-        Called with the step, the number of finished tasks and the total number of tasks.
+    Raises `VariantError` for fewer threads than 1.
 
-    Raises
-    ------
-    VariantError
-        For fewer threads than 1.
-
-    Examples
-    --------
     >>> ThreadEngine(2, None).reduce("add", lambda task, attempt, item: item * 10, [1, 2, 3], lambda a, b: a + b)
     60
     """

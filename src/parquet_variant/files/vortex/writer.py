@@ -262,7 +262,7 @@ def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, V
         for name, column in columns.items():
             note = column.note
             if note.typed_schema is not None:
-                in_bytes = note.in_bytes | {str(path): reason for path, _ in note.typed_schema.leaves()}
+                in_bytes = {**note.in_bytes, **{str(path): reason for path, _ in note.typed_schema.leaves()}}
                 values = column.values.to_unshredded()
                 untyped[name] = replace(column, values=values, note=replace(note, in_bytes=in_bytes))
         attempts.append(untyped)

@@ -21,24 +21,12 @@ from parquet_variant.types.path import WILDCARD, VariantPath
 
 @dataclass(frozen=True, slots=True)
 class VariantColumn:
-    """A Variant column of a file.
+    """A Variant column of a file."""
 
-    Parameters
-    ----------
-    name
-        The dotted path without the levels of lists and maps.
-    node
-        The group in the schema tree.
-    layout
-        ``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``.
-    repeated
-        Whether the column is inside a list or map, so that a row may have several values.
-    """
-
-    name: str
-    node: SchemaNode
+    name: str  # The dotted path without the levels of lists and maps.
+    node: SchemaNode  # The group in the schema tree.
     layout: Layout
-    repeated: bool
+    repeated: bool  # Whether the column is inside a list or map, so that a row may have several values.
 
     def check_fields(self, file: str) -> None:
         """Raise `SchemaError` (``unknown-field``) if a group has a field that the layout does not know."""
@@ -116,7 +104,15 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
         )
     column = matching[0]
     column.check_fields(file)
-    _check_leaves(column, file)
+    for leaf in column.node.leaves():
+        # Arrow reads these as supported types, so they are refused here.
+        unsigned = leaf.logical.startswith("INT(") and leaf.logical.endswith("false)")
+        if leaf.physical == "INT96" or unsigned or (leaf.physical == "FIXED_LEN_BYTE_ARRAY" and not leaf.logical):
+            raise SchemaError(
+                f"column {leaf.dotted} is {leaf.spelled()}, which the shredding specification does not list",
+                reason="unsupported-type",
+                file=file,
+            )
     return column
 
 
@@ -154,18 +150,6 @@ def no_variant_column(names: Sequence[str], file: str, column: str | None = None
 
 def _comma_separated(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "none"
-
-
-def _check_leaves(column: VariantColumn, file: str) -> None:
-    for leaf in column.node.leaves():
-        # Arrow reads these as supported types, so they are refused here.
-        unsigned = leaf.logical.startswith("INT(") and leaf.logical.endswith("false)")
-        if leaf.physical == "INT96" or unsigned or (leaf.physical == "FIXED_LEN_BYTE_ARRAY" and not leaf.logical):
-            raise SchemaError(
-                f"column {leaf.dotted} is {leaf.spelled()}, which the shredding specification does not list",
-                reason="unsupported-type",
-                file=file,
-            )
 
 
 @dataclass(frozen=True, slots=True)

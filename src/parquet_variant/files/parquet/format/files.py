@@ -415,25 +415,21 @@ def _open_uncached(
         leaf.leaf for leaf in metadatas if leaf is not None and leaf.physical == "BYTE_ARRAY" and leaf.leaf is not None
     )
     reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
-    _check_widths(reader.metadata, schema, source.path)
-    footer_cache.cache_footer(source.path, fingerprint, CachedFooter(reader.metadata, schema, dictionaries))
-    return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader, _footer=footer)
-
-
-def _check_widths(metadata: pq.FileMetaData, schema: SchemaNode, file: str) -> None:
-    """Refuse row groups whose fixed-length values exceed 2 GiB: nulls take as much memory as values."""
+    groups = range(reader.metadata.num_row_groups)
     for leaf in schema.leaves():
         width = leaf.length if leaf.physical == "FIXED_LEN_BYTE_ARRAY" else None
         if width is None or width <= _WIDE:
             continue
-        groups = range(metadata.num_row_groups)
-        if width * max((metadata.row_group(group).num_rows for group in groups), default=0) > MAX_OFFSET:
+        # Nulls take as much memory as values.
+        if width * max((reader.metadata.row_group(group).num_rows for group in groups), default=0) > MAX_OFFSET:
             raise VariantFileError(
                 f"column {leaf.dotted} has values of {width:,} bytes, which exceed 2 GiB in a row group: "
                 "write the file again with smaller row groups",
                 reason="too-large",
-                file=file,
+                file=source.path,
             )
+    footer_cache.cache_footer(source.path, fingerprint, CachedFooter(reader.metadata, schema, dictionaries))
+    return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader, _footer=footer)
 
 
 # Chunks with at most this distance are read in one request, as in pyarrow.

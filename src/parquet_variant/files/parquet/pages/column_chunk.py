@@ -130,25 +130,17 @@ class Shared:
         key = (max_level, *(count for count, _ in pieces), *identities)
         levels_pages = self.levels.get(key)
         if levels_pages is None:
-            levels, count = _concatenated_levels(pieces)
-            sources = tuple(levels for _, levels in pieces)
-            levels_pages = self.levels[key] = _Levels(*encode_levels(levels, count, max_level), sources)
+            parts = [part if isinstance(part, np.ndarray) else part or 0 for _, part in pieces]
+            levels = parts[0]
+            if len(parts) > 1 and any(isinstance(part, np.ndarray) or part != levels for part in parts):
+                filled = [
+                    part if isinstance(part, np.ndarray) else np.full(size, part, np.uint8)
+                    for (size, _), part in zip(pieces, parts, strict=True)
+                ]
+                levels = np.concatenate(filled)
+            encoded = encode_levels(levels, sum(count for count, _ in pieces), max_level)
+            levels_pages = self.levels[key] = _Levels(*encoded, tuple(levels for _, levels in pieces))
         return levels_pages
-
-
-def _concatenated_levels(
-    pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]],
-) -> tuple[npt.NDArray[np.uint8] | int, int]:
-    """Return the levels of pieces, or their one level, and the number of entries."""
-    count = sum(count for count, _ in pieces)
-    levels = [part if isinstance(part, np.ndarray) else part or 0 for _, part in pieces]
-    if len(levels) == 1 or not any(isinstance(part, np.ndarray) or part != levels[0] for part in levels):
-        return levels[0], count
-    parts = [
-        part if isinstance(part, np.ndarray) else np.full(size, part, np.uint8)
-        for (size, _), part in zip(pieces, levels, strict=True)
-    ]
-    return np.concatenate(parts), count
 
 
 @dataclass(slots=True)
@@ -214,47 +206,35 @@ class ColumnChunk:
         """Return dictionary indices; None, and no indices from now on, if the dictionary would become too large."""
         indices: npt.NDArray[np.int32] | None
         if _has_dictionary(slots) and len(slots.dictionary) <= len(slots):
-            indices = self._index_dictionary(slots)
+            indices = self._index_entries(slots.dictionary)
+            if indices is not None:
+                assert self._dictionary is not None
+                indices = indices[to_numpy(slots.indices.drop_null() if slots.null_count else slots.indices)]
+                lengths = self._dictionary.values().lengths
+                if lengths is not None:
+                    self._text_bytes += int(lengths[indices].sum(dtype=np.int64))
         else:
             is_requested = self.options.use_dictionary is not None or self.has_dictionary is not None
             count = slots.count if isinstance(slots, LeafValues) else len(slots) - slots.null_count
             if not is_requested and count < _MIN_SAMPLE:
                 self._is_indexing = False
                 return None
-            indices = self._index_values(slots, is_requested)
+            assert self._dictionary is not None
+            values = (
+                byte_arrays_of(_decoded(slots))
+                if isinstance(slots, pa.Array) and self.leaf.type.physical == Physical.BYTE_ARRAY
+                else self._plain_values(slots)
+            )
+            max_bytes = self.options.dictionary_bytes
+            if not is_requested:
+                max_bytes = min(max_bytes, values.span // _DICTIONARY_SHARE)
+            indexed = self._dictionary.index(values, max_bytes)
+            indices = None if indexed is None else indexed.indices
+            self._text_bytes += 0 if indexed is None else indexed.text_bytes
         self._is_indexing = indices is not None
         if self.has_dictionary is None:
             self.has_dictionary = self._is_indexing
         return indices
-
-    def _index_dictionary(self, array: pa.DictionaryArray) -> npt.NDArray[np.int32] | None:
-        """Return dictionary indices of a dictionary-encoded array."""
-        assert self._dictionary is not None
-        indices = self._index_entries(array.dictionary)
-        if indices is None:
-            return None
-        array_indices = array.indices.drop_null() if array.null_count else array.indices
-        indices = indices[to_numpy(array_indices)]
-        entries = self._dictionary.values()
-        if entries.lengths is not None:
-            self._text_bytes += int(entries.lengths[indices].sum(dtype=np.int64))
-        return indices
-
-    def _index_values(self, slots: Slots, is_requested: bool) -> npt.NDArray[np.int32] | None:
-        """Return dictionary indices of plain values."""
-        assert self._dictionary is not None
-        is_text = self.leaf.type.physical == Physical.BYTE_ARRAY
-        values = (
-            byte_arrays_of(_decoded(slots)) if is_text and isinstance(slots, pa.Array) else self._plain_values(slots)
-        )
-        max_bytes = self.options.dictionary_bytes
-        indexed = self._dictionary.index(
-            values, max_bytes if is_requested else min(max_bytes, values.span // _DICTIONARY_SHARE)
-        )
-        if indexed is None:
-            return None
-        self._text_bytes += indexed.text_bytes
-        return indexed.indices
 
     def _index_entries(self, entries: pa.Array) -> npt.NDArray[np.int32] | None:
         assert self._dictionary is not None

@@ -103,19 +103,17 @@ def has_zstandard() -> bool:
 
 def _wide_zstd(level: int, data: PageBytes) -> bytes:
     key = level, len(data) > _NARROW_BYTES
-    context = _contexts.by_level.get(key)
+    context: Any = _contexts.by_level.get(key)
     if context is None:
-        context = _contexts.by_level[key] = _new_context(*key)
+        from zstandard import ZstdCompressionParameters, ZstdCompressor
+
+        context = ZstdCompressor(level)
+        if len(data) > _NARROW_BYTES:
+            window = max(_WINDOW_LOG, ZstdCompressionParameters.from_level(level).window_log)
+            parameters = ZstdCompressionParameters.from_level(level, window_log=window)
+            context = ZstdCompressor(compression_params=parameters)
+        _contexts.by_level[key] = context
     return bytes(context.compress(data))
-
-
-def _new_context(level: int, is_wide: bool) -> Any:
-    from zstandard import ZstdCompressionParameters, ZstdCompressor
-
-    if not is_wide:
-        return ZstdCompressor(level)
-    window = max(_WINDOW_LOG, ZstdCompressionParameters.from_level(level).window_log)
-    return ZstdCompressor(compression_params=ZstdCompressionParameters.from_level(level, window_log=window))
 
 
 # Small tables grow fourfold, because every entry is hashed again when a table grows.

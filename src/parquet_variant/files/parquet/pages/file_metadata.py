@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -224,7 +225,10 @@ def _truncated(low: bytes, high: bytes, leaf: LeafColumn) -> tuple[bytes, bytes]
         low = low[: _boundary(low) if is_text else _MAX_PAGE_BOUND]
     if len(high) > _MAX_PAGE_BOUND:
         if is_text:
-            high = _next_text(high) or high
+            # The next string after all with the prefix that fits; text that is not UTF-8 is kept.
+            with suppress(UnicodeDecodeError):
+                prefix = high[: _boundary(high)].decode()
+                high = (upper_text(f"{prefix}\0", len(prefix)) or "").encode() or high
         elif stem := high[:_MAX_PAGE_BOUND].rstrip(b"\xff"):
             high = stem[:-1] + bytes([stem[-1] + 1])
     return low, high
@@ -236,16 +240,6 @@ def _boundary(text: bytes) -> int:
     while at > 0 and text[at] & 0xC0 == 0x80:
         at -= 1
     return at
-
-
-def _next_text(text: bytes) -> bytes | None:
-    """Return the next UTF-8 string after all with the prefix that fits; None if the text is not UTF-8."""
-    try:
-        prefix = text[: _boundary(text)].decode()
-    except UnicodeDecodeError:
-        return None
-    following = upper_text(f"{prefix}\0", len(prefix))
-    return None if following is None else following.encode()
 
 
 def bloom_filter(hashes: Sequence[npt.NDArray[np.int64]]) -> bytes:

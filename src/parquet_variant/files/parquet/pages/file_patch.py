@@ -164,23 +164,19 @@ class FilePatcher(PageFileWriter):
             self._for_columns(ColumnChunk.finish, self._chunks)
             new_chunks = {chunk.leaf.path: chunk for chunk in self._chunks}
             self._chunks, self._rows = [], 0
-        placed = []
+        placed: list[PlacedChunk | CopiedChunk] = []
         for at in chunks:
             old, _ = thrift.read_value(self._footer, at, thrift.STRUCT)
-            path = tuple(name.decode() for name in old[thrift.METADATA][thrift.PATH])
-            chunk = new_chunks.get(path)
-            placed.append(self._copied_chunk(at, old) if chunk is None else self._placed(chunk))
+            metadata = old[thrift.METADATA]
+            path = tuple(name.decode() for name in metadata[thrift.PATH])
+            if path in new_chunks:
+                placed.append(self._placed(new_chunks[path]))
+                continue
+            start, size, new_start = chunk_start(metadata), metadata[thrift.SIZE], self._position
+            self._write(read_at(self._source, start, size))
+            moved = new_start - start
+            placed.append(CopiedChunk(at, old, new_start, size, metadata[thrift.PLAIN_SIZE], moved))
         self._groups.append(PlacedGroup(rows, placed))
-
-    def _copied_chunk(self, position: int, old: Mapping[int, Any]) -> CopiedChunk:
-        metadata = old[thrift.METADATA]
-        start = chunk_start(metadata)
-        size, new_start = metadata[thrift.SIZE], self._position
-        self._write(self._bytes(start, size))
-        return CopiedChunk(position, old, new_start, size, metadata[thrift.PLAIN_SIZE], new_start - start)
-
-    def _bytes(self, start: int, size: int) -> bytes:
-        return read_at(self._source, start, size)
 
     def add_chunks(self, rows: int, chunks: Sequence[tuple[ColumnChunk, StoredPages]]) -> None:
         """Add the remaining rows of a row group of the source file, as column chunks with their stored pages."""
@@ -195,7 +191,7 @@ class FilePatcher(PageFileWriter):
 
     def _put_indexes(self) -> None:
         for placed, at, size in self._blooms:
-            placed.bloom_at, placed.bloom_size = self._put(self._bytes(at, size))
+            placed.bloom_at, placed.bloom_size = self._put(read_at(self._source, at, size))
         super()._put_indexes()
         for chunk in (chunk for group in self._groups for chunk in group.chunks):
             if isinstance(chunk, CopiedChunk):
@@ -207,12 +203,14 @@ class FilePatcher(PageFileWriter):
         inside = {at: metadata[at] + chunk.moved for at in (thrift.DATA_AT, thrift.DICTIONARY_AT) if at in metadata}
         outside: dict[int, Any] = {}
         if thrift.BLOOM_AT in metadata:
-            inside[thrift.BLOOM_AT], _ = self._put(self._bytes(metadata[thrift.BLOOM_AT], metadata[thrift.BLOOM_SIZE]))
+            bloom = read_at(self._source, metadata[thrift.BLOOM_AT], metadata[thrift.BLOOM_SIZE])
+            inside[thrift.BLOOM_AT], _ = self._put(bloom)
         if thrift.COLUMN_INDEX in old:
-            index = self._bytes(old[thrift.COLUMN_INDEX], old[thrift.COLUMN_INDEX_SIZE])
+            index = read_at(self._source, old[thrift.COLUMN_INDEX], old[thrift.COLUMN_INDEX_SIZE])
             outside[thrift.COLUMN_INDEX], _ = self._put(index)
         if thrift.OFFSET_INDEX in old:
-            index = _moved_index(self._bytes(old[thrift.OFFSET_INDEX], old[thrift.OFFSET_INDEX_SIZE]), chunk.moved)
+            index = read_at(self._source, old[thrift.OFFSET_INDEX], old[thrift.OFFSET_INDEX_SIZE])
+            index = _moved_index(index, chunk.moved)
             outside[thrift.OFFSET_INDEX], outside[thrift.OFFSET_INDEX_SIZE] = self._put(index)
         at = thrift.find_field(footer, chunk.position, thrift.METADATA)
         assert at is not None

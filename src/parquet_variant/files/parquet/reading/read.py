@@ -103,15 +103,13 @@ def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] |
     nodes = [node for node in file.schema.children if columns is None or node.name in columns]
     leaves = [leaf.leaf for node in nodes for leaf in node.leaves() if leaf.leaf is not None]
     table = file.read_leaves(row_groups, leaves)
-    table = _tagged_table(table, _variant_paths(table, file))
+    table = _tagged_table(table, file)
     return table if columns is None else table.select(list(columns))
 
 
 def plain_variants(table: pa.Table, file: OpenFile) -> pa.Table:
     """Return top-level columns of a file with every Variant as ``VARIANT_STORAGE`` and with the extension name."""
-    return map_variants(
-        _tagged_table(table, _variant_paths(table, file)), lambda storage, _: plain_storage(VariantArray(storage))
-    )
+    return map_variants(_tagged_table(table, file), lambda storage, _: plain_storage(VariantArray(storage)))
 
 
 def plain_field(field: pa.Field, file: OpenFile) -> pa.Field:
@@ -122,30 +120,23 @@ def plain_field(field: pa.Field, file: OpenFile) -> pa.Field:
 def plain_storage(array: VariantArray) -> pa.StructArray:
     """Return the values as ``VARIANT_STORAGE``, the same type for Variants of every file."""
     storage = array.to_unshredded().storage
-    plain = [_plain_binary(storage.field(name)) for name in ("metadata", "value")]
+    plain = []
+    for column in (storage.field("metadata"), storage.field("value")):
+        if pa.types.is_dictionary(column.type) and len(column.dictionary) == 1 and not column.null_count:
+            column = pa.repeat(column.dictionary[0], len(column))  # a file usually has one metadata
+        plain.append(column if column.type == pa.binary() else column.cast(pa.binary()))
     nulls = storage.is_null() if storage.null_count else None
     return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=nulls)
 
 
-def _plain_binary(column: pa.Array) -> pa.BinaryArray:
-    if column.type == pa.binary():
-        return column
-    if pa.types.is_dictionary(column.type) and len(column.dictionary) == 1 and not column.null_count:
-        column = pa.repeat(column.dictionary[0], len(column))  # a file usually has one metadata
-    return column if column.type == pa.binary() else column.cast(pa.binary())
-
-
-def _variant_paths(table: pa.Table, file: OpenFile) -> set[tuple[str, ...]]:
-    """Return the schema paths of the Variants in the columns of a table. Raises `SchemaError` for unknown fields."""
+def _tagged_table(table: pa.Table, file: OpenFile) -> pa.Table:
+    """Return a table with the extension name on Variant fields. Raises `SchemaError` for unknown fields of Variants."""
     names = set(table.column_names)
     variants = [variant for variant in find_variants(file.schema) if variant.path[0] in names]
     for variant in variants:
         variant.check_fields(file.name)
-    return {variant.path for variant in variants}
-
-
-def _tagged_table(table: pa.Table, variants: set[tuple[str, ...]]) -> pa.Table:
-    schema = pa.schema([_tagged(field, (field.name,), variants) for field in table.schema])
+    paths = {variant.path for variant in variants}
+    schema = pa.schema([_tagged(field, (field.name,), paths) for field in table.schema])
     columns = zip(table.columns, schema.types, strict=True)
     return pa.table([chunks_in_form(column, kind) for column, kind in columns], schema=schema)
 

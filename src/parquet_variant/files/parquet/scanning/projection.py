@@ -229,7 +229,8 @@ def scalar_statistics(
     stored_statistics: LeafStatistics, stored: pa.DataType, target: pa.DataType, *, hidden_nan: bool
 ) -> ColumnStatistics:
     """Return statistics of stored scalars that are cast to another type; failed casts are null."""
-    if stored_statistics.all_null or _never_casts(stored, target):
+    families = {_family(target), "date" if pa.types.is_date(target) else "time" if pa.types.is_time(target) else ""}
+    if stored_statistics.all_null or not families.isdisjoint(_IMPOSSIBLE_CASTS.get(_family(stored), ())):
         return _ONLY_NULL
     return _through_cast(stored_statistics, stored, target, hidden_nan)
 
@@ -328,15 +329,6 @@ def _family(kind: pa.DataType) -> str:
     if kind == pa.uuid():
         return "uuid"
     return "binary" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "text"
-
-
-def _never_casts(stored: pa.DataType, target: pa.DataType) -> bool:
-    families = {_family(target)}
-    if pa.types.is_date(target):
-        families.add("date")
-    if pa.types.is_time(target):
-        families.add("time")
-    return bool(families & set(_IMPOSSIBLE_CASTS.get(_family(stored), ())))
 
 
 def common_type(

@@ -216,17 +216,16 @@ def _outputs(
             reason="repeated-column",
             file=file.name,
         )
-    return variant, [_output(file, item, variant) for item in selection]
-
-
-def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -> _Output:
-    if selected.path is not None:
-        assert variant is not None
-        return _Output(selected, columns_of_path(variant, selected.path, selected.type), None)
-    name = selected.stored_name
-    if (constant := dict(file.source.partition).get(name)) is not None:
-        return _Output(selected, None, None, constant)
-    return _Output(selected, None, top_column(file.schema, name, file.name))
+    outputs, partition = [], dict(file.source.partition)
+    for item in selection:
+        name = item.stored_name
+        if variant is not None and item.path is not None:
+            outputs.append(_Output(item, columns_of_path(variant, item.path, item.type), None))
+        elif (constant := partition.get(name)) is not None:
+            outputs.append(_Output(item, None, None, constant))
+        else:
+            outputs.append(_Output(item, None, top_column(file.schema, name, file.name)))
+    return variant, outputs
 
 
 def _may_match(

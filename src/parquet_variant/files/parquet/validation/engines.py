@@ -32,34 +32,17 @@ def _runs() -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class EngineLimit:
-    """A limit of an engine for files with a trait.
+    """A limit of an engine for files with a trait."""
 
-    Parameters
-    ----------
-    engine
-        Name and version.
-    trait
-        The trait to which the limit applies (see `schema_traits` and `name_traits`).
-    why
-        The effect on a user, and how to avoid it.
-    source
-        The version and command that showed the limit, or a reference; the last run takes precedence.
-    """
-
-    engine: str
-    trait: str
-    why: str
-    source: str
+    engine: str  # Name and version.
+    trait: str  # The trait to which the limit applies (see `schema_traits` and `name_traits`).
+    why: str  # The effect on a user, and how to avoid it.
+    source: str  # The version and command that showed the limit, or a reference; the last run takes precedence.
 
     @property
     def run(self) -> dict[str, str] | None:
         """What the engine did in the last run; None if the limit is not measured by `Table.compat`."""
         return _runs().get(f"{self.engine}: {self.trait}")
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether the last run showed the limit, or there was none."""
-        return self.run is None or self.run["verdict"] != "equal"
 
     @property
     def evidence(self) -> str:
@@ -175,5 +158,5 @@ def engine_notes(files_by_trait: Mapping[str, Sequence[str]]) -> list[EngineNote
     return [
         EngineNote(limit.engine, limit.why, limit.evidence, len(files), files[0])
         for limit in ENGINE_LIMITS
-        if limit.is_shown and (files := files_by_trait.get(limit.trait))
+        if (limit.run is None or limit.run["verdict"] != "equal") and (files := files_by_trait.get(limit.trait))
     ]

@@ -117,7 +117,14 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
         except SchemaError as error:
             violations.add(error.reason, error.message, VariantPath.parse(error.path or "$"))
             return False
-        _check_draft_types(node, violations)
+        for part in node.walk():  # typed columns and lists that the specification of the draft does not allow
+            if part.is_leaf and part.name in ("metadata", "value", "untyped_value"):
+                if not _is_binary(part):
+                    violations.add("not-binary", f"{part.dotted} is {part.spelled()}, not plain binary")
+            elif part.is_leaf and leaf_type(part) is None:
+                violations.add("unsupported-type", f"{part.dotted} is {part.spelled()}, which has no Variant type")
+            elif part.is_list and part.logical != "LIST":
+                violations.add("not-a-list", f"{part.dotted} has the shape of a list but no LIST annotation")
         return True
     if not node.annotated:
         violations.add("no-annotation", "the group has no VARIANT annotation; `variant rewrite` adds it")
@@ -137,18 +144,6 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
     _check_pair(node, VariantPath(), violations, top=True)
     fatal = {"duplicate-field", "no-metadata", "not-binary", "no-value", "unsupported-type", "not-a-group", "repeated"}
     return not any(violation.reason in fatal for violation in violations)
-
-
-def _check_draft_types(group: SchemaNode, violations: Violations) -> None:
-    """Record typed columns and lists of a draft that its specification does not allow."""
-    for node in group.walk():
-        if node.is_leaf and node.name in ("metadata", "value", "untyped_value"):
-            if not _is_binary(node):
-                violations.add("not-binary", f"{node.dotted} is {node.spelled()}, not plain binary")
-        elif node.is_leaf and leaf_type(node) is None:
-            violations.add("unsupported-type", f"{node.dotted} is {node.spelled()}, which has no Variant type")
-        elif node.is_list and node.logical != "LIST":
-            violations.add("not-a-list", f"{node.dotted} has the shape of a list but no LIST annotation")
 
 
 def _is_binary(node: SchemaNode) -> bool:
@@ -280,7 +275,7 @@ def _take(array: pa.Array, keep: npt.NDArray[np.intp], rows: int) -> pa.Array:
 class _Check:
     def __init__(self, violations: Violations, codes: Rows, metadata: list[bytes]) -> None:
         self.violations, self.codes, self.metadata = violations, codes, metadata
-        self.small: dict[tuple[int, bytes], list[Fault]] = {}
+        self.small: dict[tuple[int, bytes], list[Fault]] = {}  # Faults of small values, which often repeat.
         self.names: list[frozenset[str] | None] = [self._names(value) for value in metadata]
         # Faults of metadata are reported at the first row that has them.
         self.faulty = {code for code, value in enumerate(metadata) if find_faults(value, b"\x00")}
@@ -338,7 +333,11 @@ class _Check:
             row, data = int(rows[place]), value[int(place)].as_py()
             code = int(self.codes[row])
             metadata = self.metadata[code] if code >= 0 else _EMPTY_OBJECT_METADATA
-            faults = [] if sound[place] else self._faults(code, metadata, data)
+            faults: list[Fault] | None = [] if sound[place] else self.small.get((code, data))
+            if faults is None:
+                faults = [fault for fault in find_faults(metadata, data) if fault.part == "value"]
+                if len(data) <= _SMALL_BYTES and len(self.small) < _MAX_CACHED:
+                    self.small[code, data] = faults
             for fault in faults:
                 self.violations.add(fault.reason, f"value, byte {fault.offset}: {fault.message}", path, row)
             basic = BasicType(data[0] & 3) if data else BasicType.PRIMITIVE
@@ -363,15 +362,6 @@ class _Check:
         metadata = metadata_array(pa.array(np.maximum(codes, 0), pa.int32()), dictionary)
         storage = pa.StructArray.from_arrays([metadata, value], ["metadata", "value"], mask=pa.array(~present))
         return present & sound_rows(storage)
-
-    def _faults(self, code: int, metadata: bytes, data: bytes) -> list[Fault]:
-        """Return the faults of the bytes of a value; results for small values, which often repeat, are cached."""
-        faults = self.small.get((code, data))
-        if faults is None:
-            faults = [fault for fault in find_faults(metadata, data) if fault.part == "value"]
-            if len(data) <= _SMALL_BYTES and len(self.small) < _MAX_CACHED:
-                self.small[code, data] = faults
-        return faults
 
     def _check_typed(
         self, typed: pa.Array, rows: Rows, has_typed: npt.NDArray[np.bool_], path: VariantPath, kind: str

@@ -94,7 +94,17 @@ class WriterOptions:
             raise bad_option(f"annotation is {self.annotation!r}: use True, False or 'shredded'", VariantFileError)
         check_choice("writer", self.writer, get_args(Writer), VariantFileError)
         _check_codec(self.compression, self.compression_level)
-        object.__setattr__(self, "compression_level", self._level())
+        check_choice("effort", self.effort, get_args(Effort), VariantFileError)
+        if self.effort != "balanced":
+            level = _LEVEL_OF_EFFORT[self.effort]
+            if self.compression_level not in (None, level) or self.compression.lower() != DEFAULT_COMPRESSION:
+                given = self.compression_level is not None
+                other = "compression_level=" if given else f"compression={self.compression!r}"
+                raise bad_option(
+                    f"effort={self.effort!r} sets the level of zstd and cannot be combined with {other}: leave one out",
+                    VariantFileError,
+                )
+            object.__setattr__(self, "compression_level", level)
         for name in ("sort_by", "bloom_filters"):
             paths = getattr(self, name)
             paths = paths if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
@@ -104,20 +114,6 @@ class WriterOptions:
         read_selection({f"key{number}": key for number, key in enumerate(self.sort_by)})
         for path in self.bloom_filters:
             VariantPath.parse(path)
-
-    def _level(self) -> int | None:
-        """Return the level of the codec, which the effort decides if it is not given."""
-        check_choice("effort", self.effort, get_args(Effort), VariantFileError)
-        level = _LEVEL_OF_EFFORT[self.effort]
-        if self.effort == "balanced":
-            return self.compression_level
-        if self.compression_level not in (None, level) or self.compression.lower() != DEFAULT_COMPRESSION:
-            other = "compression_level=" if self.compression_level is not None else f"compression={self.compression!r}"
-            raise bad_option(
-                f"effort={self.effort!r} sets the level of zstd and cannot be combined with {other}: leave one out",
-                VariantFileError,
-            )
-        return level
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> WriterOptions:

@@ -108,15 +108,6 @@ class _Codec(NamedTuple):
             _TRIED_LEVELS if has_levels and effort == "small" else (),
         )
 
-    def level_for(self, trial: _Trial) -> int | None:
-        """Return the level for the pages of a trial."""
-        if self.level is None:
-            return None
-        if self.tried_levels:  # High levels make random letters and words larger.
-            return min(self.tried_levels, key=lambda level: _compressed_size(trial.pages, self.name, level))
-        is_compressed = trial.size <= _INCOMPRESSIBLE * sum(map(len, trial.pages))
-        return self.level if is_compressed else _LOWEST_LEVEL
-
 
 def choose_encodings(
     table: pa.Table,
@@ -196,7 +187,15 @@ def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:
     if kind is None or not is_encodable(Encoding.RLE_DICTIONARY, kind):
         return "", codec.level
     values = leaf_values(leaf[: _ENTRIES * codec.thoroughness], kind)
-    pages = _in_dictionary(values, kind)
+    dictionary = new_dictionary(values.width)
+    indexed = dictionary.index(values, DICTIONARY_BYTES)
+    pages: Pages = ()
+    if indexed is not None:  # None if the dictionary would be too large.
+        entries = _encode_values(dictionary.values(), Encoding.PLAIN, kind)
+        width = max((dictionary.count - 1).bit_length(), 1)
+        out = np.empty(max_index_bytes(values.count, width), np.uint8)
+        dictionary.release()
+        pages = entries, out[: encode_indices(indexed.indices, width, out)]
     # Values that repeat often are read fastest from a dictionary.
     if pages and sum(map(len, pages)) < _REPEATING * leaf.nbytes:
         return "", codec.level
@@ -208,20 +207,12 @@ def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:
         tried = _trial(encoding.name, (_encode_values(values, encoding, kind),), values, codec)
         if tried.cost < (1 - _DELTA_GAIN * (encoding != Encoding.PLAIN)) * smallest.cost:
             smallest = tried
-    return smallest.name, codec.level_for(smallest)
-
-
-def _in_dictionary(values: LeafValues, kind: LeafType) -> Pages:
-    """Return a dictionary and the indices; nothing if the dictionary would be too large."""
-    dictionary = new_dictionary(values.width)
-    indexed = dictionary.index(values, DICTIONARY_BYTES)
-    if indexed is None:
-        return ()
-    entries = _encode_values(dictionary.values(), Encoding.PLAIN, kind)
-    width = max((dictionary.count - 1).bit_length(), 1)
-    out = np.empty(max_index_bytes(values.count, width), np.uint8)
-    dictionary.release()
-    return entries, out[: encode_indices(indexed.indices, width, out)]
+    level = codec.level
+    if codec.tried_levels:  # High levels make random letters and words larger.
+        level = min(codec.tried_levels, key=lambda level: _compressed_size(smallest.pages, codec.name, level))
+    elif level is not None and smallest.size > _INCOMPRESSIBLE * sum(map(len, smallest.pages)):
+        level = _LOWEST_LEVEL
+    return smallest.name, level
 
 
 def _encode_values(values: LeafValues, encoding: Encoding, kind: LeafType) -> Bytes:

@@ -313,7 +313,12 @@ class FileShrink(StoredFile):
             patcher = FilePatcher(sink, pa.schema([]), source=self.source, footer=self.footer)
             for number, (mask, leaves) in enumerate(self.groups):
                 if leaves is not None:
-                    patcher.add_chunks(int(mask.sum()), self._shrink_row_group(leaves, mask))
+                    shared, chunks = Shared(), {}
+                    for group in pages_by_rows(leaves, ~mask):
+                        for (pages, _), chunk in zip(group, self._chunks(group, mask, shared), strict=True):
+                            chunks[pages.leaf.path] = chunk
+                    shared.release()
+                    patcher.add_chunks(int(mask.sum()), [chunks[pages.leaf.path] for pages in leaves])
                 elif mask.any():
                     patcher.add_row_group(number, None)
             footer, size = patcher.close(key_values)
@@ -326,16 +331,6 @@ class FileShrink(StoredFile):
             may_hold_nan=NO_NAN_KEY.decode() not in key_values,
             footer=footer,
         )
-
-    def _shrink_row_group(self, leaves: Sequence[LeafPages], remaining: Mask) -> list[tuple[ColumnChunk, StoredPages]]:
-        """Return the column chunks of a row group that loses rows."""
-        shared = Shared()
-        chunks = {}
-        for group in pages_by_rows(leaves, ~remaining):
-            for (pages, _), chunk in zip(group, self._chunks(group, remaining, shared), strict=True):
-                chunks[pages.leaf.path] = chunk
-        shared.release()
-        return [chunks[pages.leaf.path] for pages in leaves]
 
     def _chunks(
         self, group: Sequence[ChosenPages], remaining: Mask, shared: Shared

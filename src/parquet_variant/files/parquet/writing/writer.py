@@ -331,7 +331,13 @@ class VariantWriter:
                     table, self._unsorted = pa.concat_tables(self._unsorted), []
                     self._write_table(_sorted_rows(table.combine_chunks(), self._options.sort_by))
                 self._end_group()
-                footer, size = self._file.close(self._key_values(self._schema))
+                key_values = {}
+                if not all(is_recovered(field.type) for field in self._schema):
+                    serialized = schema_for_others(self._schema).serialize().to_pybytes()
+                    key_values["ARROW:schema"] = base64.b64encode(serialized).decode()
+                if not self._nan:
+                    key_values[NO_NAN_KEY.decode()] = "true"
+                footer, size = self._file.close(key_values)
                 self._stream.close()
                 self.filesystem.move(self._temporary, self._target)
         except BaseException:
@@ -341,14 +347,6 @@ class VariantWriter:
         annotated = self._annotated or (column.path for column in find_variants(parse_schema(footer, self.path)))
         self.info = FileInfo(self.path, self.rows, size, self._groups, tuple(annotated), self._nan, footer, self._nulls)
         return self.info
-
-    def _key_values(self, schema: pa.Schema) -> dict[str, str]:
-        key_values = {}
-        if not all(is_recovered(field.type) for field in schema):
-            key_values["ARROW:schema"] = base64.b64encode(schema_for_others(schema).serialize().to_pybytes()).decode()
-        if not self._nan:
-            key_values[NO_NAN_KEY.decode()] = "true"
-        return key_values
 
     def abort(self) -> None:
         """Close the writer and remove the temporary file."""
