@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,6 +25,21 @@ from parquet_variant.tables.path_bounds import complete_bounds
 from parquet_variant.types.path import VariantPath
 
 FORMATS = pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+
+
+@FORMATS
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the local time zone cannot be set")
+def test_the_time_of_a_version_is_in_utc_if_it_has_no_time_zone(table_format, tmp_path, monkeypatch):
+    pv.write(tmp_path, {"n": [1]}, format=table_format)
+    soon = (datetime.now(UTC) + timedelta(hours=1)).replace(tzinfo=None)
+    monkeypatch.setenv("TZ", "UTC-10")  # POSIX: ten hours east of UTC, where this local time is long ago.
+    time.tzset()
+    try:
+        for moment in (soon, soon.isoformat()):
+            assert pv.open(tmp_path, at=moment).to_arrow().to_pylist() == [{"n": 1}]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @FORMATS

@@ -61,7 +61,8 @@ def open(
         The version of a Delta table, or the id of a snapshot of an Iceberg table (default: the newest, also after
         later commits).
     at
-        The version that was current at a time: milliseconds since 1970, ISO text or a datetime.
+        The version that was current at a time: milliseconds since 1970, ISO text or a datetime. A time without
+        a time zone is in UTC.
     branch, tag
         The branch or tag of an Iceberg table. Changes are committed to the branch.
     catalog

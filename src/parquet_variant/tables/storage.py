@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,10 +38,10 @@ def now_millis() -> int:
     return time.time_ns() // 1_000_000
 
 
-def to_millis(moment: int | str | datetime, error: type[TableError], *, zone: tzinfo | None = UTC) -> int:
-    """Return a time as milliseconds since 1970; a time without a time zone is in `zone`, or local for None.
+def to_millis(moment: int | str | datetime, error: type[TableError]) -> int:
+    """Return a time as milliseconds since 1970; a time without a time zone is in UTC.
 
-    >>> to_millis("1970-01-01T00:00:01", TableError), to_millis("1970-01-01T00:00:01Z", TableError, zone=None)
+    >>> to_millis("1970-01-01T00:00:01", TableError), to_millis("1970-01-01T01:00:01+01:00", TableError)
     (1000, 1000)
     """
     if isinstance(moment, int) and not isinstance(moment, bool):
@@ -50,7 +50,7 @@ def to_millis(moment: int | str | datetime, error: type[TableError], *, zone: tz
         parsed = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
         if not isinstance(parsed, datetime):
             raise TypeError
-        parsed = parsed.replace(tzinfo=zone) if parsed.tzinfo is None else parsed
+        parsed = parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed
         return (parsed.astimezone(UTC) - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
     except (ValueError, TypeError, OverflowError, OSError):
         raise error(

@@ -219,7 +219,7 @@ class Table(ChangingMethods):
             The version, or the id of the snapshot.
         at
             The time at which the version was the current one, instead of `version`: milliseconds since 1970, ISO text
-            or a datetime.
+            or a datetime (in UTC unless it has a time zone).
 
         Returns
         -------

@@ -174,9 +174,8 @@ def snapshot(
         storage = open_storage(storage, storage_options, allow_outside=allow_outside)
     if timestamp is not None:
         newest = load_snapshot(storage, files=False)
-        version = version_at(
-            storage, to_millis(timestamp, DeltaError, zone=None), in_commit_since(newest.protocol, newest.metadata)
-        )
+        since = in_commit_since(newest.protocol, newest.metadata)
+        version = version_at(storage, to_millis(timestamp, DeltaError), since)
     return load_snapshot(storage, version)
 
 
