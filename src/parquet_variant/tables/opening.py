@@ -128,8 +128,11 @@ def open(
         text=text,
     )
     kind = format or recognised_format(source, options)
-    if kind not in ("delta", "iceberg"):
-        refuse_versions(source, version, at, branch, tag)
+    if kind not in ("delta", "iceberg") and any(option is not None for option in (version, at, branch, tag)):
+        name = os.fspath(source) if isinstance(source, str | os.PathLike) else f"a {type(source).__name__}"
+        raise VariantFileError(
+            f"{name} is not a Delta or Iceberg table, so it has no versions", reason="not-a-table", file=name
+        )
     if kind == "memory" and isinstance(source, str | os.PathLike):
         source = registered_method("Table.read_csv")(source)
     table: Table = registered_method(f"Table.{kind}")(source, options)  # The class is imported on first use.
@@ -249,13 +252,3 @@ def _holds_parquet(path: Any) -> bool:
         name.endswith(".parquet") and not name.startswith((".", "_"))
         for name in os.listdir(path)  # noqa: PTH208
     )
-
-
-def refuse_versions(source: Any, *versions: Any) -> None:
-    """Raise `VariantFileError` if a version is given, for data that is not a table with versions."""
-    if any(version is not None for version in versions):
-        is_path = isinstance(source, str | os.PathLike)
-        name = os.fspath(source) if is_path else f"a {type(source).__name__}"
-        raise VariantFileError(
-            f"{name} is not a Delta or Iceberg table, so it has no versions", reason="not-a-table", file=name
-        )

@@ -72,7 +72,29 @@ def partition_array(text: str | None, kind: TableType, rows: int) -> pa.Array:
     target = arrow_type(kind)
     if text is None or text == "":
         return pa.nulls(rows, target)
-    return pa.repeat(_value_of(text, kind, target), rows)
+    name = kind.name if isinstance(kind, PrimitiveType) else "struct"
+    try:
+        value: Any = text
+        if name == "binary":
+            value = text.encode()
+        elif name == "boolean":
+            value = {"true": True, "false": False}[text.lower()]
+        elif name == "date":
+            value = date.fromisoformat(text[:10])
+        elif name in ("timestamp", "timestamp_ntz"):
+            value = datetime.fromisoformat(text)
+            if name == "timestamp" and value.tzinfo is None:
+                # Without a zone, the protocol means the writer's zone, which is not recorded. Writers use UTC.
+                value = value.replace(tzinfo=UTC)
+        elif name.startswith("decimal"):
+            value = Decimal(text)
+        elif name != "string":
+            return pa.repeat(pa.scalar(text).cast(target), rows)
+        return pa.repeat(pa.scalar(value, target), rows)
+    except (ValueError, KeyError, ArithmeticError, pa.ArrowException):
+        raise TableError(
+            f"partition value {json.dumps(text)} is not a value of type {name}", reason="bad-partition-value"
+        ) from None
 
 
 def partition_directory(values: Mapping[str, str | None]) -> str:
@@ -156,33 +178,6 @@ def partition_texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
             f"a partition value cannot be written as text: {error}", reason="bad-partition-value"
         ) from error
     return [None if i is None else names[i] for i in encoded.indices.to_pylist()]
-
-
-def _value_of(text: str, kind: TableType, target: pa.DataType) -> pa.Scalar:
-    name = kind.name if isinstance(kind, PrimitiveType) else "struct"
-    try:
-        if name == "string":
-            return pa.scalar(text, target)
-        if name == "binary":
-            return pa.scalar(text.encode(), target)
-        if name == "boolean":
-            return pa.scalar({"true": True, "false": False}[text.lower()], target)
-        if name == "date":
-            return pa.scalar(date.fromisoformat(text[:10]), target)
-        if name in ("timestamp", "timestamp_ntz"):
-            moment = datetime.fromisoformat(text)
-            if name == "timestamp" and moment.tzinfo is None:
-                # Without a zone, the protocol means the writer's zone, which is not recorded. Writers use UTC.
-                moment = moment.replace(tzinfo=UTC)
-            return pa.scalar(moment, target)
-        if name.startswith("decimal"):
-            return pa.scalar(Decimal(text), target)
-        return pa.scalar(text).cast(target)
-    except (ValueError, KeyError, ArithmeticError, pa.ArrowException):
-        shown = json.dumps(text)
-        raise TableError(
-            f"partition value {shown} is not a value of type {name}", reason="bad-partition-value"
-        ) from None
 
 
 def _hive(text: str) -> str:

@@ -192,7 +192,15 @@ def _stored(target: pa.DataType) -> pa.DataType:
 def _order_kept(storage: pa.StructArray, target: pa.DataType) -> tuple[Mask, Mask]:
     """Return where a scalar's cast to the target keeps the order of values, and where the scalar is a float."""
     values = storage.field("value").cast(pa.large_binary())
-    first, second = _leading_bytes(values)
+    offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+    data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
+    leading = []  # The first and the second byte of each value; 0 where there is none.
+    for number in range(2):
+        positions = offsets[:-1] + number
+        inside = positions < offsets[1:]
+        leading.append(np.zeros(len(values), dtype=np.uint8))
+        leading[-1][inside] = data[positions[inside]]
+    first, second = leading
     # The Variant types whose order the cast keeps; of decimals, those of a scale that fits.
     decimal = pa.decimal128(38, 0)
     stored = {info.type: decimal if info.type in DECIMAL_TYPES else info.arrow for info in TYPE_OF_ID.values()}
@@ -211,20 +219,6 @@ def _headers(kinds: Collection[VariantType]) -> Mask:
         headers[number << 2 | BasicType.PRIMITIVE] = info.type in kinds
     headers[BasicType.SHORT_STRING :: 4] = VariantType.STRING in kinds
     return headers
-
-
-def _leading_bytes(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Return the first and the second byte of each value; 0 where there is none."""
-    offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)[values.offset : values.offset + len(values) + 1]
-    data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
-    leading = []
-    for number in range(2):
-        positions = offsets[:-1] + number
-        inside = positions < offsets[1:]
-        byte = np.zeros(len(values), dtype=np.uint8)
-        byte[inside] = data[positions[inside]]
-        leading.append(byte)
-    return leading[0], leading[1]
 
 
 def keys_between(lower: pa.Array | None, upper: pa.Array | None, keys: Any, files: int) -> Mask:

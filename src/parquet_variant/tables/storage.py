@@ -136,7 +136,7 @@ class LocalStorage(Storage):
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
         super().__init__(uri, options, allow_outside=allow_outside)
-        self.root = local_path(uri)
+        self.root = Path(unquote(urlparse(uri).path) if uri.startswith("file:") else uri).absolute()
 
     @cached_property
     def real_root(self) -> str:
@@ -435,11 +435,6 @@ def _errors(storage: Storage, reason: str, problem: str) -> Iterator[None]:
     except _failures() as error:
         line = (str(error).splitlines() or [type(error).__name__])[0]
         raise TableError(f"{problem}: {line}", reason=reason, file=storage.uri) from None
-
-
-def local_path(uri: str) -> Path:
-    """Return the absolute path of a local table, given as a path or ``file:`` URL."""
-    return Path(unquote(urlparse(uri).path) if uri.startswith("file:") else uri).absolute()
 
 
 def outside(storage: Storage, path: str) -> TableError:

@@ -48,21 +48,6 @@ def typed_columns(schema: StructType, selection: tuple[Selected, ...], column: s
     return tuple(typed)
 
 
-def only_variant(schema: StructType, selection: tuple[Selected, ...]) -> str | None:
-    """Return the Variant column that is selected by name; the first of several if no path is selected."""
-    named = [selected for selected in selection if selected.path is None]
-    stored = [schema.get(selected.stored_name) for selected in named]
-    names = [f.name for f in stored if f is not None and f.type == VARIANT]
-    several = len(list(variant_paths(schema))) > 1
-    return names[0] if several and names and (len(set(names)) == 1 or len(named) == len(selection)) else None
-
-
-def variant_place(schema: StructType, column: str | None) -> Place:
-    """Return the place of the Variant column of a name, or of the only one."""
-    places = {".".join(place): place for place in reachable_variants(schema)}
-    return places[chosen_variant(list(places), column, TableError)]
-
-
 def named_variant(schema: StructType, column: str | None, error: type[TableError]) -> str:
     """Return the name of the top-level Variant column that a user chose, or of the only one."""
     return chosen_variant([f.name for f in schema.fields if f.type == VARIANT], column, error)
@@ -117,18 +102,6 @@ class TableScanReport(Report):
             f"values {self.files_by_partition:,}, by {self.STATISTICS} {self.files_by_statistics:,}\n"
             f"in them:\n{self.inside}"
         )
-
-
-def add_reports(left: ScanReport, right: ScanReport) -> ScanReport:
-    """Return the combined report of two files or groups of files."""
-    total = ScanReport()
-    for name in ScanReport.__dataclass_fields__:
-        a, b = getattr(left, name), getattr(right, name)
-        if isinstance(a, dict):
-            setattr(total, name, {key: a.get(key, 0) + b.get(key, 0) for key in [*a, *(k for k in b if k not in a)]})
-        else:
-            setattr(total, name, max(a, b) if name == "columns_total" else a + b)
-    return total
 
 
 # Return the values of a column for some rows of a file: the position of the first row, and the number of rows.
@@ -227,11 +200,18 @@ class TableScan(PlannedQuery, Generic[File]):
         """Plan a query by path over a table; files that cannot hold a match are not opened; see `Table.scan`."""
         thread_count(threads)
         schema, question = cls.known_columns(current), Question.of(columns, where)
-        if column is None:
-            column = only_variant(schema, question.columns)
+        if column is None and len(list(variant_paths(schema))) > 1:
+            # The Variant column that is selected by name; the first of several if no path is selected.
+            named = [selected for selected in question.columns if selected.path is None]
+            stored = [schema.get(selected.stored_name) for selected in named]
+            names = [f.name for f in stored if f is not None and f.type == VARIANT]
+            if names and (len(set(names)) == 1 or len(named) == len(question.columns)):
+                column = names[0]
         bound = question.bound(typed_columns(schema, question.columns, column), zone)
-        has_paths = any(selected.path is not None for selected in bound.columns)
-        place = variant_place(schema, column) if has_paths else None
+        place = None
+        if any(selected.path is not None for selected in bound.columns):
+            places = {".".join(place): place for place in reachable_variants(schema)}
+            place = places[chosen_variant(list(places), column, TableError)]
         return cls(current, bound.selection, bound.hidden, bound.predicate, place, skipping, zone, threads)
 
     @staticmethod
@@ -293,12 +273,17 @@ class TableScan(PlannedQuery, Generic[File]):
 
     def explain(self) -> TableScanReport:
         """Return how much the scan would read; this opens the footers of the files that may hold a match."""
-        inside = ScanReport()
+        total = ScanReport()
         for file in self._files():
             with self._open(file) as opened:
                 plan = self._plan(file, opened)
-            inside = add_reports(inside, plan.scan.explain())
-        return self._report(inside)
+            for name, value in asdict(plan.scan.explain()).items():
+                before = getattr(total, name)
+                if isinstance(value, dict):
+                    setattr(total, name, before | {key: before.get(key, 0) + count for key, count in value.items()})
+                else:
+                    setattr(total, name, max(before, value) if name == "columns_total" else before + value)
+        return self._report(total)
 
     def tasks(self, target_bytes: int = 128 << 20) -> list[TableScanTask[File]]:
         """Return the work in tasks of whole files, about `target_bytes` each; pruned files are left out."""

@@ -142,7 +142,11 @@ class TableWritePlan(ABC, Generic[File]):
         task: _Task[File] = _Task(self)
         try:
             for batch in batches:
-                task.write(_as_table(batch))
+                try:
+                    rows = table_of(batch)
+                except SchemaError as error:
+                    raise TableError(error.message, reason="bad-data") from None
+                task.write(rows)
         except BaseException:
             task.abort()
             raise
@@ -154,31 +158,20 @@ class TableWritePlan(ABC, Generic[File]):
 
     def with_generated_columns(self, rows: pa.Table) -> pa.Table:
         """Return rows under the table's names, with missing generated and default columns filled in."""
-        return self.rules.completed(_with_table_names(rows, self.schema), self.schema)
+        # Users may write the names of the table in any case.
+        spellings = {f.name.lower(): f.name for f in self.schema.fields}
+        names = [spellings.get(name.lower(), name) for name in rows.column_names]
+        duplicate = next((name for name in names if names.count(name) > 1), None)
+        if duplicate is not None:
+            raise TableError(
+                f"the data has two columns named {duplicate!r} (names are compared without case): rename or drop one",
+                reason="bad-data",
+            )
+        return self.rules.completed(rows.rename_columns(names), self.schema)
 
     def stored(self, rows: pa.Table) -> pa.Table:
         """Return rows as files hold them: complete, checked against the rules, shredded, under physical names."""
         return to_stored(_Task(self).conformed(rows), self.schema)
-
-
-def _as_table(batch: Any) -> pa.Table:
-    try:
-        return table_of(batch)
-    except SchemaError as error:
-        raise TableError(error.message, reason="bad-data") from None
-
-
-def _with_table_names(table: pa.Table, schema: StructType) -> pa.Table:
-    """Return the data under the table's spelling of its names, which users may write in any case."""
-    spellings = {f.name.lower(): f.name for f in schema.fields}
-    names = [spellings.get(name.lower(), name) for name in table.column_names]
-    duplicate = next((name for name in names if names.count(name) > 1), None)
-    if duplicate is not None:
-        raise TableError(
-            f"the data has two columns named {duplicate!r} (names are compared without case): rename or drop one",
-            reason="bad-data",
-        )
-    return table.rename_columns(names)
 
 
 class _Task(Generic[File]):

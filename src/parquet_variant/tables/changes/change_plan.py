@@ -282,25 +282,10 @@ class ChangeableTable(ABC, _ScansVersion, Generic[File]):
     # Whether `commit` also changes the table's definition, so that it is needed even if no file changes.
     changes_definition: ClassVar[bool] = False
 
-    @property
-    @abstractmethod
-    def schema(self) -> StructType:
-        """The table's columns."""
-
-    @property
-    @abstractmethod
-    def version(self) -> int:
-        """The version."""
-
-    @property
-    @abstractmethod
-    def uri(self) -> str:
-        """The location, for errors."""
-
-    @property
-    @abstractmethod
-    def files(self) -> FileSet:
-        """All data files."""
+    schema: StructType  # The table's columns.
+    version: int  # The version, or the id of the snapshot; 0 for a table without any.
+    uri: str  # The location, for errors.
+    files: FileSet  # All data files.
 
     @abstractmethod
     def parquet_files(self) -> tuple[ParquetSource, ...]:

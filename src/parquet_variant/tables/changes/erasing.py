@@ -192,7 +192,14 @@ def _finish_erasure(
     """
     try:
         newest, data_files, log_files = erasable.remove_history(rows)
-        verified = _verify_erasure(newest, *planned(newest), engine)
+        condition, plan = planned(newest)
+        files = [plan.with_every_row(file) for file in newest.to_files(newest.files)]
+        counts = engine.run("verify", partial(count_in_file, plan, condition), files)
+        for path, matches in zip(map(plan.path, files), counts, strict=True):
+            if matches:
+                raise TableError(
+                    f"{counted(matches, 'matching row')} left in {path}: erase again", reason="not-erased", file=path
+                )
     except (VariantError, OSError) as error:
         if isinstance(error, VariantError) and error.reason in ("conflict", "not-erased"):
             raise
@@ -202,22 +209,7 @@ def _finish_erasure(
             reason="not-erased",
             file=erasable.table.uri,
         ) from error
-    return newest, data_files, log_files, verified
-
-
-def _verify_erasure(table: ChangeableTable[Any], condition: Condition, plan: ChangePlan[Any], engine: Engine) -> int:
-    """Read all files of a table, and return their number.
-
-    Raises `TableError`: reason ``"not-erased"`` if one of them holds a matching row, marked as deleted or not.
-    """
-    files = [plan.with_every_row(file) for file in table.to_files(table.files)]
-    counts = engine.run("verify", partial(count_in_file, plan, condition), files)
-    for path, rows in zip(map(plan.path, files), counts, strict=True):
-        if rows:
-            raise TableError(
-                f"{counted(rows, 'matching row')} left in {path}: erase again", reason="not-erased", file=path
-            )
-    return len(files)
+    return newest, data_files, log_files, len(files)
 
 
 def _has_deleted(plan: ChangePlan[Any], file: Any) -> bool:

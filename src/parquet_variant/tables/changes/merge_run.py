@@ -108,13 +108,12 @@ def _parse_merge(request: Merge, table: ChangeableTable[Any]) -> _Merge:
     for expression in [condition, *(clause.predicate for clause in clauses)]:
         for name, needed in (expression.columns if expression is not None else {}).items():
             columns[name].update(needed)
-    keys = needed_table(request.source, columns[source])
     return _Merge(
         target=target,
         source=source,
         zone=request.zone,
         rows=request.source,
-        keys=keys,
+        keys=needed_table(request.source, columns[source]),
         condition=condition,
         clauses=clauses,
         columns=columns,
@@ -133,9 +132,7 @@ def _parsed_clause(
     predicate = None if clause.predicate is None else read_expression(clause.predicate, visible, zone=request.zone)
     if clause.action == "delete":
         return _ParsedClause(clause.kind, clause.action, predicate, ())
-    values = clause.values
-    if values is None:
-        values = _all_columns(clause, request, schema)
+    values = _all_columns(clause, request, schema) if clause.values is None else clause.values
     assignments = read_assignments(values, schema, visible, target, request.zone)
     if clause.action == "insert" and any(assignment.path is not None for assignment in assignments):
         raise TableError(

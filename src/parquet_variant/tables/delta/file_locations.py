@@ -105,12 +105,7 @@ def deleted_rows(storage: Storage, vector: DeletionVector) -> npt.NDArray[np.uin
     """Return the 0-based rows that a deletion vector marks, ascending, or raise ``"bad-deletion-vector"``."""
     if vector.storage_type == "i":
         data = z85.decode(vector.path_or_inline_dv)[: vector.size_in_bytes]
-    else:
-        data = _from_file(storage, vector)
-    return check_rows(read_bitmap(data, vector.cardinality), vector.cardinality)
-
-
-def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
+        return check_rows(read_bitmap(data, vector.cardinality), vector.cardinality)
     offset, length = vector.offset or 0, vector.size_in_bytes + FRAME_BYTES
     path = vector_path(storage, vector)
     if path is None:
@@ -123,7 +118,7 @@ def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
         raise DeltaError(f"the deletion vector file {path} is missing", reason="missing-file", file=path) from None
     if len(block) != length:
         raise DeltaError("the deletion vector file is truncated", reason="bad-deletion-vector", file=path)
-    return unframed(block, path)
+    return check_rows(read_bitmap(unframed(block, path), vector.cardinality), vector.cardinality)
 
 
 def write_vector(

@@ -205,29 +205,25 @@ def spelled_bound(value: Any, kind: TableType, *, up: bool) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, datetime):
-        return _spelled_time(value, up=up)
+        # All readers accept milliseconds; an upper bound is rounded up so that it stays one.
+        rounded = value.replace(microsecond=value.microsecond // 1000 * 1000)
+        try:
+            if up and rounded != value:
+                rounded += _MILLISECOND
+        except OverflowError:
+            return None
+        zone = "" if rounded.tzinfo is None else "Z"
+        rounded = rounded if rounded.tzinfo is None else rounded.astimezone(UTC).replace(tzinfo=None)
+        return rounded.isoformat(timespec="milliseconds") + zone
     if isinstance(value, date):
         return value.isoformat()
     return value if isinstance(value, (int, Decimal)) else None
 
 
-def _spelled_time(value: datetime, *, up: bool) -> str | None:
-    # All readers accept milliseconds; an upper bound is rounded up so that it stays one.
-    rounded = value.replace(microsecond=value.microsecond // 1000 * 1000)
-    try:
-        if up and rounded != value:
-            rounded += _MILLISECOND
-    except OverflowError:
-        return None
-    zone = "" if rounded.tzinfo is None else "Z"
-    if rounded.tzinfo is not None:
-        rounded = rounded.astimezone(UTC).replace(tzinfo=None)
-    return rounded.isoformat(timespec="milliseconds") + zone
-
-
 def parsed_stats(text: str | None) -> Stats:
     """Return the statistics of a file as a tree of objects; damaged parts are left out, which means unknown."""
     try:
+        # A decimal parsed as float would be rounded, and might not be a bound any more.
         stats = parse_json(text, parse_float=Decimal) if text else {}
     except ValueError:
         return {}
@@ -356,7 +352,9 @@ def _parse_stats(stats: pa.Array, kind: pa.StructType) -> pa.Table:
         return table.cast(pa.schema(list(kind)))
     except pa.ArrowException:
         if len(stats) == 1:
-            return _parsed_one(filled[0], kind)
+            values = parsed_stats(filled[0].as_py())
+            row = {f.name: _value_of(values.get(f.name), f.type, _SHIFTS.get(f.name)) for f in kind}
+            return pa.Table.from_pylist([row], schema=pa.schema(list(kind)))
         # Halve until each row that Arrow's parser refuses is alone.
         middle = len(stats) // 2
         return pa.concat_tables([_parse_stats(stats.slice(0, middle), kind), _parse_stats(stats.slice(middle), kind)])
@@ -396,17 +394,6 @@ def _shift_times(times: Any, shift: timedelta) -> Any:
         return pc.add_checked(times, pa.scalar(shift, pa.duration("us")).cast(pa.duration(times.type.unit)))
     except pa.ArrowInvalid:
         return pa.nulls(len(times), times.type)
-
-
-def _parsed_one(stats: pa.Scalar, kind: pa.StructType) -> pa.Table:
-    try:
-        # A decimal parsed as float would be rounded, and might not be a bound any more.
-        data = parse_json(stats.as_py(), parse_float=Decimal)
-    except ValueError:
-        data = {}
-    values = data if isinstance(data, dict) else {}
-    row = {f.name: _value_of(values.get(f.name), f.type, _SHIFTS.get(f.name)) for f in kind}
-    return pa.Table.from_pylist([row], schema=pa.schema(list(kind)))
 
 
 def _value_of(data: Any, kind: pa.DataType, shift: timedelta | None) -> Any:

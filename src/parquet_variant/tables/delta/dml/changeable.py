@@ -180,26 +180,8 @@ class DeltaTable(ChangeableTable[Add]):
 
     def __init__(self, current: Snapshot, batch: tuple[str, int] | None = None) -> None:
         self.current, self.batch = current, batch
-
-    @property
-    def schema(self) -> StructType:
-        """The table's columns."""
-        return self.current.schema
-
-    @property
-    def version(self) -> int:
-        """The version."""
-        return self.current.version
-
-    @property
-    def uri(self) -> str:
-        """The location, for errors."""
-        return self.current.storage.uri
-
-    @property
-    def files(self) -> pa.Table:
-        """All data files."""
-        return self.current.files
+        self.schema, self.version, self.uri = current.schema, current.version, current.storage.uri
+        self.files = current.files
 
     def parquet_files(self) -> tuple[ParquetSource, ...]:
         """See `ChangeableTable.parquet_files`."""
@@ -263,8 +245,17 @@ class DeltaTable(ChangeableTable[Add]):
 
     def commit(self, operation: str, change: TableChange[Add]) -> int:
         """See `ChangeableTable.commit`."""
-        transaction = self.transaction(operation, change)
-        done = commit(self.current.storage, transaction, written=self._written(transaction))
+        transaction, storage = self.transaction(operation, change), self.current.storage
+        # The files of a change; of files that only got a deletion vector, the vector.
+        old = {remove.path for remove in transaction.removes}
+        new = [add.path for add in transaction.adds if add.path not in old]
+        new += [action.path for action in transaction.other_actions if isinstance(action, Cdc)]
+        written = [relative_path(storage, path) for path in new]
+        for add in transaction.adds:
+            if add.path in old and add.deletion_vector is not None:
+                vector = vector_path(storage, add.deletion_vector)
+                written += [] if vector is None else [vector]
+        done = commit(storage, transaction, written=written)
         if not done.committed:
             raise TableError(
                 f"another writer has committed the transaction {self.batch} first", reason="conflict", file=self.uri
@@ -295,15 +286,3 @@ class DeltaTable(ChangeableTable[Add]):
             current=self.current,
             rows=change.rows,
         )
-
-    def _written(self, transaction: Transaction) -> list[str]:
-        """Return the files of a change; of files that only got a deletion vector, the vector."""
-        storage, old = self.current.storage, {remove.path for remove in transaction.removes}
-        new = [add.path for add in transaction.adds if add.path not in old]
-        new += [action.path for action in transaction.other_actions if isinstance(action, Cdc)]
-        written = [relative_path(storage, path) for path in new]
-        for add in transaction.adds:
-            if add.path in old and add.deletion_vector is not None:
-                vector = vector_path(storage, add.deletion_vector)
-                written += [] if vector is None else [vector]
-        return written

@@ -24,7 +24,6 @@ from parquet_variant.tables.delta.file_locations import partition_column
 from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA, log_lines, read_checkpoint_part
 from parquet_variant.tables.delta.log.segment import LAST_CHECKPOINT, LOG, commit_times
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
-from parquet_variant.tables.delta.protocol.actions import Metadata
 from parquet_variant.tables.delta.protocol.features import duration_millis, supports
 from parquet_variant.tables.delta.statistics import (
     StatsTable,
@@ -107,11 +106,8 @@ def _clean_sidecars(storage: Storage, cutoff: int) -> list[str]:
     return removed
 
 
-_STRINGS = pa.map_(pa.string(), pa.string())
-_LIST = pa.list_(pa.string())
-
-
 _TEXT, _LONG = pa.string(), pa.int64()
+_STRINGS, _LIST = pa.map_(_TEXT, _TEXT), pa.list_(_TEXT)
 _TYPES = {
     "protocol": {
         "minReaderVersion": pa.int32(), "minWriterVersion": pa.int32(), "readerFeatures": _LIST,
@@ -215,23 +211,19 @@ def _other_actions(current: Snapshot) -> list[pa.Table]:
     txns = [
         txn for txn in current.txns.values() if text is None or txn.last_updated is None or txn.last_updated >= since
     ]
-    return [
-        _actions("protocol", [current.protocol.to_dict()]),
-        _actions("metaData", [_metadata(current.metadata)]),
-        _actions("txn", [txn.to_dict() for txn in txns]),
-        _actions("domainMetadata", [domain.to_dict() for domain in current.domains.values()]),
-    ]
-
-
-def _metadata(metadata: Metadata) -> dict[str, Any]:
-    action = metadata.to_dict()
-    action["configuration"] = list(metadata.configuration.items())
+    metadata = current.metadata
     options = metadata.format.get("options")
-    action["format"] = {
+    file_format = {
         "provider": str(metadata.format.get("provider", "parquet")),
         "options": [(key, str(value)) for key, value in options.items()] if isinstance(options, dict) else [],
     }
-    return action
+    maps = {"configuration": list(metadata.configuration.items()), "format": file_format}
+    return [
+        _actions("protocol", [current.protocol.to_dict()]),
+        _actions("metaData", [metadata.to_dict() | maps]),
+        _actions("txn", [txn.to_dict() for txn in txns]),
+        _actions("domainMetadata", [domain.to_dict() for domain in current.domains.values()]),
+    ]
 
 
 def _actions(name: str, rows: list[dict[str, Any]]) -> pa.Table:

@@ -192,16 +192,6 @@ class Transaction:
     current: Snapshot | None = None  # The snapshot that it was planned on; None for the first commit.
     rows: Mapping[str, int] = field(default_factory=dict)  # Numbers of rows, for the metrics of the history.
 
-    @property
-    def read_version(self) -> int | None:
-        """The version that it was planned on."""
-        return None if self.current is None else self.current.version
-
-    @property
-    def is_blind(self) -> bool:
-        """Whether it only appends, and so does not depend on files that others add or remove."""
-        return not self.removes and self.protocol is None and self.metadata is None
-
 
 def commit(
     storage: Storage,
@@ -286,13 +276,18 @@ class _Attempts:
                 raise table_exists(self.storage)
             return self._plan_again(rebase)
         for version in versions:
-            if version != self.version:
-                # A cleanup removed the commit file: its name is free, but the version was taken.
-                raise self._no_longer_logged()
             try:
-                other = _OtherCommit(self.storage.read(commit_path(version)), self.partition_names)
+                # After a cleanup the name of the commit file may be free, although the version was taken.
+                data = self.storage.read(commit_path(version)) if version == self.version else None
             except FileNotFoundError:
-                raise self._no_longer_logged() from None
+                data = None
+            if data is None:
+                raise DeltaError(
+                    f"the log no longer holds version {self.version}: read the table again",
+                    reason="conflict",
+                    file=self.storage.uri,
+                )
+            other = _OtherCommit(data, self.partition_names)
             txn = self.transaction.txn
             if txn is not None and _is_recorded(txn, other.txns.get(txn.app_id)):
                 return CommitResult(version, committed=False)
@@ -328,13 +323,6 @@ class _Attempts:
                 reason="unknown-outcome",
                 file=self.storage.uri,
             ) from None
-
-    def _no_longer_logged(self) -> DeltaError:
-        return DeltaError(
-            f"the log no longer holds version {self.version}: read the table again",
-            reason="conflict",
-            file=self.storage.uri,
-        )
 
 
 def table_exists(storage: Storage) -> DeltaError:
@@ -390,19 +378,23 @@ def _actions(transaction: Transaction, identity: str, version: int, watermarks: 
     now = now_millis()
     adds, row_tracking = watermarks.with_row_ids(transaction.adds, version)
     metadata, commit_time = watermarks.with_time(transaction.metadata, version, now)
+    only_appends = not transaction.removes and transaction.protocol is None and transaction.metadata is None
     info: dict[str, Any] = {} if commit_time is None else {"inCommitTimestamp": commit_time}
     info |= {
         "timestamp": now,
         "operation": transaction.operation,
-        "operationParameters": {name: _text(value) for name, value in transaction.parameters.items()},
+        "operationParameters": {
+            name: value if isinstance(value, str) else json.dumps(value, default=os.fspath)
+            for name, value in transaction.parameters.items()
+        },
         "isolationLevel": "Serializable",
-        "isBlindAppend": transaction.is_blind and bool(transaction.adds),
+        "isBlindAppend": only_appends and bool(transaction.adds),
         "operationMetrics": _metrics(transaction),
         "engineInfo": _ENGINE,
         "txnId": identity,
     }
-    if transaction.read_version is not None:
-        info["readVersion"] = transaction.read_version
+    if transaction.current is not None:
+        info["readVersion"] = transaction.current.version
     if watermarks.row_id is not None:
         info["tags"] = {"delta.rowTracking.preserved": "true"}
     actions: list[Action] = [CommitInfo(info)]
@@ -417,8 +409,10 @@ def _metrics(transaction: Transaction) -> dict[str, str]:
     added = [add.size for add in transaction.adds if add.path not in kept]
     removed = [remove.size or 0 for remove in transaction.removes if remove.path not in kept]
     rows, operation = transaction.rows, transaction.operation
-    vectors = {"Added": 0, "Removed": sum(remove.deletion_vector is not None for remove in transaction.removes)}
-    vectors["Added"] = sum(add.deletion_vector is not None for add in transaction.adds)
+    vectors = {
+        "Added": sum(add.deletion_vector is not None for add in transaction.adds),
+        "Removed": sum(remove.deletion_vector is not None for remove in transaction.removes),
+    }
     changes = sum(isinstance(action, Cdc) for action in transaction.other_actions)
     if operation == "RESTORE" and transaction.current is not None:
         sizes = transaction.current.files["size"].to_pylist()
@@ -448,7 +442,3 @@ def _metrics(transaction: Transaction) -> dict[str, str]:
         metrics |= {"numRemovedFiles": len(removed), "numRemovedBytes": sum(removed)} if removed else {}
         metrics |= {} if None in counts else {"numOutputRows": sum(count or 0 for count in counts)}
     return {name: str(count) for name, count in metrics.items()}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=os.fspath)

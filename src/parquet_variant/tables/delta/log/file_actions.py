@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
@@ -40,7 +39,6 @@ _NAMES = tuple(name for name in FILE_SCHEMA.names if name != "isAdd")
 _OTHER_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata", "checkpointMetadata", "sidecar")
 _HEAD = re.compile(rb'[ \t]*\{[ \t\r]*"(\w+)"')
 _FILE_KEYS = (b"add", b"remove", b"cdc")
-_HEAD_BYTES = 8
 _NEWLINE = 0x0A
 # Arrow parses blocks in parallel.
 _BLOCK = 2 << 20
@@ -89,8 +87,12 @@ def split_commits(data: bytes) -> CommitLines:
     characters = np.frombuffer(data, dtype=np.uint8)
     starts = np.concatenate([[0], np.flatnonzero(characters == _NEWLINE) + 1])
     ends = np.append(starts[1:], len(data))
-    heads = (b'{"add":{', b'{"remove')
-    starts_with = [_lines_starting_with(characters, starts, head) for head in heads] if len(data) else []
+    starts_with = []  # For adds and for removes, a mask of the lines.
+    for head in (b'{"add":{', b'{"remove') if len(data) else ():
+        mask = np.ones(len(starts), dtype=bool)
+        for offset, character in enumerate(head):
+            mask &= characters[np.minimum(starts + offset, len(characters) - 1)] == character
+        starts_with.append(mask)
     other_actions: list[dict[str, Any]] = []
     pieces: list[memoryview] = []
     position = 0
@@ -107,15 +109,6 @@ def split_commits(data: bytes) -> CommitLines:
     first_lines = [int(lines.argmax()) for lines in starts_with if lines.any()]
     samples = tuple(data[starts[index] : ends[index]] for index in first_lines)
     return CommitLines(other_actions, pieces[0] if len(pieces) == 1 else b"".join(pieces), samples)
-
-
-def _lines_starting_with(
-    characters: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], head: bytes
-) -> npt.NDArray[np.bool_]:
-    mask = np.ones(len(starts), dtype=bool)
-    for offset, character in enumerate(head):
-        mask &= characters[np.minimum(starts + offset, len(characters) - 1)] == character
-    return mask
 
 
 def no_files() -> pa.Table:

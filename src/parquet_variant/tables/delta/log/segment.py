@@ -397,10 +397,19 @@ def _apply_commits(
 
 def _commit_texts(storage: Storage, commits: Sequence[StorageFile]) -> Iterator[bytes]:
     """Yield the text of the commits in order, as whole lines, in parts of a size that suits the parser."""
+
+    def read(commit: StorageFile, start: int) -> bytes:
+        if commit.size <= PART_BYTES:
+            return storage.read(commit.path)
+        return storage.read(commit.path, start, min(PART_BYTES, commit.size - start))
+
     ranges = [(commit, start) for commit in commits for start in range(0, max(commit.size, 1), PART_BYTES)]
+    # Object stores are read by several threads, without reading far ahead.
+    threads = 1 if isinstance(storage, LocalStorage) else READERS
+    texts = in_order(lambda place: read(*place), ranges, threads, ahead=0)
     part: list[bytes] = []
     size = 0
-    for (commit, start), text in zip(ranges, _read_ranges(storage, ranges), strict=True):
+    for (commit, start), text in zip(ranges, texts, strict=True):
         is_end = start + PART_BYTES >= commit.size
         part.extend([text, b"\n"] if is_end else [text])
         size += len(text)
@@ -410,15 +419,3 @@ def _commit_texts(storage: Storage, commits: Sequence[StorageFile]) -> Iterator[
             yield joined[:cut]
             part, size = [joined[cut:]], len(joined) - cut
     yield b"".join(part)
-
-
-def _read_ranges(storage: Storage, ranges: Sequence[tuple[StorageFile, int]]) -> Iterator[bytes]:
-    """Yield ranges of commits in order; object stores are read by several threads, without reading far ahead."""
-
-    def read(commit: StorageFile, start: int) -> bytes:
-        if commit.size <= PART_BYTES:
-            return storage.read(commit.path)
-        return storage.read(commit.path, start, min(PART_BYTES, commit.size - start))
-
-    threads = 1 if isinstance(storage, LocalStorage) else READERS
-    return in_order(lambda place: read(*place), ranges, threads, ahead=0)

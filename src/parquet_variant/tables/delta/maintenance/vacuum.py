@@ -101,22 +101,6 @@ def remove_files(current: Snapshot, paths: Iterable[str]) -> None:
         current.storage.delete(path)
 
 
-def uncommitted_since(current: Snapshot, cutoff: int) -> list[str]:
-    """Return data files that were written after a time and that no version within the log names."""
-    named = _needed_files(current, -1)
-    return [
-        file.path
-        for file in _own_files(list(current.storage.list("")))
-        if file.modified > cutoff and file.path.endswith(".parquet") and file.path not in named
-        and not file.path.startswith(CHANGE_DATA)
-    ]  # fmt: skip
-
-
-def remaining_bytes(current: Snapshot) -> int:
-    """Return the bytes of files that the version no longer holds, as far as its tombstones state their size."""
-    return int(pc.sum(pc.fill_null(current.tombstones["size"], 0)).as_py() or 0)
-
-
 def _needed_files(current: Snapshot, cutoff: int | None) -> set[str]:
     """Return the files of a version, and those removed after a time unless it is None."""
     tables = [current.files]
@@ -163,7 +147,13 @@ class ErasableDeltaTable(ErasableTable):
 
     def recent_files(self, since: int) -> list[str]:
         """See `ErasableTable.recent_files`."""
-        return uncommitted_since(self.current, since)
+        named = _needed_files(self.current, -1)
+        return [
+            file.path
+            for file in _own_files(list(self.current.storage.list("")))
+            if file.modified > since and file.path.endswith(".parquet") and file.path not in named
+            and not file.path.startswith(CHANGE_DATA)
+        ]  # fmt: skip
 
     def remove_history(self, rows: int) -> tuple[DeltaTable, int, int]:
         """See `ErasableTable.remove_history`."""

@@ -43,27 +43,24 @@ def changes(storage: Storage, since: int, until: int | None = None) -> pa.Table:
                 reason="bad-schema",
             )
     times = commit_times(newest.storage) if since <= newest.version else {}
-    parts = [part for version in range(since, newest.version + 1) for part in _changes_of(newest, version, times)]
+    own_times_since = in_commit_since(newest.protocol, newest.metadata)
+    parts = []
+    for version in range(since, newest.version + 1):
+        commit = _commit_bytes(newest, version)
+        has_own_time = own_times_since is not None and version >= own_times_since
+        timestamp = (in_commit_time(commit) if has_own_time else None) or times.get(version, 0)
+        for change_type, rows in _changed_rows(newest, version, log_lines(commit)):
+            if len(rows):
+                if change_type is not None:
+                    rows = rows.append_column(_TYPE, pa.repeat(pa.scalar(change_type), len(rows)))
+                rows = rows.append_column(_VERSION, pa.repeat(pa.scalar(version, pa.int64()), len(rows)))
+                micros = pa.scalar(timestamp * 1000, pa.timestamp("us", "UTC"))
+                parts.append(rows.append_column(_TIME, pa.repeat(micros, len(rows))))
     if parts:
         return pa.concat_tables(parts, promote_options="permissive")
     types = (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))
     columns = [pa.field(name, kind) for name, kind in zip(CHANGE_COLUMNS, types, strict=True)]
     return empty_table(pa.schema([*arrow_schema(newest.schema), *columns]))
-
-
-def _changes_of(newest: Snapshot, version: int, times: Mapping[int, int]) -> Iterator[pa.Table]:
-    """Yield the changes of one version."""
-    commit = _commit_bytes(newest, version)
-    since = in_commit_since(newest.protocol, newest.metadata)
-    own_time = None if since is None or version < since else in_commit_time(commit)
-    timestamp = own_time or times.get(version, 0)
-    for change_type, rows in _changed_rows(newest, version, log_lines(commit)):
-        if len(rows):
-            if change_type is not None:
-                rows = rows.append_column(_TYPE, pa.repeat(pa.scalar(change_type), len(rows)))
-            rows = rows.append_column(_VERSION, pa.repeat(pa.scalar(version, pa.int64()), len(rows)))
-            micros = pa.scalar(timestamp * 1000, pa.timestamp("us", "UTC"))
-            yield rows.append_column(_TIME, pa.repeat(micros, len(rows)))
 
 
 def _commit_bytes(newest: Snapshot, version: int) -> bytes:

@@ -32,7 +32,7 @@ from parquet_variant.tables.pruning import (
     path_statistics,
     true_or_unknown,
 )
-from parquet_variant.tables.schema import VARIANT, Field, Place, fields_at
+from parquet_variant.tables.schema import VARIANT, Place, fields_at
 
 
 @dataclass(frozen=True)
@@ -104,21 +104,18 @@ def _statistics(
             bounds = bounds or [_variants(stats, kind, variant) for kind in ("minValues", "maxValues")]
             by_column[name] = path_statistics(selected, bounds[0], bounds[1], len(files), _nulls(stats, variant)[1])
         elif field is not None:
-            by_column[name] = _column_statistics(stats, field, selected)
+            column, lower, upper = (field.physical_name,), None, None
+            if selected.type is not None and field.type != VARIANT:
+                lower, upper = _statistic(stats, "minValues", column), _statistic(stats, "maxValues", column)
+            if upper is not None and pa.types.is_timestamp(upper.type):
+                upper = later_maxima(upper)
+            if selected.type is not None and pa.types.is_floating(selected.type):
+                is_known = not was_float(field)
+                lower, upper = (
+                    double_bounds(bound) if is_known and bound is not None else None for bound in (lower, upper)
+                )
+            by_column[name] = FileStatistics(len(files), lower, upper, *_nulls(stats, column))
     return by_column
-
-
-def _column_statistics(stats: StatsTable, field: Field, selected: Selected) -> FileStatistics:
-    place = (field.physical_name,)
-    lower = upper = None
-    if selected.type is not None and field.type != VARIANT:
-        lower, upper = _statistic(stats, "minValues", place), _statistic(stats, "maxValues", place)
-    if upper is not None and pa.types.is_timestamp(upper.type):
-        upper = later_maxima(upper)
-    if selected.type is not None and pa.types.is_floating(selected.type):
-        is_known = not was_float(field)
-        lower, upper = (double_bounds(bounds) if is_known and bounds is not None else None for bounds in (lower, upper))
-    return FileStatistics(len(stats.table), lower, upper, *_nulls(stats, place))
 
 
 def _nulls(stats: StatsTable, place: Place) -> tuple[bool | Mask, bool | Mask]:

@@ -53,7 +53,15 @@ PLACES = ["path", "partitionValues", "deletionVector", "size"]
 
 def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
     """Return all rows of a table; see `Table.to_arrow`."""
-    schema = selected_schema(current, columns)
+    schema = current.schema
+    if columns is not None:
+        names = strings_of("columns", columns)
+        known = [f.name for f in schema.fields]
+        if unknown := [name for name in names if schema.get(name) is None]:
+            raise DeltaError(
+                f"the table has no column {unknown[0]!r}: its columns are {', '.join(known)}", reason="unknown-column"
+            )
+        schema = StructType(tuple(field for name in names if (field := schema.get(name)) is not None))
     parts = [part for _, part in iter_files(current, schema, threads=thread_count(threads))]
     if not parts:
         return align_table(empty_table(arrow_schema(schema)), schema, by_logical_name, unshredded)
@@ -64,20 +72,6 @@ def read(current: Snapshot, column: str | None = None, *, threads: int | None = 
     """Return a Variant column of all rows; see `Table.read`."""
     column = named_variant(current.schema, column, DeltaError)
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
-
-
-def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructType:
-    """Return the schema of some columns, in their order; raise `DeltaError`: ``"unknown-column"``."""
-    if columns is None:
-        return current.schema
-    fields = []
-    for name in strings_of("columns", columns):
-        match = current.schema.get(name)
-        if match is None:
-            names = ", ".join(f.name for f in current.schema.fields)
-            raise DeltaError(f"the table has no column {name!r}: its columns are {names}", reason="unknown-column")
-        fields.append(match)
-    return StructType(tuple(fields))
 
 
 def iter_files(
@@ -306,8 +300,7 @@ class _FileColumns:
 
     def stored_field(self, selected: Selected) -> pa.Field | None:
         """See `TableFileColumns`."""
-        f = self._field(selected)
-        arrow = self.opened.arrow_schema
+        f, arrow = self._field(selected), self.opened.arrow_schema
         index = -1 if self._is_partition(f) else self._match(arrow, f)
         return None if index < 0 else arrow.field(index)
 

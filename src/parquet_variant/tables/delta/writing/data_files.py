@@ -138,9 +138,11 @@ def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
     if supports(protocol, "checkConstraints"):
         checks += [(key, text) for key, text in metadata.configuration.items() if key.startswith(CONSTRAINT)]
     if supports(protocol, "invariants"):
-        checks += [
-            (f"of column {f.name}", _invariant(f.metadata[INVARIANT])) for f in schema.fields if INVARIANT in f.metadata
-        ]
+        for name, text in expressions(INVARIANT):
+            try:
+                checks.append((f"of column {name}", str(json.loads(text)["expression"]["expression"])))
+            except (ValueError, KeyError, TypeError):
+                raise DeltaError(f"the invariant {text!r} cannot be parsed", reason="unsupported-feature") from None
         _refuse_nested(schema, INVARIANT, "an invariant")
     generated: tuple[tuple[str, str], ...] = ()
     if supports(protocol, "generatedColumns"):
@@ -157,13 +159,6 @@ def _refuse_nested(schema: StructType, key: str, description: str) -> None:
             raise DeltaError(
                 f"column {name} has {description}, which is not supported inside structs", reason="unsupported-feature"
             )
-
-
-def _invariant(text: Any) -> str:
-    try:
-        return str(json.loads(text)["expression"]["expression"])
-    except (ValueError, KeyError, TypeError):
-        raise DeltaError(f"the invariant {text!r} cannot be parsed", reason="unsupported-feature") from None
 
 
 _CODEC = "delta.parquet.compression.codec"
@@ -251,7 +246,10 @@ class WritePlan(TableWritePlan[Add]):
         )
 
     def with_generated_columns(self, rows: pa.Table) -> pa.Table:
-        """Return rows with missing generated, default and partition columns filled in."""
+        """Return rows with missing generated, default and partition columns filled in.
+
+        The values of a partition column that the data lacks are those at the path of its name in the Variant.
+        """
         rows = super().with_generated_columns(rows)
         if not self.derives_partitions:
             return rows
@@ -259,7 +257,16 @@ class WritePlan(TableWritePlan[Add]):
             if name not in rows.column_names:
                 field_ = self.schema.get(name)
                 assert field_ is not None
-                rows = rows.append_column(name, _partition_from_variant(rows, field_))
+                variants = [column.name for column in rows.schema if is_variant_field(column)]
+                if len(variants) != 1:
+                    raise TableError(
+                        f"the data has no partition column {name!r}: add the column, with nulls if that is meant",
+                        reason="missing-column",
+                    )
+                kind, path = arrow_type(field_.type), VariantPath((name,))
+                chunks = [VariantArray.from_storage(chunk) for chunk in rows[variants[0]].chunks]
+                values = [variant_get(chunk, path, kind, errors="null") for chunk in chunks]
+                rows = rows.append_column(name, pa.chunked_array(values, kind))
                 self._derived.add(name)
         return rows
 
@@ -356,19 +363,6 @@ def _clustered_leaves(snapshot: Snapshot) -> int:
         ) from None
     places = [place for place, _ in leaf_columns(stored_schema(snapshot.schema))]
     return max((places.index(column) + 1 for column in columns if column in places), default=0)
-
-
-def _partition_from_variant(rows: pa.Table, partition: Field) -> pa.ChunkedArray:
-    """Return the values of a partition column that the data lacks: those at the path of its name in the Variant."""
-    variants = [column.name for column in rows.schema if is_variant_field(column)]
-    if len(variants) != 1:
-        raise TableError(
-            f"the data has no partition column {partition.name!r}: add the column, with nulls if that is meant",
-            reason="missing-column",
-        )
-    kind, path = arrow_type(partition.type), VariantPath((partition.name,))
-    chunks = [VariantArray.from_storage(chunk) for chunk in rows[variants[0]].chunks]
-    return pa.chunked_array([variant_get(chunk, path, kind, errors="null") for chunk in chunks], kind)
 
 
 def is_data_file_name(path: str) -> bool:

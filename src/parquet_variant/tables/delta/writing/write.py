@@ -34,6 +34,8 @@ from parquet_variant.tables.delta.protocol.features import (
     with_tracking_columns,
 )
 from parquet_variant.tables.delta.protocol.schema_merging import (
+    IDENTITY_START,
+    IDENTITY_STEP,
     check_change_data_names,
     check_column_metadata,
     merged_metadata,
@@ -52,7 +54,6 @@ from parquet_variant.tables.schema import Field, StructType, check_schema, from_
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, Identities
 
-_START, _STEP = "delta.identity.start", "delta.identity.step"
 _MARK, _EXPLICIT = "delta.identity.highWaterMark", "delta.identity.allowExplicitInsert"
 _LIMITS = np.iinfo(np.int64)
 
@@ -123,27 +124,16 @@ class IdentityValues(Identities):
 def with_last_marks(metadata: Metadata, other: Metadata) -> Metadata:
     """Return metadata whose identity columns do not repeat values that another version of the table generated."""
     schema, marks = parse_schema(metadata.schema_string), parse_schema(other.schema_string)
-    fields = tuple(_with_last_mark(f, marks.get(f.name)) for f in schema.fields)
-    return metadata if fields == schema.fields else replace(metadata, schema_string=schema_json(StructType(fields)))
-
-
-def _with_last_mark(f: Field, other: Field | None) -> Field:
-    if other is None or _START not in f.metadata or other.metadata.get(_MARK) is None:
-        return f
-    counter, mark = _counter(f), int(other.metadata[_MARK])
-    if counter.mark is not None and (mark - counter.mark) * counter.step <= 0:
-        return f
-    return replace(f, metadata={**f.metadata, _MARK: mark})
-
-
-def refuse_identity(current: Snapshot) -> None:
-    """Refuse to add rows in several tasks, or with a change of the schema: the values need one counter."""
-    for f in identity_fields(current):
-        raise DeltaError(
-            f"column {f.name} is an identity column ({_START}), whose values cannot be generated in parallel tasks: "
-            "add rows with Table.append, merge or overwrite",
-            reason="unsupported-feature",
-        )
+    fields = []
+    for f in schema.fields:
+        last = marks.get(f.name)
+        if last is not None and IDENTITY_START in f.metadata and last.metadata.get(_MARK) is not None:
+            counter, mark = _counter(f), int(last.metadata[_MARK])
+            if counter.mark is None or (mark - counter.mark) * counter.step > 0:
+                f = replace(f, metadata={**f.metadata, _MARK: mark})
+        fields.append(f)
+    new = StructType(tuple(fields))
+    return metadata if new == schema else replace(metadata, schema_string=schema_json(new))
 
 
 def refuse_identity_set(current: Snapshot, columns: Iterable[str]) -> None:
@@ -158,19 +148,19 @@ def identity_fields(current: Snapshot) -> Sequence[Field]:
     """Return the columns whose values writers must generate."""
     if not supports(current.protocol, "identityColumns"):
         return ()
-    return [f for f in parse_schema(current.metadata.schema_string).fields if _START in f.metadata]
+    return [f for f in parse_schema(current.metadata.schema_string).fields if IDENTITY_START in f.metadata]
 
 
 def _counter(f: Field) -> _Counter:
     metadata: Any = f.metadata
     try:
-        start, step = int(metadata[_START]), int(metadata[_STEP])
+        start, step = int(metadata[IDENTITY_START]), int(metadata[IDENTITY_STEP])
         mark = None if metadata.get(_MARK) is None else int(metadata[_MARK])
     except (KeyError, TypeError, ValueError):
         step = 0
     if not step:
         raise DeltaError(
-            f"identity column {f.name} has no integer {_START} and non-zero {_STEP} in its metadata",
+            f"identity column {f.name} has no integer {IDENTITY_START} and non-zero {IDENTITY_STEP} in its metadata",
             reason="broken-log",
         )
     return _Counter(f.name, start, step, mark, str(metadata.get(_EXPLICIT, False)).lower() == "true")
@@ -238,8 +228,13 @@ def plan(
     See `DeltaTable.plan`.
     """
     current = writable_snapshot(table)
-    if not rewriting:
-        refuse_identity(current)
+    for f in identity_fields(current) if not rewriting else ():
+        # Their values need one counter, also with a change of the schema.
+        raise DeltaError(
+            f"column {f.name} is an identity column ({IDENTITY_START}), whose values cannot be generated in parallel "
+            "tasks: add rows with Table.append, merge or overwrite",
+            reason="unsupported-feature",
+        )
     schemas = schemas_by_column(schema, current.schema)
     made = plan_write(current, shredding=schemas, file_bytes=file_bytes, options=options)
     return replace(made, derives_partitions=not rewriting)
@@ -321,16 +316,10 @@ def _put_rows(
     txn: tuple[str, int] | None,
     options: Mapping[str, Any],
 ) -> CommitResult:
-    if identity_fields(current):
-        return _put_with_identity(current, data, mode, txn, options)
-    adds = plan(current, **options).write_files(data)
-    return commit_adds(current, adds, mode, txn, written=paths_of_adds(current.storage, adds))
-
-
-def _put_with_identity(
-    current: Snapshot, data: Any, mode: str, txn: tuple[str, int] | None, options: Mapping[str, Any]
-) -> CommitResult:
-    """Add or replace rows with values of identity columns, which are planned again if another commit took them."""
+    if not identity_fields(current):
+        adds = plan(current, **options).write_files(data)
+        return commit_adds(current, adds, mode, txn, written=paths_of_adds(current.storage, adds))
+    # The write is planned again if another commit took the values of identity columns.
     tables = all_rows(data)
 
     def put(current: Snapshot) -> CommitResult:

@@ -128,21 +128,7 @@ class IcebergTable(ChangeableTable[TableFile]):
     def __init__(self, current: Snapshot, operation: str, batch: tuple[str, int] | None = None) -> None:
         check_writable(current.metadata)
         self.current, self.operation, self.batch = current, operation, batch
-
-    @property
-    def schema(self) -> StructType:
-        """The table's columns."""
-        return self.current.schema.struct
-
-    @property
-    def version(self) -> int:
-        """The id of the snapshot; 0 for a table without any."""
-        return self.current.snapshot_id or 0
-
-    @property
-    def uri(self) -> str:
-        """The name, for errors."""
-        return self.current.table.name
+        self.schema, self.version, self.uri = current.schema.struct, current.snapshot_id or 0, current.table.name
 
     @cached_property
     def files(self) -> list[TableFile]:
@@ -238,6 +224,7 @@ class IcebergTable(ChangeableTable[TableFile]):
             if error.reason != "batch-committed":
                 raise
             raise IcebergError(error.message, reason="conflict", file=error.file) from None
+        self.version = self.current.snapshot_id or 0
         return self.version
 
     def _snapshot_change(self, change: TableChange[TableFile]) -> SnapshotChange:
