@@ -197,7 +197,13 @@ class _Task(Generic[File]):
     def conformed(self, table: pa.Table) -> pa.Table:
         """Return rows in the table's columns and types, complete, checked against its rules, and shredded."""
         table = self.plan.with_generated_columns(table)
-        self._check_columns(table)
+        columns = pa.schema([field for field in table.schema if field.name not in self.plan.hidden_columns])
+        check_known(columns, self.plan.schema, by_given_name)
+        for f in self.plan.schema.fields:
+            if not f.nullable and f.name not in table.column_names:
+                raise TableError(f"column {f.name!r} must not be null and is missing", reason="missing-column")
+            if not f.nullable and table[f.name].null_count:
+                raise TableError(f"column {f.name!r} must not be null", reason="null-value")
         hidden = [
             (table.schema.field(name), table[name]) for name in self.plan.hidden_columns if name in table.column_names
         ]
@@ -233,17 +239,6 @@ class _Task(Generic[File]):
             if file.size >= limit:
                 file.close()
                 self.finished.append(self.open.pop(key))
-
-    def _check_columns(self, table: pa.Table) -> None:
-        columns = pa.schema([field for field in table.schema if field.name not in self.plan.hidden_columns])
-        check_known(columns, self.plan.schema, by_given_name)
-        for f in self.plan.schema.fields:
-            if f.nullable:
-                continue
-            if f.name not in table.column_names:
-                raise TableError(f"column {f.name!r} must not be null and is missing", reason="missing-column")
-            if table[f.name].null_count:
-                raise TableError(f"column {f.name!r} must not be null", reason="null-value")
 
     def _shredded(self, place: Place, array: VariantArray) -> VariantArray:
         if not self.plan.shred:

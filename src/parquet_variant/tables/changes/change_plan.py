@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -137,11 +137,6 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
         """The hidden column with the version of each row's last update; None if the table has none."""
         return None
 
-    def for_erasing(self) -> Self:
-        """Return the plan that keeps nothing of deleted rows."""
-        plan: Any = self
-        return replace(plan, uses_vectors=False, records_changes=False, erases=True)
-
     def read_kept_rows(self, file: File, row_mask: Mask | None) -> pa.Table:
         """Read the rows of `read_rows` for a new file: if the plan erases, unshredded and with their own keys only."""
         rows = self.read_rows(file, row_mask)
@@ -155,11 +150,6 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
     def write_like(self, rows: pa.Table) -> TableWritePlan[File]:
         """Return the plan of the file that `read_kept_rows` rows are written to."""
         return replace(self.write, shredding={}) if self.erases else self.like_file(rows)
-
-    def with_write(self, write: TableWritePlan[File]) -> Self:
-        """Return the plan with another plan of writes."""
-        plan: Any = self
-        return replace(plan, write=write)
 
     @property
     def schema(self) -> StructType:

@@ -126,7 +126,8 @@ def erase(
     uri = table.uri
 
     def planned(table: ChangeableTable[Any]) -> tuple[Condition, ChangePlan[Any]]:
-        return Condition.of(table, where, zone), table.plan(options).for_erasing()
+        plan: Any = table.plan(options)
+        return Condition.of(table, where, zone), replace(plan, uses_vectors=False, records_changes=False, erases=True)
 
     def opened(table: ChangeableTable[Any]) -> tuple[Condition, ChangePlan[Any], FileSet]:
         """Return the condition, the plan, and the files that may hold matching rows or rows marked as deleted."""

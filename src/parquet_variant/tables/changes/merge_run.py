@@ -192,9 +192,7 @@ def _merge_file(plan: ChangePlan[Any], merge: _Merge, task: int, attempt: int, f
     if merge.of_kind("not_matched_by_source"):
         unmatched = live.copy()
         unmatched[left] = False
-        applied[unmatched] = _clauses_of_unmatched(
-            merge, "not_matched_by_source", merge.target, rows.filter(pa.array(unmatched))
-        )
+        applied[unmatched] = _clauses_of_unmatched(merge, "not_matched_by_source", rows.filter(pa.array(unmatched)))
     is_delete = np.array([clause.action == "delete" for clause in merge.clauses] + [False])
     deleted = (applied != _NO_CLAUSE) & is_delete[applied]
     updated = (applied != _NO_CLAUSE) & ~is_delete[applied]
@@ -240,10 +238,11 @@ def _applied_clauses(
     return applied, source
 
 
-def _clauses_of_unmatched(merge: _Merge, kind: RowKind, alias: str, rows: pa.Table) -> Numbers:
+def _clauses_of_unmatched(merge: _Merge, kind: RowKind, rows: pa.Table) -> Numbers:
     """Return the number of the clause that applies to each row of a `numbered` table of unmatched rows."""
     if not len(rows):
         return np.empty(0, dtype=np.int64)
+    alias = merge.source if kind == "not_matched" else merge.target
     answer = evaluate({"clause": merge.clause_sql(kind)}, {alias: renumbered(rows)}, merge.zone)
     clauses: Numbers = answer["clause"].to_numpy()
     return clauses
@@ -276,14 +275,13 @@ def _inserted_rows(
 ) -> pa.Table:
     """Return the rows that the source adds, with the columns that are given or generated."""
     schema = plan.schema
-    empty = _null_rows(schema, 0)
     if not merge.of_kind("not_matched"):
-        return empty
+        return _null_rows(schema, 0)
     unmatched = np.ones(len(merge.rows), dtype=bool)
     for change in done:
         unmatched[change.matched] = False
     positions = np.flatnonzero(unmatched)
-    clauses = _clauses_of_unmatched(merge, "not_matched", merge.source, merge.keys.take(pa.array(positions)))
+    clauses = _clauses_of_unmatched(merge, "not_matched", merge.keys.take(pa.array(positions)))
     parts: list[pa.Table] = []
     for number, clause in merge.of_kind("not_matched"):
         inserted = positions[clauses == number]
@@ -294,7 +292,7 @@ def _inserted_rows(
             new = assigned(rows, schema, clause.assignments, tables, merge.zone)
             new = new.select([f.name for f in schema.fields if f.name in set_columns])
             parts += map(plan.write.with_generated_columns, identities.fill([new]))
-    return pa.concat_tables(parts, promote_options="permissive") if parts else empty
+    return pa.concat_tables(parts, promote_options="permissive") if parts else _null_rows(schema, 0)
 
 
 def _null_rows(schema: StructType, rows: int) -> pa.Table:

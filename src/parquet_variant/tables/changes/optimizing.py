@@ -108,7 +108,8 @@ def optimize(
     workers = engine_or_threads(engine, threads, progress)
 
     def run(table: ChangeableTable[Any]) -> OptimizeResult:
-        files, layouts, plan = table.to_files(table.files), table.file_layouts(), table.plan(options)
+        plan: Any = table.plan(options)
+        files, layouts = table.to_files(table.files), table.file_layouts()
         write = replace(plan.write, rules=Rules())  # Copied rows were checked when they were written.
         if file_bytes is not None:
             write = replace(write, file_bytes=file_bytes)
@@ -127,7 +128,7 @@ def optimize(
         packs = [] if dry_run else pack_files(keys, write.file_bytes, must_rewrite)
         if not packs and not table.changes_definition:
             return OptimizeResult(table.version, drift=drift)
-        work = partial(_rewrite_pack, plan.with_write(replace(write, shredding=schemas)))
+        work = partial(_rewrite_pack, replace(plan, write=replace(write, shredding=schemas)))
         results = workers.run("optimize", work, [[files[number] for number in pack] for pack in packs])
         added = [file for result in results for file in result]
         chosen = np.zeros(len(files), dtype=bool)

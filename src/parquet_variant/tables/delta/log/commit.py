@@ -119,19 +119,6 @@ class CommitWatermarks:
         configuration = json.dumps({"rowIdHighWaterMark": row_id}, separators=(",", ":"))
         return numbered, DomainMetadata(ROW_TRACKING, configuration)
 
-    def with_time(self, metadata: Metadata | None, version: int, now: int) -> tuple[Metadata | None, int | None]:
-        """Return metadata that states since when commits record their time, and the time of this commit."""
-        if self.time is None:
-            return metadata, None
-        time = max(now, self.time + 1)
-        if self.enables_times and metadata is not None:
-            enablement = {
-                "delta.inCommitTimestampEnablementVersion": str(version),
-                "delta.inCommitTimestampEnablementTimestamp": str(time),
-            }
-            metadata = replace(metadata, configuration={**metadata.configuration, **enablement})
-        return metadata, time
-
 
 def _high_water_mark(domain: DomainMetadata | None) -> int:
     if domain is None:
@@ -375,11 +362,18 @@ def _is_recorded(txn: Txn, recorded: Txn | None) -> bool:
 
 
 def _actions(transaction: Transaction, identity: str, version: int, watermarks: CommitWatermarks) -> list[Action]:
-    now = now_millis()
+    now, metadata = now_millis(), transaction.metadata
     adds, row_tracking = watermarks.with_row_ids(transaction.adds, version)
-    metadata, commit_time = watermarks.with_time(transaction.metadata, version, now)
+    info: dict[str, Any] = {}
+    if watermarks.time is not None:
+        info[_TIME] = max(now, watermarks.time + 1)
+        if watermarks.enables_times and metadata is not None:
+            enablement = {
+                "delta.inCommitTimestampEnablementVersion": str(version),
+                "delta.inCommitTimestampEnablementTimestamp": str(info[_TIME]),
+            }
+            metadata = replace(metadata, configuration={**metadata.configuration, **enablement})
     only_appends = not transaction.removes and transaction.protocol is None and transaction.metadata is None
-    info: dict[str, Any] = {} if commit_time is None else {"inCommitTimestamp": commit_time}
     info |= {
         "timestamp": now,
         "operation": transaction.operation,

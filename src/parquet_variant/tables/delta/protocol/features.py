@@ -158,14 +158,6 @@ def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:
     return all(has_feature(features, name) for features in lists for name in (VARIANT_TYPE, SHREDDING))
 
 
-def table_protocol(schema: StructType, features: Iterable[str] = (), *, preview: bool = False) -> Protocol:
-    """Return the protocol that a new table with a schema and further features needs; see `with_features`."""
-    needed = (*schema_features(schema), *features)
-    if not needed:
-        return Protocol(1, 2)
-    return with_features(Protocol(1, _FEATURE_WRITER, None, ()), needed, preview=preview)
-
-
 def schema_features(schema: StructType) -> tuple[str, ...]:
     """Return the features that the types of columns need."""
     kinds = set(all_types(schema))

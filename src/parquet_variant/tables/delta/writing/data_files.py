@@ -55,14 +55,8 @@ def table_key(protocol: Protocol, metadata: Metadata) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def to_marked_dict(add: Add) -> dict[str, Any]:
-    """Return an add action as JSON holds it, with its mark."""
-    action = add.to_dict()
-    return action if add.mark is None else action | {_KEY: asdict(add.mark)}
-
-
 def with_mark(action: Mapping[str, Any]) -> Add:
-    """Return the add action of `to_marked_dict`; the mark is None if the JSON has none."""
+    """Return the add action of JSON that `WritePlan.write` returned; the mark is None if the JSON has none."""
     add, mark = Add.from_dict(action), action.get(_KEY)
     if not isinstance(mark, Mapping):
         return add
@@ -215,7 +209,8 @@ class WritePlan(TableWritePlan[Add]):
             ``"bad-data"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"null-value"`` or
             ``"constraint-violated"``.
         """
-        return [to_marked_dict(add) for add in self.write_files(data, data_change=data_change)]
+        adds = self.write_files(data, data_change=data_change)
+        return [add.to_dict() | ({_KEY: asdict(add.mark)} if add.mark is not None else {}) for add in adds]
 
     def split(self, rows: pa.Table) -> Iterator[tuple[tuple[str | None, ...], PartitionValues, pa.Table]]:
         """Split rows by their partition columns; see `TableWritePlan.split`."""

@@ -24,13 +24,22 @@ from parquet_variant.tables.delta.file_locations import paths_of_adds
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, table_exists
 from parquet_variant.tables.delta.log.segment import State
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, Metadata, Txn, parse_schema, read_schema, schema_json
+from parquet_variant.tables.delta.protocol.actions import (
+    Add,
+    Metadata,
+    Protocol,
+    Txn,
+    parse_schema,
+    read_schema,
+    schema_json,
+)
 from parquet_variant.tables.delta.protocol.features import (
     SHREDDING_PROPERTY,
     check_writable,
     resolve_properties,
+    schema_features,
     supports,
-    table_protocol,
+    with_features,
     with_tracking_columns,
 )
 from parquet_variant.tables.delta.protocol.schema_merging import (
@@ -383,8 +392,8 @@ def planned_table(
         **names,
     )
     metadata = with_tracking_columns(with_mode(None, metadata))
-    features = (*resolved.features, *metadata_features(columns))
-    protocol = table_protocol(columns, features, preview=preview)
+    features = (*schema_features(columns), *resolved.features, *metadata_features(columns))
+    protocol = with_features(Protocol(1, 7, None, ()), features, preview=preview) if features else Protocol(1, 2)
     check_writable(protocol, storage.uri)
     return Snapshot(storage, version=-1, timestamp=0, **vars(State(protocol, metadata)))
 
