@@ -31,10 +31,9 @@ _FIELDS = ("file", "row", "path", "offset")
 
 
 def report_failure(error: BaseException | str, code: int, *, as_json: bool = False) -> int:
-    """Print an error as one line to stderr, and return the exit code.
+    """Print an error as one line to stderr, or as JSON with its reason and file, and return the exit code.
 
-    `error`: a `VariantError` is printed by its message, any other exception with its type and how to see more.
-    `as_json`: print ``{"error": {"reason": …, "message": …, "file": …}}`` instead of text.
+    An exception that is not a `VariantError` is printed with its type and how to see more.
     """
     if as_json:
         reason = _REASONS.get(code, "internal") if isinstance(error, str) else getattr(error, "reason", "internal")

@@ -38,19 +38,10 @@ CHANGES: tuple[Change, ...] = get_args(Change)
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A row that shows a difference.
+    """A row that shows a difference, on the side ``"before"`` or ``"after"``; numbers of rows count in the file, if any.
 
-    Parameters
-    ----------
-    side
-        ``"before"`` or ``"after"``.
-    row
-        The number of the row in the file, or in the data set if there is no file.
-    file
-        The file; None for data in memory.
-    value
-        The value at the path as JSON, perhaps shortened; of a missing value, the value that lacks it. None if values
-        are hidden.
+    `value` is the value at the path as JSON, perhaps shortened; of a missing value, the value that lacks it. None if
+    values are hidden.
     """
 
     side: Literal["before", "after"]

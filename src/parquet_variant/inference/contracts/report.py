@@ -189,15 +189,9 @@ class ContractReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report in types that JSON can represent."""
-        return {
-            "source": self.source,
-            "ok": bool(self),
-            "rows": self.rows,
-            "bad_rows": self.bad_rows,
-            "violations": [violation.to_dict() for violation in self.violations],
-            "evidence": self.evidence,
-            "bytes_read": self.bytes_read,
-        }
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        violations = [violation.to_dict() for violation in self.violations]
+        return {"source": self.source, "ok": bool(self)} | fields | {"violations": violations}
 
     def __str__(self) -> str:
         """Return the report as text."""

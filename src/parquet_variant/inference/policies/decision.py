@@ -34,17 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision for one path.
+    """The decision for one path, where ``[*]`` is every element of an array.
 
-    `path`: the path; ``[*]`` is every element of an array.
     `type`: the DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a separate column without a
       type, or None if the path is not shredded. Paths below such a path are not listed.
-    `count`: values at the path.
     `row_share`: share of all rows that have the path.
     `typed_share`: share of the values, Variant nulls excluded, that the typed column or group holds; the others are
       residual.
     `bytes_saved`: estimate of the bytes that leave the residual and need not be stored with each value.
-    `reason`: the reason, as text.
     """
 
     path: VariantPath

@@ -49,8 +49,8 @@ class VortexFileDestination(FileDestination):
 def open_vortex(request: IngestRequest) -> Destination | None:
     """Open the directory, or the file if the name ends in ``.vortex``; return None if the mode is ``"ignore"``.
 
-    Raises `VariantFileError` if the destination holds data and the mode is ``"error"``, or cannot be written;
-    `VariantError` if vortex-data is not installed.
+    Raises `VariantFileError` if it holds data and the mode is ``"error"``, or cannot be written; `VariantError` if
+    vortex-data is not installed.
     """
     vortex()
     request = replace(request, dest=request.dest.removeprefix("file://"))

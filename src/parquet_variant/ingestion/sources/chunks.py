@@ -56,14 +56,11 @@ SPLITTER_BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Whole lines of one file.
+    """Whole lines of one file, in UTF-8 that is not yet checked. The last line of a file may lack its newline.
 
-    `file`: the source file.
-    `data`: UTF-8 text, not yet checked. Lines end with a newline, which the last line of a file may lack.
     `line_in_range`: 1-based number of the first line, counted from the start of the byte range.
     `range_start`: offset of the byte range in the file.
     `offset`: offset of ``data`` in the decompressed text of the file; it does not depend on ranges and chunks.
-    `unit`: the unit of positions: ``"line"``, ``"element"`` of a JSON array, ``"document"``, or ``"row"`` of CSV.
     `refused`: lines that stand for rows that could not be converted: index of the line in ``data`` -> the original text
       and the error.
     """
