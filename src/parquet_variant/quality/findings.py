@@ -38,7 +38,7 @@ CHANGES: tuple[Change, ...] = get_args(Change)
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A row that shows a difference, on the side ``"before"`` or ``"after"``; numbers of rows count in the file, if any.
+    """A row that shows a difference, on the side ``"before"`` or ``"after"``; rows are counted in the file, if any.
 
     `value` is the value at the path as JSON, perhaps shortened; of a missing value, the value that lacks it. None if
     values are hidden.
