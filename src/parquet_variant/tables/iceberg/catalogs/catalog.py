@@ -14,13 +14,7 @@ from parquet_variant.errors import IcebergError, VariantError, without_secrets
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.locations import TableFiles
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
-from parquet_variant.tables.iceberg.metadata.updates import (
-    TableChange,
-    Update,
-    order_updates,
-    schema_updates,
-    spec_updates,
-)
+from parquet_variant.tables.iceberg.metadata.updates import TableChange
 
 DATA_PATH, METADATA_PATH = "write.data.path", "write.metadata.path"
 
@@ -129,18 +123,3 @@ def no_such_table(name: str) -> IcebergError:
 def first_line(error: Exception) -> str:
     """Return the first line of another library's error, without credentials."""
     return without_secrets((str(error).splitlines() or [type(error).__name__])[0])
-
-
-def creation_updates(metadata: TableMetadata) -> list[Update]:
-    """Return the updates that make the metadata of a new table out of nothing."""
-    updates: list[Update] = [
-        {"action": "assign-uuid", "uuid": metadata.uuid},
-        {"action": "upgrade-format-version", "format-version": metadata.version},
-        *schema_updates(metadata, metadata.schema),
-        *spec_updates(metadata.spec),
-        *order_updates(metadata.sort_order),
-        {"action": "set-location", "location": metadata.location},
-    ]
-    if metadata.properties:
-        updates.append({"action": "set-properties", "updates": dict(metadata.properties)})
-    return updates

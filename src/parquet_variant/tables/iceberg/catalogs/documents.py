@@ -201,11 +201,25 @@ def _newest_version(storage: Storage, location: str) -> tuple[int, str] | None:
         text = ""
     number = int(text) if text.isdecimal() else 0
     suffix = _suffix(storage, number) if text.isdecimal() else None
-    if suffix is None:
-        return _listed(storage, location)
-    while (later := _suffix(storage, number + 1)) is not None:
-        number, suffix = number + 1, later
-    return number, suffix
+    if suffix is not None:
+        while (later := _suffix(storage, number + 1)) is not None:
+            number, suffix = number + 1, later
+        return number, suffix
+    versions, unnumbered = [], []
+    for file in storage.list("metadata"):
+        match = _VERSION.fullmatch(file.path)
+        if match is not None:
+            versions.append((int(match[1]), match[2]))
+        elif file.path.endswith(".metadata.json"):
+            unnumbered.append(file.path)
+    if unnumbered and not versions:
+        raise IcebergError(
+            f"{location} has no version-hint.text: its newest version is known to a catalog only; give the table's "
+            f"name and catalog=, or read one of its metadata files, such as {max(unnumbered)}",
+            reason="no-version-hint",
+            file=location,
+        )
+    return max(versions, default=None)
 
 
 def _suffix(storage: Storage, number: int) -> str | None:
@@ -216,26 +230,6 @@ def _suffix(storage: Storage, number: int) -> str | None:
         except FileNotFoundError:
             continue
         return suffix
-    return None
-
-
-def _listed(storage: Storage, location: str) -> tuple[int, str] | None:
-    versions, unnumbered = [], []
-    for file in storage.list("metadata"):
-        match = _VERSION.fullmatch(file.path)
-        if match is not None:
-            versions.append((int(match[1]), match[2]))
-        elif file.path.endswith(".metadata.json"):
-            unnumbered.append(file.path)
-    if versions:
-        return max(versions)
-    if unnumbered:
-        raise IcebergError(
-            f"{location} has no version-hint.text: its newest version is known to a catalog only; give the table's "
-            f"name and catalog=, or read one of its metadata files, such as {max(unnumbered)}",
-            reason="no-version-hint",
-            file=location,
-        )
     return None
 
 

@@ -14,16 +14,16 @@ from urllib.parse import quote, unquote
 from parquet_variant.errors import IcebergError, without_secrets
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.tables.iceberg.catalogs.catalog import (
-    Catalog,
-    LoadedTable,
-    creation_updates,
-    first_line,
-    no_such_table,
-)
+from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable, first_line, no_such_table
 from parquet_variant.tables.iceberg.locations import storage_options_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
-from parquet_variant.tables.iceberg.metadata.updates import TableChange
+from parquet_variant.tables.iceberg.metadata.updates import (
+    TableChange,
+    order_updates,
+    schema_updates,
+    set_properties,
+    spec_updates,
+)
 
 _OK, _NO_CONTENT = 200, 204
 _NOT_FOUND, _CONFLICT, _UNAUTHORIZED, _FORBIDDEN = 404, 409, 401, 403
@@ -88,7 +88,17 @@ class RestCatalog(Catalog):
         """See `Catalog.commit`."""
         updates, requirements = list(change.updates), list(change.requirements)
         if not table.exists:
-            updates = creation_updates(table.metadata) + updates
+            # The updates that make the metadata of the new table out of nothing come first.
+            new = table.metadata
+            updates[:0] = [
+                {"action": "assign-uuid", "uuid": new.uuid},
+                {"action": "upgrade-format-version", "format-version": new.version},
+                *schema_updates(new, new.schema),
+                *spec_updates(new.spec),
+                *order_updates(new.sort_order),
+                {"action": "set-location", "location": new.location},
+                *([set_properties(new.properties)] if new.properties else []),
+            ]
             requirements = [{"type": "assert-create"}]
         *namespace, name = table.identifier
         identifier = {"namespace": namespace, "name": name}

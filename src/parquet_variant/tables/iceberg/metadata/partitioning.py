@@ -293,11 +293,6 @@ class PartitionSpec:
         """Return the JSON form."""
         return {"spec-id": self.id, "fields": [f.to_json() for f in self.fields]}
 
-    @property
-    def is_unpartitioned(self) -> bool:
-        """Whether all files are in one partition."""
-        return all(f.transform.name == "void" for f in self.fields)
-
     def check_writable(self) -> None:
         """Raise `IcebergError` if the spec has a transform that this package cannot apply."""
         for f in self.fields:

@@ -33,9 +33,6 @@ class TableChange:
     updates: tuple[Update, ...]
     requirements: tuple[Update, ...] = ()
 
-    def __add__(self, other: TableChange) -> TableChange:
-        return TableChange(self.updates + other.updates, self.requirements + other.requirements)
-
 
 def change_of(*updates: Update, requires: Sequence[Update] = ()) -> TableChange:
     """Return a change of some updates and requirements."""

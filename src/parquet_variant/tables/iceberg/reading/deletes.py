@@ -62,29 +62,6 @@ def write_vector(files: TableFiles, location: str, file: DataFile, rows: Rows) -
     )
 
 
-def read_vector(blob: bytes, cardinality: int, rows: int, location: str) -> Rows:
-    """Return the ascending positions that a deletion vector marks.
-
-    `blob`: the bytes at the offset and of the length that the manifest states.
-    `cardinality`: the number of deleted rows that the manifest states.
-    `rows`: the number of rows of the data file.
-    Raises `IcebergError`: reason ``"bad-deletion-vector"``.
-    """
-    try:
-        if len(blob) < _FOOTER_TAIL:
-            raise damaged(f"its blob has {len(blob)} bytes", location)
-        positions = read_bitmap(unframed(blob, location), min(cardinality, rows))
-    except IcebergError:
-        raise
-    except TableError as error:
-        raise IcebergError(error.message, reason="bad-deletion-vector", file=location) from None
-    if len(positions) != cardinality:
-        raise damaged(f"it marks {len(positions)} rows, its manifest states {cardinality}", location)
-    if len(positions) and int(positions[-1]) >= rows:
-        raise damaged(f"it marks row {int(positions[-1])}, the data file has {rows} rows", location)
-    return positions
-
-
 def damaged(problem: str, location: str) -> IcebergError:
     """Return the error for a deletion vector that cannot be used."""
     return IcebergError(f"the deletion vector is damaged: {problem}", reason="bad-deletion-vector", file=location)
@@ -127,7 +104,9 @@ class DeleteIndex:
         Raises `IcebergError`: reason ``"bad-metadata"`` if two deletion vectors are of one data file.
         """
         index = cls()
-        unpartitioned = {spec.id for spec in snapshot.metadata.specs.values() if spec.is_unpartitioned}
+        unpartitioned = {
+            spec.id for spec in snapshot.metadata.specs.values() if all(f.transform.name == "void" for f in spec.fields)
+        }
         for _, entry in snapshot.live_entries(deletes=True):
             file = entry.file
             if file.content == Content.EQUALITY_DELETES:
@@ -184,7 +163,19 @@ def deleted_positions(files: TableFiles, file: DataFile, deletes: FileDeletes) -
         vector = deletes.vector.file
         assert vector.content_offset is not None and vector.content_size is not None
         blob = files.read(vector.path, vector.content_offset, vector.content_size)
-        return read_vector(blob, vector.record_count, file.record_count, vector.path)
+        try:
+            if len(blob) < _FOOTER_TAIL:
+                raise damaged(f"its blob has {len(blob)} bytes", vector.path)
+            rows = read_bitmap(unframed(blob, vector.path), min(vector.record_count, file.record_count))
+        except IcebergError:
+            raise
+        except TableError as error:
+            raise IcebergError(error.message, reason="bad-deletion-vector", file=vector.path) from None
+        if len(rows) != vector.record_count:
+            raise damaged(f"it marks {len(rows)} rows, its manifest states {vector.record_count}", vector.path)
+        if len(rows) and int(rows[-1]) >= file.record_count:
+            raise damaged(f"it marks row {int(rows[-1])}, the data file has {file.record_count} rows", vector.path)
+        return rows
     parts = [_positions(files, entry.file, file) for entry in deletes.positions]
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.uint64)
 

@@ -31,16 +31,10 @@ from parquet_variant.tables.storage import to_millis
 class Snapshot:
     """A table at one of its snapshots.
 
-    Parameters
-    ----------
-    table
-        The table as its catalog had it.
-    info
-        The snapshot; None for a table without any.
-    schema
-        The columns: the current ones, or those of the snapshot where an older one was asked for.
-    branch
-        The branch to which changes of this snapshot are committed.
+    `table`: the table as its catalog had it.
+    `info`: the snapshot; None for a table without any.
+    `schema`: the current columns, or those of the snapshot where an older one was asked for.
+    `branch`: the branch to which changes of this snapshot are committed.
     """
 
     table: LoadedTable
@@ -121,13 +115,17 @@ def snapshot(
         raise IcebergError(f"{' and '.join(options)} name a snapshot each: give one of them", reason="bad-argument")
     metadata = loaded.metadata
     if tag is not None:
-        return _older_snapshot(loaded, reference_id(metadata, tag, "tag"))
-    if snapshot_id is not None:
+        snapshot_id = reference_id(metadata, tag, "tag")
+    elif timestamp is not None:
+        snapshot_id = id_at(metadata, timestamp, loaded.name)
+    elif snapshot_id is not None:
         check_count("snapshot_id", snapshot_id)
-        return _older_snapshot(loaded, snapshot_id)
-    if timestamp is not None:
-        return _older_snapshot(loaded, id_at(metadata, timestamp, loaded.name))
-    return newest_snapshot(loaded, MAIN if branch is None else branch)
+    else:
+        return newest_snapshot(loaded, MAIN if branch is None else branch)
+    info, schema = metadata.snapshot(snapshot_id), metadata.schema
+    if info.schema_id is not None:  # An older snapshot has the columns that it was written with.
+        schema = metadata.schemas.get(info.schema_id, schema)
+    return Snapshot(loaded, info, schema)
 
 
 def newest_snapshot(table: LoadedTable, branch: str = MAIN) -> Snapshot:
@@ -148,15 +146,6 @@ def reference_id(metadata: TableMetadata, name: str, kind: str) -> int:
             f"unknown {kind} {name!r}: the table has {names}", reason="unknown-snapshot", file=metadata.location
         )
     return reference.snapshot_id
-
-
-def _older_snapshot(table: LoadedTable, snapshot_id: int) -> Snapshot:
-    """Return an older snapshot, under the schema that it was written with."""
-    info = table.metadata.snapshot(snapshot_id)
-    schema = table.metadata.schema
-    if info.schema_id is not None:
-        schema = table.metadata.schemas.get(info.schema_id, schema)
-    return Snapshot(table, info, schema)
 
 
 def id_at(metadata: TableMetadata, timestamp: int | str | datetime, name: str) -> int:

@@ -152,6 +152,7 @@ class _Attempts:
         location = f"{table.metadata_directory()}/snap-{self.snapshot_id}-{attempt}-{self.unique}.avro"
         self.lists.append(location)
         table.files.write(location, data)
+        added_schemas = [u["schema"]["schema-id"] for u in change.updates if u["action"] == "add-schema"]
         snapshot = {
             "snapshot-id": self.snapshot_id,
             **({} if parent_id is None else {"parent-snapshot-id": parent_id}),
@@ -161,23 +162,18 @@ class _Attempts:
             "summary": summary_of(parent, change, removed),
             "first-row-id": first_row_id,
             "added-rows": rows,
+            "schema-id": added_schemas[-1] if added_schemas else metadata.schema.id,
         }
-        return self._table_change(table, snapshot)
-
-    def _table_change(self, table: LoadedTable, snapshot: dict[str, object]) -> TableChange:
-        branch = self.base.branch
-        former = table.metadata.references.get(branch)
+        former = metadata.references.get(branch)
         new = Reference(self.snapshot_id, "branch")
         reference = new if former is None else replace(former, snapshot_id=self.snapshot_id)
-        added = [u["schema"]["schema-id"] for u in self.change.updates if u["action"] == "add-schema"]
-        schema_id = added[-1] if added else table.metadata.schema.id
         updates = (
-            *self.change.updates,
-            *batch_updates(self.base, self.change, self.snapshot_id),
-            {"action": "add-snapshot", "snapshot": {**snapshot, "schema-id": schema_id}},
+            *change.updates,
+            *batch_updates(self.base, change, self.snapshot_id),
+            {"action": "add-snapshot", "snapshot": snapshot},
             set_reference(branch, reference),
         )
-        return TableChange(updates, (*self.change.requirements, *assert_ref(table.metadata, branch)))
+        return TableChange(updates, (*change.requirements, *assert_ref(metadata, branch)))
 
     def landed(self) -> LoadedTable | None:
         """Return the table if one of the attempts was committed although its answer got lost or a later step failed."""

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 from urllib.parse import quote_plus
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
@@ -164,7 +163,6 @@ def split_offsets(info: FileInfo) -> tuple[int, ...]:
     return tuple(sorted(chunk_start_of(facts.chunk(0, group)) for group in facts.groups))
 
 
-Codes = npt.NDArray[np.int64]
 # Hidden columns of files whose rows were in the table before.
 LINEAGE = (ROW_ID, LAST_UPDATED)
 
@@ -173,16 +171,8 @@ LINEAGE = (ROW_ID, LAST_UPDATED)
 class IcebergWritePlan(TableWritePlan[TableFile]):
     """All that a task needs to write files for an Iceberg table; can be pickled.
 
-    Parameters
-    ----------
-    location
-        Location of the files as the metadata has it; `uri` is the same place as this process opens it.
-    columns
-        The table's schema, with field ids and defaults.
-    spec, order
-        The partition spec and the sort order of the files.
-    table_properties
-        The table's properties.
+    `location`: location of the files as the metadata has it; `uri` is the same place as this process opens it.
+    `columns`: the table's schema, with field ids and defaults.
     """
 
     location: str = ""
