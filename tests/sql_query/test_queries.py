@@ -259,3 +259,15 @@ def test_queries_in_several_threads_do_not_meet(events: dict[str, Any]) -> None:
     expected = [total(start) for start in range(6)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(total, [0, 1, 2, 3, 4, 5] * 4)) == expected * 4
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [("SELECT * FORM t", "FROM"), ("SELEC v FROM t", "SELECT"), ("SELECT v FROM t WERE v:a = 1", "WHERE"),
+     ("SELECT v:a FROM t GROPU BY 1", "GROUP"), ("SELECT v FROM t LIMT 5", "LIMIT")],
+)  # fmt: skip
+def test_a_misspelled_keyword_is_named(query, word):
+    with pytest.raises(pv.VariantError, match=f"invalid SQL at line 1.*did you mean {word}"):
+        pv.sql(query, t=pv.parse_json(['{"a": 1}']))
+    with pytest.raises(pv.VariantError, match=r"near 'c'\)$"):
+        pv.sql("SELECT a b c FROM t", t=pv.parse_json(['{"a": 1}']))

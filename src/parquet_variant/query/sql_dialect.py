@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import math
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -98,6 +99,7 @@ def _error(message: str) -> VariantError:
 
 _MAX_LENGTH = 1 << 20
 _MAX_DEPTH = 400
+_KEYWORDS = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN", "AND", "UNION")
 _LONG_CHAIN = 16
 _QUERIES = (exp.Query, exp.Describe, exp.Values, exp.Summarize, exp.Pivot)
 # DuckDB's other functions in FROM read files, change settings or open URLs, and some end the process.
@@ -254,6 +256,8 @@ def _depth(tree: exp.Expr) -> int:
 
 
 def _parse_failure(error: ParseError) -> SqlError:
+    from difflib import get_close_matches
+
     nested = next((entry for entry in error.errors if entry.get("into_expression")), None)
     first = (error.errors or [{}])[0] if nested is None else nested
     where = f" at line {first['line']}, column {first['col']}" if first.get("line") else ""
@@ -263,7 +267,10 @@ def _parse_failure(error: ParseError) -> SqlError:
     )
     if description.startswith("Required keyword"):  # the rest names classes of sqlglot
         description = "an operand is missing"
-    return SqlError(f"invalid SQL{where}: {description}{near}")
+    words = re.findall(r"\w+", f"{first.get('start_context', '')}{first.get('highlight', '')}".upper())[-3:]
+    known = [match for word in reversed(words) for match in get_close_matches(word, _KEYWORDS, 1, 0.66)]
+    hint = f": did you mean {known[0]}?" if known and known[0] not in words else ""
+    return SqlError(f"invalid SQL{where}: {description}{near}{hint}")
 
 
 def to_sql(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:
