@@ -268,8 +268,9 @@ def _parse_failure(error: ParseError) -> SqlError:
     if description.startswith("Required keyword"):  # the rest names classes of sqlglot
         description = "an operand is missing"
     words = re.findall(r"\w+", f"{first.get('start_context', '')}{first.get('highlight', '')}".upper())[-3:]
-    known = [match for word in reversed(words) for match in get_close_matches(word, _KEYWORDS, 1, 0.66)]
-    hint = f": did you mean {known[0]}?" if known and known[0] not in words else ""
+    misspelled = [word for word in reversed(words) if word not in _KEYWORDS]
+    meant = [keyword for word in misspelled for keyword in get_close_matches(word, _KEYWORDS, 1, 0.66)]
+    hint = f": did you mean {meant[0]}?" if meant else ""
     return SqlError(f"invalid SQL{where}: {description}{near}{hint}")
 
 
