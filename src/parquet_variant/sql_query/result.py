@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.parts import one_chunk, valid_bytes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
+from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.interop.display import display_texts
 from parquet_variant.ops.interop.tables import ArrowResult
@@ -43,16 +45,29 @@ class SqlResult(ArrowResult):
     ({'a': [1, 2]}, [{'a': 1}, {'a': 2}], 2)
     """
 
-    def __init__(self, table: pa.Table, warnings: Sequence[str] = ()) -> None:
+    def __init__(self, table: pa.Table, warnings: Sequence[str] = (), wide_integers: Sequence[int] = ()) -> None:
         self._table = table
+        self._wide_integers = wide_integers  # The numbers of the columns of HUGEINT, which Arrow has as decimals.
         self.warnings = tuple(warnings)  # Hints about paths that no row has.
 
     def to_arrow(self) -> pa.Table:
         """Return the result as a pyarrow table."""
         return self._table
 
+    def to_pandas(self) -> Any:
+        """Return the result as a pandas data frame; sums of integers are integers where all of a column fit bigint."""
+        return ArrowResult.to_pandas(SqlResult(self._with_bigints()))
+
+    def _with_bigints(self) -> pa.Table:
+        """Return the table with the sums of integers as bigint where all of a column fit."""
+        table = self._table
+        for number in self._wide_integers:
+            if (column := _as_bigint(table.column(number))) is not None:
+                table = table.set_column(number, table.field(number).with_type(pa.int64()), column)
+        return table
+
     def to_pylist(self) -> list[dict[str, Any]]:
-        """Return the rows as dicts.
+        """Return the rows as dicts; sums of integers are integers where all of a column fit bigint.
 
         Raises
         ------
@@ -60,7 +75,7 @@ class SqlResult(ArrowResult):
             If a value has no Python object, such as a date after the year 9999 (``no-python-value``).
         """
         try:
-            return list(self._table.to_pylist())
+            return list(self._with_bigints().to_pylist())
         except (OverflowError, ValueError) as error:
             raise VariantError(
                 f"a value of the result has no Python object: {error}; use .to_arrow(), or cast the column to string",
@@ -114,6 +129,19 @@ class SqlResult(ArrowResult):
             yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
         if self.num_rows > _SHOWN_ROWS:
             yield f"({self.num_rows:,} rows)"
+
+
+def _as_bigint(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return a column of DuckDB's HUGEINT as bigint; None if a value does not fit."""
+    chunks = []
+    for chunk in column.chunks:
+        words = np.frombuffer(chunk.buffers()[1], np.int64, 2 * len(chunk), 16 * chunk.offset)
+        low, high, valid = words[::2], words[1::2], valid_bytes(chunk)
+        is_null = valid == 0 if len(valid) else np.zeros(len(chunk), np.bool_)
+        if not ((high == low >> 63) | is_null).all():
+            return None
+        chunks.append(from_numpy(low, is_null))
+    return pa.chunked_array(chunks, pa.int64())
 
 
 def _cell(text: str | None) -> str:

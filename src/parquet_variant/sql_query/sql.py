@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import empty_table, one_chunk, valid_bytes
+from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.parallel import thread_count
-from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.query.duckdb_engine import connect, interruptible
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.path_hints import missing_path_hints
@@ -169,7 +168,7 @@ def sql(
         rows = write_result(copy.file, planned.batches(as_text=False), copy.format, planned.sources(tables))
         return SqlResult(pa.table({"Count": pa.array([rows], pa.int64())}), planned.warnings)
     planned = plan_sql(query, tables, params=params, errors=errors, zone=zone, threads=threads)
-    return SqlResult(planned.run(), planned.warnings)
+    return SqlResult(planned.run(), planned.warnings, planned.wide_integers)
 
 
 def plan_sql(
@@ -210,15 +209,8 @@ class SqlQuery:
     wide_integers: list[int] = field(default_factory=list)  # After the run, the numbers of the columns of HUGEINT.
 
     def run(self) -> pa.Table:
-        """Run the query in DuckDB, and return the result with Variants as JSON.
-
-        DuckDB's HUGEINT, the type of sums of integers, becomes bigint where all values fit, else it is a decimal.
-        """
-        table = pa.concat_tables(self.batches())
-        for number in self.wide_integers:
-            if (column := _as_bigint(table.column(number))) is not None:
-                table = table.set_column(number, table.field(number).with_type(pa.int64()), column)
-        return table
+        """Run the query in DuckDB, and return the result with Variants as JSON."""
+        return pa.concat_tables(self.batches())
 
     def batches(self, *, as_text: bool = True, seconds: float | None = None) -> Generator[pa.Table]:
         """Yield the result in parts, at least one, as the engine produces it.
@@ -339,19 +331,6 @@ def _has_values(column: pa.ChunkedArray) -> bool:
         # Without pyarrow.compute, whose import takes longer than a small query; a null is NaN.
         return any(np.nan_to_num(chunk.to_numpy(zero_copy_only=False)).any() for chunk in column.chunks)
     return bool(column.null_count < len(column))
-
-
-def _as_bigint(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a column of DuckDB's HUGEINT as bigint; None if a value does not fit."""
-    chunks = []
-    for chunk in column.chunks:  # without pyarrow.compute, as in `_has_values`
-        words = np.frombuffer(chunk.buffers()[1], np.int64, 2 * len(chunk), 16 * chunk.offset)
-        low, high, valid = words[::2], words[1::2], valid_bytes(chunk)
-        is_null = valid == 0 if len(valid) else np.zeros(len(chunk), np.bool_)
-        if not ((high == low >> 63) | is_null).all():
-            return None
-        chunks.append(from_numpy(low, is_null))
-    return pa.chunked_array(chunks, pa.int64())
 
 
 def _binder(tables: Mapping[str, Any], opens_paths: bool) -> Callable[[str], BoundTable]:
