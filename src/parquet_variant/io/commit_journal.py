@@ -247,11 +247,8 @@ def _jobs(paths: Iterable[str]) -> set[str]:
     return {posixpath.dirname(path) for path in paths if _is_journal(path)}
 
 
-# A state of a directory that changes when a commit begins or ends: modification times, and the paths of journals.
-_Stamp = tuple[tuple[int | None, ...], frozenset[str]]
-
-
-def _stamp(filesystem: pafs.FileSystem, root: str) -> _Stamp:
+def _stamp(filesystem: pafs.FileSystem, root: str) -> tuple[tuple[int | None, ...], frozenset[str]]:
+    """Return modification times and the paths of journals: they change when a commit begins or ends."""
     temporary = f"{root}/{TEMPORARY}"
     names, is_local = [f"{root}/{SUCCESS}"], isinstance(filesystem, pafs.LocalFileSystem)
     if is_local:  # object stores have no directory times

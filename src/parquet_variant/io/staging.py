@@ -32,7 +32,6 @@ from parquet_variant.support.choices import FileMode, Mode
 BAD_RECORDS = "_bad_records"
 # Prefix of files that contain rows of other files.
 COMPACTED = "compacted"
-_STREAMS = "_streams"
 _DATA = (".parquet", ".parquet.crc", ".vortex")
 
 
@@ -154,7 +153,7 @@ class Staging:
         `partition_types`: as for `commit`.
         """
         filesystem, root, _ = self._places()
-        marker = f"{_STREAMS}/{stream}/{batch}"
+        marker = f"_streams/{stream}/{batch}"
         with write_errors(self.dest):
             self._settle()
         if filesystem.get_file_info(f"{root}/{marker}").type == pafs.FileType.File:

@@ -31,7 +31,6 @@ _MAX_STEM = 180
 STALE_AFTER = 24 * 3600
 
 _PROC = Path("/proc")
-_ZOMBIE = "Z"
 # Spark sets variables with this prefix for its Python workers.
 _WORKER = "PYTHON_WORKER_FACTORY_"
 _MAX_PARENTS = 8
@@ -84,7 +83,7 @@ class JobOwner:
         except OSError:
             pass
         fields = _fields(self.pid)
-        if fields is not None and fields[0] == _ZOMBIE:
+        if fields is not None and fields[0] == "Z":  # a zombie
             return True
         start_of_pid = _started(self.pid)
         return start_of_pid is not None and self.started is not None and start_of_pid != self.started

@@ -52,9 +52,6 @@ _NOT_IN_DTYPE = {
     "object": "vortex-data returns null below shredded objects",
     "variant": "vortex-data loses fields that are shredded without a type",
 }
-_UUID = "vortex-data has no uuid type"
-_NANOSECONDS = "vortex-data returns whole microseconds as another type"
-_RESIDUAL = "some values have other types: vortex-data then fails on a part of the rows"
 _NUL = "a name ends at NUL in Arrow's C interface"
 _ROOT = "vortex-data can type only fields"
 
@@ -150,13 +147,14 @@ def without_nul(schema: ShreddingSchema) -> ShreddingSchema:
 def _reason(node: ShreddingSchema, field: dict[str, pa.Array]) -> str | None:
     """Return the reason why a field of the top level cannot be typed; None if it can."""
     if node.type == pa.uuid():
-        return _UUID
+        return "vortex-data has no uuid type"
     if node.type is not None and pa.types.is_timestamp(node.type) and node.type.unit == "ns":
-        return _NANOSECONDS
+        return "vortex-data returns whole microseconds as another type"
     if node.kind in _NOT_IN_DTYPE:
         return _NOT_IN_DTYPE[node.kind]
-    has_residual = "value" in field and field["value"].null_count < len(field["value"])
-    return _RESIDUAL if has_residual else None
+    if "value" in field and field["value"].null_count < len(field["value"]):
+        return "some values have other types: vortex-data then fails on a part of the rows"
+    return None
 
 
 # The library closes a block at 8,192 rows if its buffers have a megabyte; it counts whole buffers.

@@ -37,8 +37,6 @@ _MOST_ROWS, _BATCH_BYTES = 1 << 16, 16 << 20
 # Cached for files that were opened: prepared scans per file, and bytes of segments for all files.
 _MOST_SCANS, _SEGMENT_BYTES = 16, 32 << 20
 
-_EMPTY_NOTE = ColumnNote()
-
 
 def vortex() -> ModuleType:
     """Return the library; raise `VariantError` (``not-installed``) if it is not installed."""
@@ -139,7 +137,7 @@ class OpenVortexFile:
 
     def note(self, column: str | None) -> ColumnNote:
         """Return the writer's note on a Variant column; an empty note if there is none."""
-        return self.notes.get(column or "", _EMPTY_NOTE)
+        return self.notes.get(column or "") or ColumnNote()
 
     @property
     def size(self) -> int:

@@ -176,12 +176,11 @@ class VariantForm:
 
     def main(self, file: OpenFile) -> Place | None:
         """Return the column that the schema applies to; None if no column is chosen."""
-        variants = find_variants(file.schema)
-        is_chosen = self.schema is not None or self.column is not None
-        main = choose_column(file.schema, self.column, file.name) if is_chosen else None
-        if not variants:
+        if self.schema is not None or self.column is not None:
+            return choose_column(file.schema, self.column, file.name).path
+        if not find_variants(file.schema):
             raise no_variant_column([node.name for node in file.schema.children], file.name)
-        return None if main is None else main.path
+        return None
 
     def of(self, array: VariantArray, *, is_main: bool) -> pa.StructArray:
         """Return the new storage of a Variant column."""

@@ -55,8 +55,6 @@ _PAGE_ENTRIES = 8
 _MAX_BYTES = _MAX_ROWS = 2**31 - 1
 Int32s = npt.NDArray[np.int32]
 UInt8s = npt.NDArray[np.uint8]
-# The columns of a row in the page table of `kernels.pages.chunks`.
-_Page = tuple[int, int, int, int, int, int, int, int]
 
 
 def is_readable(chunk: pq.ColumnChunkMetaData, rows: int) -> bool:
@@ -144,8 +142,8 @@ class ChunkPages:
         """Number of rows with a value, after values were read."""
         return int(self.pages[:, chunks.PRESENT].sum())
 
-    def _read(self, mask: npt.NDArray[np.bool_] | None) -> Iterator[_Page]:
-        """Yield the data pages that contain a requested row."""
+    def _read(self, mask: npt.NDArray[np.bool_] | None) -> Iterator[tuple[int, ...]]:
+        """Yield the data pages that contain a requested row, as rows of the page table of `kernels.pages.chunks`."""
         position = first_row = 0
         while first_row < self.rows:
             header, position = thrift.read_value(self.data, position, STRUCT)

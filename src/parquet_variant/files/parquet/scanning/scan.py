@@ -428,10 +428,6 @@ def _warn_of_missing_paths(planned: Scan) -> None:
             warnings.warn(hint, UserWarning, stacklevel=4)
 
 
-# Minimum and maximum of each column, which may be null; None if the row group must be read.
-_ColumnBounds = list[tuple[pa.Scalar, pa.Scalar]] | None
-
-
 @dataclass(frozen=True)
 class BoundsScan:
     """A scan without a filter that only has to preserve the minimum and maximum of its columns, nulls ignored."""
@@ -470,7 +466,7 @@ class BoundsScan:
                 report.add(file, plan, plan.chunk_bytes(file, plan.groups, outputs), outputs)
         return report
 
-    def _proven_bounds(self, source: ParquetSource) -> list[_ColumnBounds]:
+    def _proven_bounds(self, source: ParquetSource) -> list[list[tuple[pa.Scalar, pa.Scalar]] | None]:
         with open_file(source) as file:
             # Other writers may store bounds that are not values of the column.
             if not writer_of(file.metadata).startswith(OWN_WRITER):
