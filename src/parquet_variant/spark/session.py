@@ -109,7 +109,10 @@ def find_java() -> JavaRuntime:
     lists the rejected runtimes and the extra to install.
     """
     rejected = []
-    is_limited = _spark_version() < _SPARK_OF_JAVA_24
+    is_limited = False
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # no limits without PySpark
+        numbers = re.findall(r"\d+", importlib.metadata.version("pyspark"))
+        is_limited = tuple(map(int, numbers[:2])) < _SPARK_OF_JAVA_24
     for java, source in _candidates():
         runtime = _probe(java)
         if runtime is None:
@@ -128,15 +131,6 @@ def find_java() -> JavaRuntime:
         f"Spark requires Java {versions}, which was not found{details}: set JAVA_HOME, or run: pip install '{package}'",
         reason="no-java",
     )
-
-
-def _spark_version() -> tuple[int, ...]:
-    """Return the major and minor version of the installed PySpark; that of no limits if it is not installed."""
-    try:
-        text = importlib.metadata.version("pyspark")
-    except importlib.metadata.PackageNotFoundError:
-        return _SPARK_OF_JAVA_24
-    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
 
 
 def _candidates() -> Iterator[tuple[Path, str]]:

@@ -110,15 +110,12 @@ class _WorkerStderr:
 
     def write(self, text: str) -> int:
         """Write the text, unless the daemon is handling an error of its closed socket."""
-        if isinstance(error := sys.exc_info()[1], BrokenPipeError | ConnectionResetError) and _is_of_daemon(error):
+        error = sys.exc_info()[1]
+        trace = error.__traceback__ if isinstance(error, BrokenPipeError | ConnectionResetError) else None
+        # The traceback of an error that the daemon caught begins in the frame that handles it.
+        if trace is not None and _module_name(trace.tb_frame.f_globals) in _DAEMONS:
             return len(text)
         return int(self._stream.write(text))
-
-
-def _is_of_daemon(error: BaseException) -> bool:
-    """Return whether the daemon caught the error: its traceback begins in the frame that handles it."""
-    trace = error.__traceback__
-    return trace is not None and _module_name(trace.tb_frame.f_globals) in _DAEMONS
 
 
 def _module_name(namespace: dict[str, Any]) -> str | None:

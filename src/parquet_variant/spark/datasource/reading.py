@@ -255,19 +255,14 @@ def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch
         (row_bytes(array, field.type) for array, field in zip(arrays, target, strict=True)), np.zeros(len(table))
     )
     for start, stop in slices_by_bytes(sizes, _BATCH_BYTES):
-        parts = [
-            _as_field(array.slice(start, stop - start), field) for array, field in zip(arrays, target, strict=True)
-        ]
+        parts = []
+        for array, field in zip(arrays, target, strict=True):
+            try:
+                parts.append(as_spark(array.slice(start, stop - start), field.type))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise VariantError(
+                    f"column {field.name} cannot be converted to {field.type} ({error}): remove it from the schema, or "
+                    "set a path and a type in the option columns",
+                    reason="type-mismatch",
+                ) from None
         yield pa.RecordBatch.from_arrays(parts, schema=target)
-
-
-def _as_field(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Return a column in the type of the read schema."""
-    try:
-        return as_spark(array, field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise VariantError(
-            f"column {field.name} cannot be converted to {field.type} ({error}): remove it from the schema, or set a "
-            "path and a type in the option columns",
-            reason="type-mismatch",
-        ) from None

@@ -127,7 +127,6 @@ class VariantDataSource(DataSource):
         """Return the columns of a read without a schema."""
         from parquet_variant.spark.datasource.options import ReadOptions
         from parquet_variant.spark.datasource.reading import read_schema
-        from parquet_variant.spark.datasource.source import creation_options, with_options
 
         if (table := creation_options(self.options)) is not None:
             return with_options(read_schema(ReadOptions.of(table)), table)
@@ -138,7 +137,6 @@ class VariantDataSource(DataSource):
         """Return the reader of a batch."""
         from parquet_variant.spark.datasource.options import ReadOptions
         from parquet_variant.spark.datasource.reading import BatchReader
-        from parquet_variant.spark.datasource.source import read_options
 
         return BatchReader(ReadOptions.of(read_options(schema, self.options), stream=False), schema)
 
@@ -146,7 +144,6 @@ class VariantDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - the name in Spark's interface
         """Return the reader of a stream."""
         from parquet_variant.spark.datasource.options import ReadOptions
-        from parquet_variant.spark.datasource.source import read_options
         from parquet_variant.spark.datasource.streams import stream_reader
 
         return stream_reader(ReadOptions.of(read_options(schema, self.options), stream=True), schema)

@@ -151,7 +151,15 @@ class DirectoryStreamReader(LimitedStreamReader):
             return start
         batch_limit = self.batch_limit(limit)
         if not batch_limit.is_unlimited:
-            new = _oldest(existing, new, batch_limit)
+            infos = {info.path: info for info in existing[new[0]].filesystem.get_file_info(new)}
+            times = {path: info.mtime_ns or 0 for path, info in infos.items() if info.type == pafs.FileType.File}
+            new.sort(key=lambda path: (times.get(path, 0), path))
+            size = 0
+            for count, path in enumerate(new):
+                size += infos[path].size or 0 if path in times else 0
+                if not batch_limit.admits(count + 1, size):
+                    del new[count:]
+                    break
         return _offset((read & existing.keys()) | frozenset(new))
 
     def _refuse_compacted(self, removed: frozenset[str], new: Iterable[str]) -> None:
@@ -184,20 +192,6 @@ class DirectoryStreamReader(LimitedStreamReader):
             if error.reason != "no-files":
                 raise
             return {}
-
-
-def _oldest(files: dict[str, ParquetSource], paths: list[str], limit: BatchLimit) -> list[str]:
-    """Return the paths of the files that were modified first, within a limit."""
-    infos = {info.path: info for info in files[paths[0]].filesystem.get_file_info(paths)}
-    times = {path: info.mtime_ns or 0 for path, info in infos.items() if info.type == pafs.FileType.File}
-    oldest: list[str] = []
-    size = 0
-    for path in sorted(paths, key=lambda path: (times.get(path, 0), path)):
-        size += infos[path].size or 0 if path in times else 0
-        if not limit.admits(len(oldest) + 1, size):
-            break
-        oldest.append(path)
-    return oldest
 
 
 def _offset(files: frozenset[str]) -> dict[str, Any]:

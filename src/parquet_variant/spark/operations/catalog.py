@@ -55,7 +55,12 @@ def register_table(spark: SparkSession, name: str, path: str | os.PathLike[str],
         cannot read the format, ``"bad-option"`` for a path that is not a directory.
     """
     source = absolute(path)
-    parts = _name_parts(name)
+    parts = name.split(".")
+    if not 1 <= len(parts) <= 3 or not all(parts):
+        raise VariantError(
+            f"invalid table name {name!r}: use table, database.table or catalog.database.table", reason="bad-option"
+        )
+    parts = [part.strip("`") for part in parts]
     kind = format_of_table(source)
     if kind is None:
         statement = _parquet_statement(parts, source)
@@ -107,15 +112,6 @@ def refresh_view(spark: SparkSession, name: str) -> None:
             source = table.getClass().getDeclaredField("ds")
             source.setAccessible(True)
             source.get(table).setReadInfo(None)
-
-
-def _name_parts(name: str) -> list[str]:
-    parts = name.split(".")
-    if not 1 <= len(parts) <= 3 or not all(parts):
-        raise VariantError(
-            f"invalid table name {name!r}: use table, database.table or catalog.database.table", reason="bad-option"
-        )
-    return [part.strip("`") for part in parts]
 
 
 def _quote_name(parts: list[str]) -> str:

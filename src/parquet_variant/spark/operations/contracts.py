@@ -240,18 +240,17 @@ class StreamContract:
         added: tuple[VariantPath, ...] = ()
         fails = self.on_violation == "fail" and report.violations
         if self.evolve and new_paths and not fails:
-            added = tuple(path for path in new_paths if self._is_open(path))
+            rules = self.contract.rules
+            # The paths at which the contract allows new fields.
+            added = tuple(
+                path
+                for path in new_paths
+                if all(path.segments[len(o)] is WILDCARD or rules(o).extra_fields for o in outer_paths(path))
+            )
             self.contract = self.contract.with_paths({path: new_paths[path] for path in added})
             if added and self._file is not None:
                 self.contract.save(self._file)
         return BatchDrift(number, report, new_paths, added)
-
-    def _is_open(self, path: VariantPath) -> bool:
-        """Return whether the contract allows new fields at a path."""
-        return all(
-            path.segments[len(outer)] is WILDCARD or self.contract.rules(outer).extra_fields
-            for outer in outer_paths(path)
-        )
 
     def _write(self, batch: DataFrame, drift: BatchDrift, number: int) -> None:
         if self.on_violation == "quarantine" and drift.report.bad_rows:
@@ -270,20 +269,14 @@ class StreamContract:
         if rows.isEmpty():
             return
         column, _ = choose_column(rows.drop(VIOLATION_COLUMN).schema, self.column)
-        rows.sparkSession.dataSource.register(VariantDataSource)
-        make_active(rows.sparkSession)
-        options = {"format": "delta", "column": column, "txnAppId": self._application(rows), "txnVersion": number}
+        spark, stream = rows.sparkSession, self.stream
+        spark.dataSource.register(VariantDataSource)
+        make_active(spark)
+        if stream is None and not is_connect(spark):
+            stream = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+        if stream is None:
+            raise bad_option("the id of the streaming query is unknown: name the stream with stream=")
+        options = {"format": "delta", "column": column, "txnAppId": stream, "txnVersion": number}
         writer = rows.write.format("variant").options(**options, **self.options).mode("append")
         with from_spark_errors():
             writer.save(absolute(table))
-
-    def _application(self, rows: DataFrame) -> str:
-        """Return the name of the stream in the transactions of the tables."""
-        if self.stream is not None:
-            return self.stream
-        query = None
-        if not is_connect(rows.sparkSession):
-            query = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        if query is None:
-            raise bad_option("the id of the streaming query is unknown: name the stream with stream=")
-        return str(query)

@@ -114,7 +114,17 @@ def run_query(spark: SparkSession, planned: SqlQuery) -> DataFrame:
     from pyspark.errors import AnalysisException, ParseException
 
     for use in planned.rewritten.uses:
-        _frame(spark, planned, use).createOrReplaceTempView(use.relation)
+        columns, column = _data_source_columns(use)
+        table, predicate = _opened(use.table, spark), use.predicate
+        if len(_variants(use)) > 1:
+            frame = read(table, columns).select(
+                *(_path_expression(needed).alias(name) for name, needed in use.needed.items())
+            )
+        else:
+            # Spark filters all rows again, so that a filter of the data source helps only if it reads files.
+            where = None if predicate is None or not readers_of(use).python else predicate_text(predicate)
+            frame = read(table, columns, where, column=column)
+        frame.createOrReplaceTempView(use.relation)
     try:
         return spark.sql(planned.rewritten.text)
     except (AnalysisException, ParseException) as error:
@@ -129,17 +139,6 @@ def readers_of(use: TableUse) -> ReadPlan:
 
 def _opened(table: BoundTable, spark: SparkSession | None = None) -> Table:
     return open(table.path, version=table.version, at=table.timestamp, engine=spark)
-
-
-def _frame(spark: SparkSession, planned: SqlQuery, use: TableUse) -> DataFrame:
-    columns, column = _data_source_columns(use)
-    table, predicate = _opened(use.table, spark), use.predicate
-    if len(_variants(use)) > 1:
-        rows = read(table, columns)
-        return rows.select(*(_path_expression(needed).alias(name) for name, needed in use.needed.items()))
-    # Spark filters all rows again, so that a filter of the data source helps only if it reads files.
-    where = None if predicate is None or not readers_of(use).python else predicate_text(predicate)
-    return read(table, columns, where, column=column)
 
 
 def _data_source_columns(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]:
