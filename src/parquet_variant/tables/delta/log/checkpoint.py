@@ -19,6 +19,7 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.writing.writer import VariantWriter
+from parquet_variant.ops.validate import sound_rows
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.delta.file_locations import partition_column
 from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA, log_lines, read_checkpoint_part
@@ -276,4 +277,6 @@ def _variant_bounds(stats: StatsTable, place: Place) -> pa.Array:
     if other is not None:
         bounds = pc.if_else(bounds.is_null(), parsed_bounds(other), bounds)
     pieces = [pc.fill_null(pc.struct_field(bounds, [name]).cast(pa.binary()), b"") for name in ("metadata", "value")]
-    return pa.StructArray.from_arrays(pieces, fields=list(VARIANT_STORAGE), mask=bounds.is_null())
+    storage = pa.StructArray.from_arrays(pieces, fields=list(VARIANT_STORAGE), mask=bounds.is_null())
+    is_known = pc.and_(bounds.is_valid(), pa.array(sound_rows(storage)))  # Damaged bounds are unknown.
+    return pa.StructArray.from_arrays(pieces, fields=list(VARIANT_STORAGE), mask=pc.invert(is_known))
