@@ -110,7 +110,8 @@ def test_a_second_schema_is_refused(tmp_path: Path) -> None:
     start = next(field for field in struct_fields(footer, 0) if field.id == 2)
     stop = next(field for field in struct_fields(footer, 0) if not field.id)
     again = bytes([LIST]) + zigzag(2) + footer[start.start : start.end]
-    twice = footer[: stop.header] + again + footer[stop.header :]
+    at = stop.start - 1  # The offset of the stop byte.
+    twice = footer[:at] + again + footer[at:]
     schema = parse_schema(footer)
     check_chunks(footer, schema)
     with pytest.raises(pv.VariantFileError):
