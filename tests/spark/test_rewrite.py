@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
@@ -49,9 +51,10 @@ def test_what_is_there_is_kept_unless_it_may_go(spark, folder):
 
 def test_a_broken_value_is_reported_with_its_file_and_row(spark, tmp_path):
     rows = [pv.Variant.from_python(1), pv.Variant(b"\x11\0\0", b"\x02\x09")]
-    pv.write(tmp_path / "a.parquet", pv.VariantArray.from_variants(rows))
+    storage = pv.VariantArray.from_variants(rows).storage
+    pq.write_table(pa.table({"v": storage}), tmp_path / "a.parquet")  # `pv.write` refuses the second row
     with pytest.raises(MalformedVariantError) as caught:
-        pv.open(tmp_path / "a.parquet", engine=spark).rewrite(tmp_path / "b.parquet", schema="a int")
+        pv.open(tmp_path / "a.parquet", column="v", engine=spark).rewrite(tmp_path / "b.parquet", schema="a int")
     assert caught.value.row == 1
     assert str(caught.value.file).endswith("a.parquet")
     assert not (tmp_path / "b.parquet").exists()
