@@ -78,18 +78,21 @@ def interruptible(connection: Any) -> Iterator[Callable[[Callable[[], Any]], Any
         return
 
     def run(work: Callable[[], Any]) -> Any:
-        future = worker.submit(work)
+        future = None
         try:
+            future = worker.submit(work)
             wait([future])
         except BaseException:
-            while not future.done():
+            last = future or worker.submit(int)  # if it is interrupted while it is submitted, work may run before this
+            while not last.done():
                 with suppress(KeyboardInterrupt):  # the connection is in use until the work ends
-                    wait([future], 0.02)
+                    wait([last], 0.02)
                     connection.interrupt()  # an interrupt before the engine starts has no effect
             raise
         return future.result()
 
     with ThreadPoolExecutor(1, "parquet-variant-duckdb") as worker:
+        worker.submit(int).result()  # the thread has started, so that leaving the block waits for it
         yield run
 
 
