@@ -2,12 +2,8 @@
 
 Owns which columns the end of a path needs, which of them a row group does not need, and the rules that keep pruning
 correct: bounds of ``typed_value`` apply only if no residual can hold a value of the path, and only through casts that
-<<<<<<< HEAD
 preserve order. Owns also what files prove for every row: the only type of a path, and the keys that occur. Leaves the
 facts of a file to `format.facts`, the walk to `layouts.layout`, and the evaluation of filters to `query.prune`.
-=======
-preserve order. Leaves the walk to `layouts.layout`, and the evaluation of filters to `query.prune`.
->>>>>>> 18943ebb (Limits of depth, steps of paths and texts of times are in the modules that use them)
 """
 
 from __future__ import annotations
