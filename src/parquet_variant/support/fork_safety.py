@@ -79,10 +79,13 @@ def loading() -> Iterator[None]:
     if thread in _loading:
         yield
         return
-    while _forking - {thread}:
-        time.sleep(0.001)
-    _loading.add(thread)
     try:
+        # Each side announces itself before it looks for the other, so that at least one of them waits.
+        _loading.add(thread)
+        while _forking - {thread}:
+            _loading.discard(thread)
+            time.sleep(0.001)
+            _loading.add(thread)
         yield
     finally:
         _loading.discard(thread)
