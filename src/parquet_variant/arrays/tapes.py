@@ -22,6 +22,7 @@ from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.decode import decode_values
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types import DECIMAL_TYPES, INTEGER_IDS, TYPE_OF_ID, PrimitiveId, VariantType
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _objects_of_kind(nodes: Int64s, kind: _P) -> list[Any]:
         case VariantType.STRING | VariantType.BINARY | VariantType.UUID:
             sizes = nodes[:, 2].copy()
             data = filled_binary(sizes, partial(copy_spans, nodes[:, 1].copy(), sizes), arrow_type=pa.large_binary())
-            raws: Iterable[Any] = (data.cast(pa.large_string()) if kind == _P.STRING else data).to_pylist()
+            raws: Iterable[Any] = (pc.cast(data, pa.large_string()) if kind == _P.STRING else data).to_pylist()
         case decimal if decimal in DECIMAL_TYPES:
             scales = (nodes[:, 0] >> 8 & 0xFF).tolist()
             if max(scales) > MAX_SCALE:
