@@ -23,7 +23,7 @@ from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io import commit_journal
 from parquet_variant.io.commit_journal import COMMITTED, OWNER, PREPARED, SUCCESS, TEMPORARY, Journal, journal_of
 from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, write_errors
-from parquet_variant.io.hive import PARTITION_TYPES
+from parquet_variant.io.hive import PARTITION_TYPES, declared_types, types_to_declare
 from parquet_variant.io.table_directories import A_TABLE, format_of_directory, is_inside, table_directories
 from parquet_variant.io.temporaries import JobOwner, is_dead, linked_file, sweep_temporaries
 from parquet_variant.support.choices import FileMode, Mode
@@ -129,7 +129,8 @@ class Staging:
         `files`: the staged files.
         `marker`: whether to write ``_SUCCESS``.
         `replaced`: paths below `dest` of the files to replace; by default those of the mode.
-        `partition_types`: types of partition columns that the directory declares from now on, as DDL.
+        `partition_types`: types of partition columns that the directory declares from now on, as DDL; the types that it
+          declares already are kept unless its files are replaced.
         Returns the files in the destination, in the given order. Raises `VariantFileError` with reason
         ``"commit-failed"`` if a file cannot be moved, and ``"conflict"`` if another job replaces files in the
         directory: the destination is unchanged then. Raises it with reason ``"unknown-outcome"`` if it cannot be read
@@ -137,7 +138,7 @@ class Staging:
         be removed are warnings, because the rows are committed; the next job repeats the steps.
         """
         moves = {file.name: file for file in files}
-        journal = Journal(tuple(moves), (), (SUCCESS,) if marker else (), partition_types or {})
+        journal = Journal(tuple(moves), (), (SUCCESS,) if marker else (), self._declared(partition_types))
         self._switch(moves, journal, None if replaced is None else tuple(replaced))
         return [f"{self.dest.rstrip('/')}/{name}" for name in moves]
 
@@ -162,7 +163,13 @@ class Staging:
         # Another job may repeat a batch, so the name contains the batch instead of the job.
         suffix = f"-{stream}-{batch}.parquet"
         moves = {f"{file.name.rsplit('-', 1)[0]}{suffix}": file for file in files}
-        self._switch(moves, Journal(tuple(moves), (), (SUCCESS, marker), partition_types or {}), None)
+        self._switch(moves, Journal(tuple(moves), (), (SUCCESS, marker), self._declared(partition_types)), None)
+
+    def _declared(self, types: Mapping[str, str] | None) -> Mapping[str, str]:
+        if not types or self.overwrite:
+            return types or {}
+        filesystem, root, _ = self._places()
+        return {**types, **types_to_declare(declared_types(filesystem, root))}
 
     def abort(self) -> None:
         """Remove all staged files, and undo an uncommitted switch."""

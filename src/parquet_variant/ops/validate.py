@@ -98,9 +98,10 @@ def refuse_malformed(array: VariantArray) -> None:
     metadata = metadata_parts(array.storage.field("metadata"))
     if not len(metadata.dictionary):
         return
-    is_sound = _sound_dictionaries(metadata, name_table(metadata.dictionary))[metadata.indices]
-    if array.layout == "unshredded":
-        is_sound &= sound_rows(array.storage)
+    if array.layout == "unshredded":  # which checks the metadata of each row, too
+        is_sound = sound_rows(array.storage)
+    else:
+        is_sound = _sound_dictionaries(metadata, name_table(metadata.dictionary))[metadata.indices]
     for row in np.flatnonzero(~is_sound & to_numpy(array.storage.is_valid())).tolist():
         try:
             Dictionary(metadata.dictionary[int(metadata.indices[row])].as_py())  # which reading a scalar does not need

@@ -28,7 +28,7 @@ from parquet_variant.ingestion.partition_by import PartitionBy, check_partition_
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of, path_text
-from parquet_variant.io.hive import declared_types, partition_texts, types_to_declare
+from parquet_variant.io.hive import partition_texts
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -165,10 +165,7 @@ class ParquetDirectory(Destination):
                         reason="missing-column",
                         file=self.dest,
                     )
-        types = partition_by.types_to_declare  # when appending, with those of the directory
-        if types and self.request.mode == "append":
-            types = types | types_to_declare(declared_types(*filesystem_of(self.dest)))
-        return self._move_into_place(written, types)
+        return self._move_into_place(written, partition_by.types_to_declare)
 
 
 def open_parquet(request: IngestRequest) -> Destination | None:

@@ -22,8 +22,7 @@ from pyspark.sql.types import StructField, StructType, VariantType
 
 from parquet_variant.errors import IcebergError, TableError, VariantError
 from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
-from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.hive import declared_types, partition_texts, types_to_declare
+from parquet_variant.io.hive import partition_texts, types_to_declare
 from parquet_variant.io.staging import Staging, open_staging, sweep
 from parquet_variant.spark.arrow_variant import nested_variants, to_arrow_schema, with_marked_variants
 from parquet_variant.spark.datasource.options import Batch, WriteOptions
@@ -143,8 +142,6 @@ class DirectoryTarget(Target):
         with_rows = [message for message in with_files if message.rows] or with_files[:1]
         files = [file for message in with_rows for file in message.files]
         types = types_to_declare(self.partitioning.types)
-        if types and self.mode == "append":
-            types |= types_to_declare(declared_types(*filesystem_of(self.options.path)))
         if batch is not None:
             self.staging.commit_once(files, self.staging.job, batch[1], types)
             return

@@ -34,6 +34,7 @@ from parquet_variant.tables.columns import (
     by_field_id,
     by_logical_name,
     by_name,
+    stored_name,
     unchanged,
     unshredded,
 )
@@ -306,15 +307,7 @@ class _FileColumns:
 
     def variant_name(self, place: Place) -> str | None:
         """See `TableFileColumns`."""
-        names = []
-        fields: pa.Schema | pa.DataType = self.opened.arrow_schema
-        for f in fields_at(self.current.schema, place):
-            index = self._match(fields, f)
-            if index < 0:
-                return None
-            names.append(fields.field(index).name)
-            fields = fields.field(index).type
-        return ".".join(names)
+        return stored_name(self.opened.arrow_schema, fields_at(self.current.schema, place), self._match)
 
     def needs_positions(self, missing: Sequence[Selected]) -> bool:
         """Return whether the file has deleted rows."""

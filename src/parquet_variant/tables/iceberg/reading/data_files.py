@@ -31,6 +31,7 @@ from parquet_variant.tables.columns import (
     align_table,
     by_field_id,
     by_logical_name,
+    stored_name,
     unchanged,
     unshredded,
 )
@@ -130,15 +131,7 @@ class FileColumns:
 
     def variant_name(self, place: Place) -> str | None:
         """See `TableFileColumns`."""
-        names = []
-        fields: pa.Schema | pa.DataType = self.arrow
-        for f in fields_at(self.snapshot.schema.struct, place):
-            index = self.find(fields, f)
-            if index < 0:
-                return None
-            names.append(fields.field(index).name)
-            fields = fields.field(index).type
-        return ".".join(names)
+        return stored_name(self.arrow, fields_at(self.snapshot.schema.struct, place), self.find)
 
     def needs_positions(self, missing: Sequence[Selected]) -> bool:
         """Return whether the file has deleted rows, or a column differs from row to row."""
