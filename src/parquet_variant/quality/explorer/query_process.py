@@ -8,6 +8,7 @@ Leaves SQL to `explore`, and access control to `serve`.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import pickle
 import subprocess
@@ -56,6 +57,8 @@ class QueryProcess:
                 timer.cancel()
             if line.endswith(b"\n"):
                 answer: dict[str, Any] = json.loads(line)
+                if answer.pop("is_last"):
+                    self._end(process)
                 return answer
             self._end(process)
             if time.monotonic() - begun > seconds:
@@ -117,16 +120,26 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     exploration: Exploration = pickle.load(requests)
     _answer(exploration, "SELECT 1 FROM t LIMIT 1", 1, 60.0)  # loads the engine, which is not part of a query's memory
     # The address space is limited to its present size and `MEMORY_BYTES` more, where the system can.
+    size = _address_space()
     with suppress(ImportError, OSError, ValueError):
         import resource
 
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        limit = pages * resource.getpagesize() + MEMORY_BYTES
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        if size:
+            resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY_BYTES, size + MEMORY_BYTES))
     for line in requests:
-        text = json.dumps(_answer(exploration, **json.loads(line)), ensure_ascii=False)
-        answers.write(text.encode(errors="replace") + b"\n")
+        answer = _answer(exploration, **json.loads(line))
+        # Allocators keep what a large query took: the next one gets a process of its own rather than what is left.
+        answer["is_last"] = _address_space() > size + MEMORY_BYTES // 2
+        answers.write(json.dumps(answer, ensure_ascii=False).encode(errors="replace") + b"\n")
         answers.flush()
+
+
+def _address_space() -> int:
+    """Return the bytes of this process's address space, 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+    except OSError:
+        return 0
 
 
 if __name__ == "__main__":
