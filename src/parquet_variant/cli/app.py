@@ -29,7 +29,7 @@ _MODULES = {
     "rewrite": "files",
     **dict.fromkeys(("delete", "erase", "update", "merge"), "tables"),
     "optimize": "files",
-    **dict.fromkeys(("vacuum", "history", "restore"), "tables"),
+    **dict.fromkeys(("vacuum", "history", "loads", "restore"), "tables"),
     "publish": "files",
     **dict.fromkeys(("warmup", "doctor"), "installation"),
 }

@@ -20,12 +20,13 @@ import pyarrow.fs as pafs
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import TableError, VariantError, VariantFileError
 from parquet_variant.files.parquet.format.files import ParquetSource
+from parquet_variant.ingestion.loads import LoadedFile, directory_loads, stage_records
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.commit_journal import visible_files
 from parquet_variant.io.filesystems import filesystem_of, info_of, write_errors
-from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, check_target, staging_beside
+from parquet_variant.io.staging import BAD_RECORDS, LOADS, StagedFile, Staging, check_target, staging_beside
 from parquet_variant.io.temporaries import keep_mode, linked_file
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.commits import is_uncommitted
@@ -55,6 +56,8 @@ class Destination:
     def __init__(self, request: IngestRequest, staging: Staging, write: Write) -> None:
         self.dest = request.dest
         self.request, self._staging, self._write = request, staging, write
+        self._known_loads: tuple[str, ...] | None = None  # The names of the files with the records of a directory.
+        self.records: Sequence[LoadedFile] = ()  # The source files that the job loads, if they are to be recorded.
 
     @property
     def bad_records_path(self) -> str:
@@ -64,6 +67,12 @@ class Destination:
     def data_files(self) -> Sequence[ParquetSource]:
         """Return the Parquet files that the destination holds before the job."""
         return ()
+
+    def loads(self) -> Sequence[LoadedFile]:
+        """Return the source files that were loaded into the directory; a commit of this job checks them again."""
+        loads = directory_loads(self.dest)
+        self._known_loads = tuple(loads)
+        return [record for records in loads.values() for record in records]
 
     def write_no_rows(self, plan: TaskPlan) -> WrittenSplits | None:
         """Write what a job without rows leaves, such as a file that has the columns; return None if it must fail.
@@ -79,14 +88,19 @@ class Destination:
         return partial(run_task, self._write, plan, self._staging)
 
     def commit(self, written: WrittenSplits) -> list[str]:
-        """Make the files of all tasks visible, and return the paths of the data files relative to `dest`."""
+        """Make the files of all tasks visible, and return the paths of the data files relative to `dest`.
+
+        A destination that has `loads` records `records` in the same commit.
+        """
         return self._move_into_place(written, {})
 
     def _move_into_place(self, written: WrittenSplits, partition_types: Mapping[str, str]) -> list[str]:
         """Commit the files; the directory declares the types of partition columns, which are DDL, from then on."""
-        root = self.dest.rstrip("/") + "/"
-        names = self._staging.commit(written.files, partition_types=partition_types)
-        return [name.removeprefix(root) for name in names if not name.startswith(f"{root}{BAD_RECORDS}/")]
+        root, known = self.dest.rstrip("/") + "/", self._known_loads
+        files = [*written.files, *([] if known is None else [stage_records(self._staging, self.records)])]
+        names = self._staging.commit(files, partition_types=partition_types, loads=known)
+        hidden = (f"{root}{BAD_RECORDS}/", f"{root}{LOADS}/")
+        return [name.removeprefix(root) for name in names if not name.startswith(hidden)]
 
     def abort(self) -> None:
         """Restore the state before the job. Files that other processes wrote meanwhile are kept."""

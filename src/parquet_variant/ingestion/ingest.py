@@ -102,6 +102,11 @@ def ingest(
         How an append types paths without `schema`. ``"table"``: a path that the table has keeps its type, and strings
         become dates, timestamps or UUIDs where the table has these; values of other types remain Variants and are
         counted in `IngestResult.hints`. ``"file"``: by the new values; a path with several types has no typed column.
+    only_new
+        Load only the files that were not loaded before, and append their rows. The destination remembers path, size and
+        modification time of each file, in the commit that adds its rows; `Table.loads` lists them. Files that changed
+        since are not loaded again, but listed in `IngestResult.changed`. If another job loads files at the same time,
+        one of the two raises the error ``"conflict"``, and nothing is written twice.
     exclude
         Patterns of files and directories to leave out, such as ``"*.md"`` or ``["raw", "tmp/*.json"]``.
     input_format

@@ -30,6 +30,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import StringTypes, TypedStrings
 from parquet_variant.ingestion.destination import Destination
 from parquet_variant.ingestion.hints import partition_warnings, root_hints
+from parquet_variant.ingestion.loads import NewFiles
 from parquet_variant.ingestion.option_paths import (
     check_bloom_filters,
     check_paths,
@@ -95,8 +96,15 @@ class IngestJob:
         self._request = replace(request, sources=(), rows=None, text=text)
         self._source_names = tuple(map(without_secrets, request.sources)) or ("the rows",)
         self._destination = open_destination(self._request)
+        self._new: NewFiles | None = None
+        self._has_unknown = False  # Whether the destination has rows of files that it does not remember.
         if self._destination is not None:
             self._request = self._destination.request
+            if request.only_new:
+                loads = self._destination.loads()
+                self._new = NewFiles.of(self._files, () if request.mode == "overwrite" else loads)
+                self._files, self._destination.records = self._new.files, self._new.records
+                self._has_unknown = not loads and request.mode == "append" and any(self._destination.data_files())
 
     def run(self, engine: Engine, warn: Callable[[str], None] | None = None) -> IngestResult:
         """Run all steps and return the result; if a step fails, restore the destination. Raises as `pv.ingest` does.
@@ -106,6 +114,8 @@ class IngestJob:
         destination = self._destination
         if destination is None:
             return IngestResult(self._request.dest, ())
+        if (new := self._new) is not None and not new.files:
+            return IngestResult(destination.dest, (), skipped=new.skipped, changed=new.changed)
         try:
             if self._rows is None:
                 tasks = _plan_tasks(engine, self._files, self._request.split_bytes, self._request.text)
@@ -153,6 +163,11 @@ class IngestJob:
                 check.raise_for(report)
             if written.rows:
                 hints += [*written.other_types.notes(), *check_paths(self._request, written.paths)]
+            if self._has_unknown:
+                hints.append(
+                    f"{destination.dest} held rows before its first load with only_new=, and does not remember their "
+                    "files: if these are among the sources, their rows are there twice"
+                )
             files = destination.commit(written)
         except BaseException:
             destination.abort()
@@ -170,6 +185,8 @@ class IngestJob:
             typed_strings=TypedStrings.of_counts(written.counts.typed),
             inexact_numbers=written.counts.inexact.count,
             first_inexact=written.counts.inexact.first,
+            skipped=0 if new is None else new.skipped,
+            changed=() if new is None else new.changed,
             hints=tuple(hints),
             contract=report,
         )

@@ -73,6 +73,7 @@ class IngestOptions(TextKeywords, FileKeywords, total=False):
     column: str
     mode: Mode
     schema_of: SchemaOf
+    only_new: bool
     split_bytes: int | None
     preview: bool
     partition_by: PartitionColumns
@@ -213,6 +214,7 @@ class IngestRequest:
     column: str = "v"
     mode: Mode = "error"
     schema_of: SchemaOf = "table"
+    only_new: bool = False
     split_bytes: int | None = None
     preview: bool = False
     partition_by: PartitionBy = field(default_factory=PartitionBy)
@@ -240,6 +242,11 @@ class IngestRequest:
         for option, formats in _FORMATS_OF_OPTIONS.items():
             if getattr(self, option) not in (None, False, PartitionBy()) and self.format not in formats:
                 raise bad_option(f"{option}= is not supported for format {self.format!r}: use {' or '.join(formats)}")
+        if self.only_new and (self.mode not in ("append", "overwrite") or self.one_file or self.rows is not None):
+            raise bad_option(
+                "only_new= adds files to a directory or table: name files, and leave out one_file= and mode= (or give "
+                "mode='overwrite' to begin again)"
+            )
         if self.one_file and self.partition_by:
             raise bad_option("one_file= cannot be combined with partition_by=: remove one of the two")
         if self.column.lower() in map(str.lower, self.partition_by.names):
@@ -270,6 +277,8 @@ class IngestRequest:
         request_options = {
             option.name: file_options.pop(option.name) for option in fields(cls) if option.name in file_options
         }
+        if request_options.get("only_new"):
+            request_options.setdefault("mode", "append")
         schema, schema_types = schema_and_types(request_options.pop("schema", None))
         policy = request_options.pop("policy", None)
         schema_types |= getattr(policy, "string_types", {})
@@ -378,4 +387,5 @@ _FORMATS_OF_OPTIONS = {
     "one_file": ("parquet",),
     "preview": ("delta",),
     "catalog": ("iceberg",),
+    "only_new": ("parquet", "delta", "iceberg"),
 }

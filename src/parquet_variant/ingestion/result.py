@@ -53,6 +53,11 @@ class IngestResult:
         The text and the position of the first of these numbers, or None.
     contract
         The violations of the contract; None without a contract. Quarantined rows are also counted in `bad_records`.
+    skipped
+        With `only_new`, the number of source files that were loaded before.
+    changed
+        With `only_new`, the source files that were written again after they had been loaded. Their rows were not added,
+        because those of before are in the table.
     hints
         Options that may suit the data better, such as ``root`` for documents with one array of objects.
     """
@@ -69,6 +74,8 @@ class IngestResult:
     typed_strings: tuple[TypedStrings, ...] = ()
     inexact_numbers: int = 0
     first_inexact: str | None = None
+    skipped: int = 0
+    changed: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     contract: ContractReport | None = None
 
@@ -120,7 +127,7 @@ class IngestResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the result in types that JSON can represent, with the schema as DDL and without the inference."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "inference"}
-        fields |= {"files": list(self.files), "hints": list(self.hints)}
+        fields |= {name: list(getattr(self, name)) for name in ("files", "hints", "changed")}
         fields["typed_strings"] = [asdict(typed_text) for typed_text in self.typed_strings]
         suggested_types = () if self.inference is None else self.inference.suggested_types
         fields["suggested_types"] = [asdict(suggestion) for suggestion in suggested_types]

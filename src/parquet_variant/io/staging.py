@@ -11,7 +11,7 @@ import os
 import posixpath
 import uuid
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +30,8 @@ from parquet_variant.support.choices import FileMode, Mode
 
 # Spark, pyarrow and our own scan ignore names that begin with an underscore.
 BAD_RECORDS = "_bad_records"
+# The records of the source files that were loaded.
+LOADS = "_loads"
 # Prefix of files that contain rows of other files.
 COMPACTED = "compacted"
 _DATA = (".parquet", ".parquet.crc", ".vortex")
@@ -123,6 +125,7 @@ class Staging:
         marker: bool = True,
         replaced: Iterable[str] | None = None,
         partition_types: Mapping[str, str] | None = None,
+        loads: Collection[str] | None = None,
     ) -> list[str]:
         """Make the files visible and the old ones invisible in one step, and write ``_SUCCESS`` if `marker` is set.
 
@@ -131,15 +134,16 @@ class Staging:
         `replaced`: paths below `dest` of the files to replace; by default those of the mode.
         `partition_types`: types of partition columns that the directory declares from now on, as DDL; the types that it
           declares already are kept unless its files are replaced.
+        `loads`: names of the files in ``_loads`` that the job knows, if others there are a conflict.
         Returns the files in the destination, in the given order. Raises `VariantFileError` with reason
         ``"commit-failed"`` if a file cannot be moved, and ``"conflict"`` if another job replaces files in the
-        directory: the destination is unchanged then. Raises it with reason ``"unknown-outcome"`` if it cannot be read
-        whether the switch happened; nothing is removed then. After the switch, failures such as old files that cannot
-        be removed are warnings, because the rows are committed; the next job repeats the steps.
+        directory, or records loads: the destination is unchanged then. Raises it with reason ``"unknown-outcome"`` if
+        it cannot be read whether the switch happened; nothing is removed then. After the switch, failures such as old
+        files that cannot be removed are warnings, because the rows are committed; the next job repeats the steps.
         """
         moves = {file.name: file for file in files}
         journal = Journal(tuple(moves), (), (SUCCESS,) if marker else (), self._declared(partition_types))
-        self._switch(moves, journal, None if replaced is None else tuple(replaced))
+        self._switch(moves, journal, None if replaced is None else tuple(replaced), loads)
         return [f"{self.dest.rstrip('/')}/{name}" for name in moves]
 
     def commit_once(
@@ -193,7 +197,13 @@ class Staging:
             if not any(info.is_file for info in filesystem.get_file_info(pafs.FileSelector(root, recursive=True))):
                 filesystem.delete_dir(root)
 
-    def _switch(self, moves: Mapping[str, StagedFile], journal: Journal, replaced: tuple[str, ...] | None) -> None:
+    def _switch(
+        self,
+        moves: Mapping[str, StagedFile],
+        journal: Journal,
+        replaced: tuple[str, ...] | None,
+        loads: Collection[str] | None = None,
+    ) -> None:
         filesystem, root, directory = self._places()
         is_switching = False
         try:
@@ -206,7 +216,7 @@ class Staging:
                         reason="outside",
                         file=self.dest,
                     )
-            self._prepare(journal, replaced)
+            self._prepare(journal, replaced, loads)
             for name, file in moves.items():
                 target = f"{root}/{name}"
                 filesystem.create_dir(posixpath.dirname(target), recursive=True)
@@ -246,28 +256,35 @@ class Staging:
             ) from error
         return state[1]
 
-    def _prepare(self, journal: Journal, replaced: tuple[str, ...] | None) -> None:
+    def _prepare(
+        self, journal: Journal, replaced: tuple[str, ...] | None, loads: Collection[str] | None = None
+    ) -> None:
         """Write the plan, and check that no other job has a conflicting plan."""
         filesystem, root, directory = self._places()
         while True:
             old_files = _replaceable(filesystem, root) if self.overwrite and replaced is None else replaced or ()
             commit_journal.publish(filesystem, directory, replace(journal, remove=tuple(old_files)))
-            if not old_files:
+            if not old_files and loads is None:
                 return
             # Two jobs both publish their plan before they check, so at least one of them sees the other.
-            others = commit_journal.other_journals(filesystem, root, directory)
-            other_job = next((job for job, plan in others if plan.remove), None)
+            others = list(commit_journal.other_journals(filesystem, root, directory))
+            other_job = next((job for job, plan in others if old_files and plan.remove), None)
             visible = {info.path for info in commit_journal.visible_files(filesystem, root)}
-            conflict = ""
+            folder, conflict = f"{root}/{LOADS}/", ""
+            recorded = {path.removeprefix(folder) for path in visible if path.startswith(folder)}
             if other_job is not None:
                 conflict = f"({other_job}) replaces files there, too"
+            elif loads is not None and (
+                recorded - set(loads) or any(name.startswith(f"{LOADS}/") for _, plan in others for name in plan.add)
+            ):
+                conflict = "loaded files there meanwhile"
             elif replaced is not None and not {f"{root}/{name}" for name in old_files} <= visible:
                 conflict = "replaced files there meanwhile"
             if conflict:
                 raise VariantFileError(
                     f"nothing was written to {self.dest}: another job {conflict}; run this one again", reason="conflict"
                 )
-            if replaced is not None or set(_replaceable(filesystem, root)) == set(old_files):
+            if replaced is not None or not self.overwrite or set(_replaceable(filesystem, root)) == set(old_files):
                 return
 
     def _settle(self) -> bool:
@@ -449,7 +466,7 @@ def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
         name
         for name in names
         if not name.startswith(f"{TEMPORARY}/")
-        and (name.endswith(_DATA) or name.startswith(f"{BAD_RECORDS}/") or name == PARTITION_TYPES)
+        and (name.endswith(_DATA) or name.startswith((f"{BAD_RECORDS}/", f"{LOADS}/")) or name == PARTITION_TYPES)
         and not is_inside(name, tables)
         and not _is_outside(filesystem, root, name)
     )

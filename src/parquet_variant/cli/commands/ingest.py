@@ -145,6 +145,9 @@ def ingest(
         OutputFormat, Option("--format", help="Write Parquet files, a Delta or Iceberg table, or Vortex files.")
     ] = "parquet",
     mode: Annotated[Mode, Option(help="If DEST has data: fail, append, overwrite, or do nothing.")] = "error",
+    only_new: Annotated[
+        bool, Option("--only-new", help="Append only files that DEST does not remember; see variant loads.")
+    ] = False,
     schema_of: Annotated[
         SchemaOf, Option(help="Appends: keep the types of the table, or type paths by the new values.")
     ] = "table",
@@ -173,6 +176,7 @@ def ingest(
     from parquet_variant.io.engine import engine_or_threads
     from parquet_variant.io.filesystems import absolute
 
+    mode = "append" if only_new and mode == "error" else mode
     if preview and into != "delta":
         raise BadParameter("--preview is for --format delta")
     options: dict[str, Any] = {"schema": read_schema_or_ddl(schema), "policy": policy.read(), **json.read()}
@@ -187,8 +191,9 @@ def ingest(
             format=into,
             sample=sample,
             column=column or _variant_column(json.json_column),
-            mode=mode,
             schema_of=schema_of,
+            mode=mode,
+            only_new=only_new,
             preview=preview,
             partition_by=partition_by or (),
             one_file=_is_one_file(dest, into, mode) and not partition_by,
@@ -244,6 +249,11 @@ def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
     lines: list[Any] = [
         f"{counted(result.rows, 'row')} in {counted(len(result.files), 'file')} in {result.dest} ({sizes})"
     ]
+    if result.skipped:
+        lines.append(f"{counted(result.skipped, 'source file')} loaded before")
+    if result.changed:
+        shown = ", ".join(result.changed[:3]) + (", …" if len(result.changed) > 3 else "")
+        lines.append(f"{counted(len(result.changed), 'file')} changed after the load, and not loaded again: {shown}")
     if result.bad_records:
         lines.append(f"{counted(result.bad_records, 'bad line')} in {result.bad_records_path}")
     if result.contract is not None and not result.contract:

@@ -86,6 +86,16 @@ def history(
     print_grid(names, [[commit.get(name) for name in names] for commit in commits], right=names[:1])
 
 
+def loads(table: Table, catalog: Catalog = None, as_json: AsJson = False) -> None:
+    """List the files that ingest --only-new has loaded into a table or directory, the last load first."""
+    files = open_table(table, catalog).loads()
+    if as_json:
+        for file in files:
+            print_json(file)
+        return
+    print_grid(["path", "size", "modified", "loaded"], [list(file.values()) for file in files])
+
+
 def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> None:
     """Restore an old version of a Delta table, as a new version."""
     if (version is None) == (at is None):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 from urllib.parse import unquote
 
@@ -12,6 +13,7 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import DeltaError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destination import TableDestination
+from parquet_variant.ingestion.loads import LoadedFile, iso_time, listed
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
@@ -19,7 +21,7 @@ from parquet_variant.io.staging import check_mode, sweep
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import Mode
 from parquet_variant.tables.delta.log.snapshot import Snapshot
-from parquet_variant.tables.delta.protocol.actions import Add
+from parquet_variant.tables.delta.protocol.actions import LOAD_ID, Add, Txn
 from parquet_variant.tables.delta.reading.read import parquet_files
 from parquet_variant.tables.delta.writing.data_files import WritePlan, is_data_file_name
 from parquet_variant.tables.delta.writing.write import (
@@ -31,7 +33,7 @@ from parquet_variant.tables.delta.writing.write import (
     planned_table,
 )
 from parquet_variant.tables.schema import from_arrow_schema
-from parquet_variant.tables.storage import open_storage
+from parquet_variant.tables.storage import now_millis, open_storage
 
 
 class DeltaDestination(TableDestination):
@@ -45,6 +47,10 @@ class DeltaDestination(TableDestination):
         """Return the files of the newest version."""
         return () if self._current is None else parquet_files(self._current)
 
+    def loads(self) -> Sequence[LoadedFile]:
+        """Return the source files that transaction identifiers of the newest version record."""
+        return [] if self._current is None else recorded_loads(self._current)
+
     def _plan_table(self, columns: pa.Schema) -> None:
         storage, request = open_storage(self.dest), self.request
         by, preview = request.partition_by.names, request.preview
@@ -57,10 +63,17 @@ class DeltaDestination(TableDestination):
     def _commit_files(self, files: list[Add]) -> list[str]:
         assert self._current is not None
         mode: Literal["append", "overwrite"] = "overwrite" if self.request.mode == "overwrite" else "append"
+        actions = load_actions(self.records)
+        if mode == "overwrite" and not self._is_new:
+            again = {(file.path, file.size, file.modified) for file in self.records}
+            former = [
+                file for file in recorded_loads(self._current) if (file.path, file.size, file.modified) not in again
+            ]
+            actions += load_actions(former, are_loaded=False)
         if self._is_new:
-            commit_new(self._current, files, self.request.mode)
-        elif files or mode == "overwrite":
-            commit_files(self._current, files, mode=mode)
+            commit_new(self._current, files, self.request.mode, actions=actions)
+        elif files or actions or mode == "overwrite":
+            commit_files(self._current, files, mode=mode, actions=actions)
         return [unquote(add.path) for add in files]
 
 
@@ -78,6 +91,27 @@ def open_delta(request: IngestRequest) -> DeltaDestination | None:
         check_partitioned_by(current, request.partition_by.names)
         destination.check_write_plan()
     return destination
+
+
+def recorded_loads(table: Snapshot) -> list[LoadedFile]:
+    """Return the source files that the table's transaction identifiers record."""
+    return [
+        file
+        for name, txn in table.txns.items()
+        if name.startswith(LOAD_ID) and txn.version == 1
+        for file in LoadedFile.from_text(name.removeprefix(LOAD_ID), iso_time((txn.last_updated or 0) / 1000))
+    ]
+
+
+def list_loads(table: Snapshot) -> list[dict[str, Any]]:
+    """List the files that were loaded into a Delta table; see `Table.loads`."""
+    return listed(recorded_loads(table))
+
+
+def load_actions(files: Iterable[LoadedFile], *, are_loaded: bool = True) -> list[Txn]:
+    """Return the actions that record source files, or that forget them."""
+    now = now_millis()
+    return [Txn(f"{LOAD_ID}{replace(file, loaded=None).to_text()}", int(are_loaded), now) for file in files]
 
 
 def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:

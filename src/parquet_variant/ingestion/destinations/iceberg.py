@@ -10,6 +10,7 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destination import TableDestination
+from parquet_variant.ingestion.loads import LoadedFile, listed
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import Staging, check_mode
@@ -22,7 +23,7 @@ from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.planning import parquet_files
 from parquet_variant.tables.iceberg.reading.snapshot import newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
+from parquet_variant.tables.iceberg.writing.manifest_changes import LOAD_PROPERTY, SnapshotChange
 from parquet_variant.tables.iceberg.writing.write import TableDefinition, new_table
 from parquet_variant.tables.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 
@@ -37,6 +38,10 @@ class IcebergDestination(TableDestination):
     def data_files(self) -> Sequence[ParquetSource]:
         """Return the files of the newest snapshot."""
         return () if self._table is None else parquet_files(newest_snapshot(self._table))
+
+    def loads(self) -> Sequence[LoadedFile]:
+        """Return the source files that properties of the table record."""
+        return [] if self._table is None else recorded_loads(self._table)
 
     def _plan_table(self, columns: pa.Schema) -> None:
         catalog, identifier = find_table(self.request.dest, self.request.catalog)
@@ -56,11 +61,28 @@ class IcebergDestination(TableDestination):
         assert self._table is not None
         added = tuple(file.file for file in files if file.file.record_count)
         overwrites = not self._is_new and self.request.mode == "overwrite"
-        if added or overwrites or self._is_new:
-            change = SnapshotChange("overwrite" if overwrites else "append", added=added, removes_all=overwrites)
+        loads = {f"{LOAD_PROPERTY}{file.path}": file.to_text() for file in self.records}
+        if added or overwrites or self._is_new or loads:
+            operation, updates = "overwrite" if overwrites else "append", []
+            properties = self._table.metadata.properties
+            former = [name for name in properties if name.startswith(LOAD_PROPERTY) and name not in loads]
+            if overwrites and former:
+                updates = [{"action": "remove-properties", "removals": former}]
+            change = SnapshotChange(operation, added=added, removes_all=overwrites, loads=loads, updates=tuple(updates))
             commit_snapshot(newest_snapshot(self._table), change)
         root = f"{self._table.metadata.location.rstrip('/')}/"
         return [file.path.removeprefix(root) for file in added]
+
+
+def recorded_loads(table: LoadedTable) -> list[LoadedFile]:
+    """Return the source files that the table's properties record, each with the snapshot that has its rows."""
+    texts = [text for name, text in table.metadata.properties.items() if name.startswith(LOAD_PROPERTY)]
+    return [file for text in texts for file in LoadedFile.from_text(text.rpartition("@")[0])]
+
+
+def list_loads(table: LoadedTable) -> list[dict[str, Any]]:
+    """List the files that were loaded into an Iceberg table; see `Table.loads`."""
+    return listed(recorded_loads(table))
 
 
 def open_iceberg(request: IngestRequest) -> IcebergDestination | None:

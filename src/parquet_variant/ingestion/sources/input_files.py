@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -49,6 +50,7 @@ class InputFile:
     `name`: path or URI.
     `known_size`: number of bytes as stored, if it was known when the file was found.
     `copy`: the file that holds what was read from a pipe, because the text is read more than once.
+    `modified`: when it was written last, if that was known when the file was found; it is not pickled.
 
     >>> file = InputFile("examples/usgs_earthquakes.ndjson")
     >>> file.codec, file.size
@@ -58,6 +60,7 @@ class InputFile:
     name: str
     known_size: int | None = field(default=None, compare=False, repr=False)
     copy: str | None = field(default=None, compare=False, repr=False)
+    modified: datetime | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[type, tuple[str, int | None, str | None]]:
         return InputFile, (self.name, self.known_size, self.copy)
@@ -156,7 +159,7 @@ def find_input_files(
             if pipes and is_pipe(source):
                 found.setdefault(source, InputFile.of_pipe(source))
             else:
-                found.update((name, InputFile(name, size)) for name, size in _expand_source(source))
+                found.update((file.name, file) for file in _expand_source(source))
     files = [file for name, file in found.items() if not is_excluded(name, exclude)]
     if not files:
         raise VariantFileError(
@@ -183,26 +186,24 @@ def is_excluded(name: str, patterns: Iterable[str]) -> bool:
     return any(glob_match(parts[:end], ["**", *pattern.strip("/").split("/")]) for pattern in patterns for end in ends)
 
 
-def _expand_source(source: str) -> Sequence[tuple[str, int]]:
-    """Return the names and sizes of the files that one source names."""
+def _expand_source(source: str) -> Sequence[InputFile]:
+    """Return the files that one source names, ordered by name."""
     filesystem, path = filesystem_of(source)
     info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.File:
-        return [(source, info.size or 0)]
+        return [_found(source, info)]
     if info.type == pafs.FileType.Directory:
         # Names are spelled like the source.
         base, prefix_length = source.rstrip("/"), len(path.rstrip("/"))
-        below = [
-            (file.path[prefix_length:], file.size or 0) for file in everything_below(filesystem, path) if file.is_file
-        ]
-        files = sorted((base + name, size) for name, size in below if not _HIDDEN.search(name))
+        below = [(info.path[prefix_length:], info) for info in everything_below(filesystem, path) if info.is_file]
+        files = [_found(base + name, info) for name, info in below if not _HIDDEN.search(name)]
         if not files:
             raise VariantFileError(
                 f"the directory {source} contains no files: name a directory that contains JSON files",
                 reason="no-files",
                 file=source,
             )
-        return files
+        return sorted(files, key=lambda file: file.name)
     if glob.has_magic(path):
         matches = _glob(filesystem, path, source.removesuffix(path) if "://" in source else "")
         if not matches:
@@ -215,7 +216,11 @@ def _expand_source(source: str) -> Sequence[tuple[str, int]]:
     raise VariantFileError(f"{source} does not exist: check the path", reason="missing", file=source)
 
 
-def _glob(filesystem: pafs.FileSystem, pattern: str, scheme: str) -> list[tuple[str, int]]:
+def _found(name: str, info: pafs.FileInfo) -> InputFile:
+    return InputFile(name, info.size or 0, modified=info.mtime)
+
+
+def _glob(filesystem: pafs.FileSystem, pattern: str, scheme: str) -> list[InputFile]:
     if isinstance(filesystem, pafs.LocalFileSystem) and "**" not in pattern:
         infos = filesystem.get_file_info(glob.glob(pattern))  # noqa: PTH207
     else:  # For `**`, Python's own glob follows symbolic links that lead back to a parent without end.
@@ -226,8 +231,8 @@ def _glob(filesystem: pafs.FileSystem, pattern: str, scheme: str) -> list[tuple[
             names = info.path.removeprefix(base).lstrip("/").split("/")
             if glob_match(names, pattern_parts) and not any(name.startswith(".") for name in names):
                 infos.append(info)
-    files = (info for info in infos if info.is_file)
-    return sorted((scheme + info.path.removeprefix("./"), info.size or 0) for info in files)
+    files = [_found(scheme + info.path.removeprefix("./"), info) for info in infos if info.is_file]
+    return sorted(files, key=lambda file: file.name)
 
 
 @contextmanager

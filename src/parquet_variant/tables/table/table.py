@@ -207,6 +207,26 @@ class Table(ChangingMethods):
         """
         return self._run("history", limit=limit)
 
+    def loads(self) -> list[dict[str, Any]]:
+        """Return the source files that `pv.ingest` with `only_new` has loaded, the last load first.
+
+        Returns
+        -------
+        list of dict
+            ``path`` (absolute path or URI), ``size`` (bytes), ``modified`` and ``loaded`` (datetimes in UTC).
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for _ in range(2):
+        ...         result = pv.ingest("examples/*.ndjson", folder, only_new=True)
+        ...         (result.rows, result.skipped, len(pv.open(folder).loads()))
+        (1707, 0, 1)
+        (0, 1, 1)
+        """
+        return self._run("loads")
+
     def restore(self, version: int | None = None, at: Any = None) -> Any:
         """Make the rows of an older version current again.
 

@@ -349,6 +349,9 @@ def _conflict(transaction: Transaction, other: _OtherCommit) -> str | None:
     touched = {unquote(r.path) for r in transaction.removes} | {unquote(path) for path in transaction.read_paths}
     if removed := sorted(touched & other.removed):
         return f"removed the file {removed[0]}"
+    recorded = [action for action in transaction.other_actions if isinstance(action, Txn)]
+    if shared := [txn.app_id for txn in recorded if _is_recorded(txn, other.txns.get(txn.app_id))]:
+        return f"recorded {shared[0]}, as this commit does"
     domains = {action.domain for action in transaction.other_actions if isinstance(action, DomainMetadata)}
     if shared := sorted(domains & other.domains):
         return f"changed the domain {shared[0]}"

@@ -26,6 +26,8 @@ from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, c
 from parquet_variant.tables.delta.log.segment import commit_path, commit_times
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.actions import (
+    LOAD_ID,
+    Action,
     Add,
     DomainMetadata,
     Metadata,
@@ -122,9 +124,14 @@ def restore(
         )
     metadata = with_last_marks(with_last_id(past.metadata, current.metadata), current.metadata)
     protocol = with_protocol(current.protocol, past.protocol)
-    clustering: list[DomainMetadata] = []
+    # The files that were loaded after the version are not loaded any more.
+    others: list[Action] = [
+        replace(txn, version=0)
+        for name, txn in current.txns.items()
+        if name.startswith(LOAD_ID) and name not in past.txns
+    ]
     if current.domains.get(CLUSTERING) != past.domains.get(CLUSTERING):
-        clustering = [past.domains.get(CLUSTERING) or DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]
+        others += [past.domains.get(CLUSTERING) or DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]
     transaction = Transaction(
         "RESTORE",
         {"version": past.version},
@@ -132,7 +139,7 @@ def restore(
         removes=current.to_removes(removed),
         metadata=metadata if metadata != current.metadata else None,
         protocol=protocol if protocol != current.protocol else None,
-        other_actions=clustering,
+        other_actions=others,
         current=current,
         reads_table=True,
     )

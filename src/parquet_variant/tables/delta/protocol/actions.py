@@ -232,6 +232,11 @@ class Cdc(Action):
     tags: Mapping[str, str] | None = None
 
 
+# Before the record of a source file that an ingest has loaded, as the id of a transaction: version 1 if its rows are in
+# the table, 0 if they were overwritten or undone.
+LOAD_ID = "parquet-variant.load:"
+
+
 @dataclass(frozen=True, slots=True)
 class Txn(Action):
     """The last version that an application has committed; it makes a repeated append a no-op."""

@@ -25,6 +25,7 @@ from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, c
 from parquet_variant.tables.delta.log.segment import State
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.actions import (
+    Action,
     Add,
     Metadata,
     Protocol,
@@ -256,9 +257,13 @@ def commit_files(
     mode: Literal["append", "overwrite"] = "append",
     txn: tuple[str, int] | None = None,
     operation: str = "WRITE",
+    actions: Sequence[Action] = (),
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Commit files that tasks wrote, once, on the driver; see `DeltaTable.commit_files`."""
+    """Commit files that tasks wrote, once, on the driver; see `DeltaTable.commit_files`.
+
+    `actions`: further actions of the same commit.
+    """
     check_choice("mode", mode, ("append", "overwrite"), DeltaError)
     if not isinstance(operation, str):
         raise DeltaError(f"operation is {operation!r}: give a name", reason="bad-option")
@@ -274,7 +279,7 @@ def commit_files(
             "plan(table).write, or pass the snapshot for which they were written as table=",
             reason="unplanned-files",
         )
-    return commit_adds(current, files, mode, txn, operation)
+    return commit_adds(current, files, mode, txn, operation, actions=actions)
 
 
 def commit_adds(
@@ -285,11 +290,12 @@ def commit_adds(
     operation: str = "WRITE",
     *,
     written: Sequence[str] = (),
+    actions: Sequence[Action] = (),
 ) -> CommitResult:
     """Commit files that were planned for a version of the table; `written`: see `commit`."""
 
     def transaction(newest: Snapshot) -> Transaction:
-        return replace(rows_transaction(newest, files, mode, txn), operation=operation)
+        return replace(rows_transaction(newest, files, mode, txn), operation=operation, other_actions=actions)
 
     if mode == "append":
         return commit(current.storage, lambda: transaction(current), written=written)
@@ -411,6 +417,7 @@ def commit_new(
     txn: tuple[str, int] | None = None,
     *,
     written: Sequence[str] = (),
+    actions: Sequence[Action] = (),
 ) -> CommitResult:
     """Create a planned table with its first files in one commit, so that no reader sees it without them.
 
@@ -418,13 +425,18 @@ def commit_new(
     """
     warn_of_nulls(planned, adds)
     application = None if txn is None else Txn(txn[0], txn[1], now_millis())
-    transaction = replace(_creation(planned, "CREATE TABLE AS SELECT"), adds=adds, txn=application)
+    creation = _creation(planned, "CREATE TABLE AS SELECT")
+    transaction = replace(creation, adds=adds, txn=application, other_actions=actions)
 
     def rebase(newest: Snapshot) -> Transaction:
         same = replace(newest.metadata, id=planned.metadata.id, created_time=planned.metadata.created_time)
         if same != planned.metadata:
             raise table_exists(planned.storage)
-        return rows_transaction(newest, adds, mode, txn)
+        if any(isinstance(action, Txn) and newest.has_recorded((action.app_id, action.version)) for action in actions):
+            raise DeltaError(
+                f"another writer loaded the same files into {planned.storage.uri}: run this again", reason="conflict"
+            )
+        return replace(rows_transaction(newest, adds, mode, txn), other_actions=actions)
 
     is_open = mode in ("append", "overwrite")
     return commit(planned.storage, transaction, rebase=rebase if is_open else None, written=written)

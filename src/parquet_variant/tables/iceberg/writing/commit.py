@@ -27,6 +27,7 @@ from parquet_variant.tables.iceberg.metadata.updates import (
 )
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import (
+    LOAD_PROPERTY,
     ManifestWriter,
     SnapshotChange,
     batch_updates,
@@ -145,6 +146,13 @@ class _Attempts:
         parent = Snapshot(table, None, metadata.schema, branch) if is_new else newest_snapshot(table, branch)
         if has_batch(parent, change.batch):
             raise IcebergError("the batch was committed before", reason="batch-committed", file=table.name)
+        known = self.base.metadata.properties
+        if again := [name for name in change.loads if metadata.properties.get(name) != known.get(name)]:
+            raise IcebergError(
+                f"another writer loaded the same files ({again[0].removeprefix(LOAD_PROPERTY)}): run this again",
+                reason="conflict",
+                file=table.name,
+            )
         self.manifests, removed = next_manifests(self.base, parent, change, self.writer)
         sequence, first_row_id = metadata.last_sequence_number + 1, metadata.next_row_id
         parent_id = None if change.is_replacement else parent.snapshot_id

@@ -51,6 +51,8 @@ class SnapshotChange:
     reads_added: ReadsAdded | None = None
     # Name and number of a batch of a stream, which the summary records; it is not committed twice.
     batch: tuple[str, int] | None = None
+    # Properties that record the source files that the commit loads. One that another commit recorded is a conflict.
+    loads: Mapping[str, str] = field(default_factory=dict)
     summary: Mapping[str, str] = field(default_factory=dict)  # Further entries of the snapshot's summary.
     # Further changes of the metadata in the same commit.
     updates: tuple[Update, ...] = ()
@@ -58,6 +60,8 @@ class SnapshotChange:
 
 
 _BATCH, _BRANCH = "parquet-variant.batch.", "parquet-variant.branch-batch."
+# Before the path of a source file that an ingest has loaded.
+LOAD_PROPERTY = "parquet-variant.load."
 _TOTALS = {
     "total-data-files": ("added-data-files", "deleted-data-files"),
     "total-delete-files": ("added-delete-files", "removed-delete-files"),
@@ -95,29 +99,29 @@ def has_batch(snapshot: Snapshot, batch: tuple[str, int] | None) -> bool:
 
 
 def batch_updates(base: Snapshot, change: SnapshotChange, snapshot_id: int) -> list[Update]:
-    """Return the updates that record the batch of a change in the table's properties, with the snapshot that has it.
+    """Return the updates that record what a change loads in the table's properties, with the snapshot that has it.
 
     Engines that rewrite files do not repeat the summaries of the snapshots that they expire.
     """
     if change.is_replacement:
-        former = [name for name in base.metadata.properties if name.startswith(_BATCH)]
+        former = [name for name in base.metadata.properties if name.startswith((_BATCH, LOAD_PROPERTY))]
         return [{"action": "remove-properties", "removals": former}] if former else []
-    if change.batch is None:
-        return []
-    application, number = change.batch
-    key = _branch_key(batch_key(application), base.branch)
-    return [set_properties({key: f"{number}@{snapshot_id}"})]
+    records = dict(change.loads)
+    if change.batch is not None:
+        application, number = change.batch
+        records[_branch_key(batch_key(application), base.branch)] = str(number)
+    return [set_properties({key: f"{text}@{snapshot_id}" for key, text in records.items()})] if records else []
 
 
 def undone_batches(metadata: TableMetadata, snapshot_id: int) -> list[str]:
-    """Return the properties of batches that the main branch loses when it is rolled back to a snapshot."""
+    """Return the properties of batches and loads that the main branch loses when it is rolled back to a snapshot."""
     remaining = {info.id for info in metadata.ancestors(snapshot_id)}
     lost = {info.id for info in metadata.ancestors(metadata.current_snapshot_id)} - remaining
     recorders = {f"@{number}" for number in lost}
     return [
         name
         for name, text in metadata.properties.items()
-        if name.startswith(_BATCH) and "".join(text.rpartition("@")[1:]) in recorders
+        if name.startswith((_BATCH, LOAD_PROPERTY)) and "".join(text.rpartition("@")[1:]) in recorders
     ]
 
 

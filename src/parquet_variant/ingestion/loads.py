@@ -1,0 +1,150 @@
+"""The source files that an ingest with ``only_new`` has loaded, which the destination records together with the rows.
+
+Owns the record of a file, the comparison of the sources with the records, and the records of a directory of Parquet
+files: a file per load in ``_loads``. The modules in `destinations` own those of tables.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from parquet_variant.errors import VariantFileError, without_secrets
+from parquet_variant.ingestion.sources.input_files import InputFile
+from parquet_variant.io.commit_journal import visible_files
+from parquet_variant.io.filesystems import absolute, filesystem_of, write_errors
+from parquet_variant.io.staging import LOADS, StagedFile, Staging
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """A source file as it was when it was loaded: absolute path or URI, bytes, and times as ISO text in UTC."""
+
+    path: str
+    size: int
+    modified: str | None = None
+    loaded: str | None = None
+
+    @classmethod
+    def of(cls, file: InputFile) -> LoadedFile:
+        """Return the record of a file that is about to be read."""
+        modified = None if file.modified is None else iso_time(file.modified.timestamp())
+        return cls(without_secrets(absolute(file.name)), file.size, modified, iso_time(time.time()))
+
+    def to_text(self) -> str:
+        """Return the record as one line of JSON."""
+        record = {"path": self.path, "size": self.size, "modified": self.modified, "loaded": self.loaded}
+        return json.dumps({name: value for name, value in record.items() if value is not None}, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str, loaded: str | None = None) -> list[LoadedFile]:
+        """Return the record in a text, in a list that is empty if another program wrote the text.
+
+        >>> LoadedFile.from_text(LoadedFile("/a.json", 3).to_text()), LoadedFile.from_text("[]")
+        ([LoadedFile(path='/a.json', size=3, modified=None, loaded=None)], [])
+        """
+        try:
+            record = json.loads(text)
+            return [cls(record["path"], record["size"], record.get("modified"), record.get("loaded") or loaded)]
+        except (ValueError, KeyError, TypeError):
+            return []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as `Table.loads` lists it, with times as datetimes."""
+        times = {"modified": self.modified, "loaded": self.loaded}
+        return {"path": self.path, "size": self.size} | {
+            name: None if text is None else datetime.fromisoformat(text) for name, text in times.items()
+        }
+
+
+def iso_time(seconds: float) -> str:
+    """Return seconds since 1970 as ISO text in UTC.
+
+    >>> iso_time(0.5)
+    '1970-01-01T00:00:00.500000+00:00'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def listed(loads: Iterable[LoadedFile]) -> list[dict[str, Any]]:
+    """Return records in the form of `Table.loads`, the last load first."""
+    return [file.to_dict() for file in sorted(loads, key=lambda file: file.loaded or "", reverse=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class NewFiles:
+    """The sources of an ingest, compared with the files that were loaded before.
+
+    `records`: those of the new files, which the destination keeps.
+    `changed`: the files that were loaded and then written again, whose rows would be in the table twice.
+    """
+
+    files: list[InputFile]
+    records: tuple[LoadedFile, ...]
+    skipped: int
+    changed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, files: Iterable[InputFile], loaded: Iterable[LoadedFile]) -> NewFiles:
+        """Compare the sources with the records of the destination. Raises `VariantFileError` for a pipe."""
+        known = {file.path: file for file in loaded}
+        new, records, changed, skipped = [], [], [], 0
+        for file in files:
+            if file.copy is not None:
+                raise VariantFileError(
+                    f"{file.name} is a pipe, which cannot be known again: leave out only_new=", reason="bad-option"
+                )
+            record = LoadedFile.of(file)
+            before = known.get(record.path)
+            if before is None:
+                new.append(file)
+                records.append(record)
+            elif (before.size, before.modified) == (record.size, record.modified):
+                skipped += 1
+            else:
+                changed.append(record.path)
+        return cls(new, tuple(records), skipped, tuple(changed))
+
+
+def _load_files(dest: str) -> tuple[pafs.FileSystem, list[str]]:
+    """Return the files with the records of a directory."""
+    filesystem, root = filesystem_of(dest)
+    folder = f"{root.rstrip('/')}/{LOADS}"
+    if filesystem.get_file_info(folder).type == pafs.FileType.NotFound and "://" not in dest:
+        return filesystem, []
+    return filesystem, sorted(
+        info.path for info in visible_files(filesystem, root) if info.is_file and info.path.startswith(f"{folder}/")
+    )
+
+
+def directory_loads(dest: str) -> dict[str, list[LoadedFile]]:
+    """Return the records of a directory of Parquet files, by the name of the file that has them."""
+    filesystem, paths = _load_files(dest)
+    loads = {}
+    for path in paths:
+        with filesystem.open_input_stream(path) as stream:
+            lines = stream.read().decode("utf-8", "replace").splitlines()
+        loads[path.rpartition("/")[2]] = [record for line in lines for record in LoadedFile.from_text(line)]
+    return loads
+
+
+def list_directory_loads(dest: str) -> list[dict[str, Any]]:
+    """List the files that were loaded into a directory of Parquet files; see `Table.loads`."""
+    return listed(record for records in directory_loads(dest).values() for record in records)
+
+
+def stage_records(staging: Staging, records: Sequence[LoadedFile]) -> StagedFile:
+    """Stage the file with the records of a load."""
+    file = StagedFile(staging.attempt(0, "loads"), f"{LOADS}/{staging.job}.ndjson")
+    filesystem, path = filesystem_of(file.path)
+    with write_errors(staging.dest):
+        filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+        with filesystem.open_output_stream(path) as stream:
+            stream.write("".join(f"{record.to_text()}\n" for record in records).encode())
+    return file
