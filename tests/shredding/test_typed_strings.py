@@ -315,3 +315,54 @@ def test_what_is_not_a_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(pv.PathError) as caught:
         pv.parse_json(["1"], types={pattern: "date"})
     assert caught.value.offset is not None
+
+
+# ---- numbers since 1970, integers with separators, and booleans
+
+
+_EPOCH_UNITS = {"timestamp_s!": 1_000_000, "timestamp_ms!": 1_000, "timestamp_us!": 1}
+_numbers = st.one_of(
+    st.integers(-(2**63), 2**63 - 1).map(Decimal),
+    st.integers(-10_000_000_000, 10_000_000_000).map(Decimal),
+    st.decimals(-(10**10), 10**10, places=3),
+    st.decimals(-(10**9), 10**9, places=7),
+)
+
+
+@given(st.lists(st.tuples(_numbers, st.booleans()), min_size=1, max_size=8), st.sampled_from(sorted(_EPOCH_UNITS)))
+def test_numbers_since_1970_become_instants_exactly_or_stay(rows: list[tuple[Decimal, bool]], kind: str) -> None:
+    texts = [f'{{"t": "{number:f}"}}' if is_text else f'{{"t": {number:f}}}' for number, is_text in rows]
+    plain, typed = pv.parse_json(texts).to_pylist(), pv.parse_json(texts, types={"$.t": kind}).to_pylist()
+    epoch, first, last = (datetime(*day, tzinfo=UTC) for day in ((1970, 1, 1), (1, 1, 1), (9999, 12, 31)))
+    for before, after, (number, _) in zip(plain, typed, rows, strict=True):
+        micros = Decimal(number) * _EPOCH_UNITS[kind]
+        span = timedelta(microseconds=1)
+        if micros == int(micros) and (first - epoch) // span <= micros < (last - epoch) // span + 86_400_000_000:
+            assert after["t"] == epoch + timedelta(microseconds=int(micros))
+        else:
+            assert after == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "values"),
+    [
+        (
+            "bigint!",
+            ["12", "-1,234", "1,234,567", "12,34", "01", "1.5", "", "9,223,372,036,854,775,807", "9223372036854775808"],
+            [12, -1234, 1234567, "12,34", "01", "1.5", "", 2**63 - 1, "9223372036854775808"],
+        ),
+        ("boolean!", ["true", "false", "TRUE", "yes", ""], [True, False, "TRUE", "yes", ""]),
+    ],
+)
+def test_spelled_values_are_typed_and_others_stay(kind: str, texts: list[str], values: list[Any]) -> None:
+    rows = [json.dumps({"n": text}) for text in texts]
+    assert [row["n"] for row in pv.parse_json(rows, types={"$.n": kind}).to_pylist()] == values
+
+
+def test_an_ingest_counts_epochs_and_shreds_them(tmp_path: Path) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text("".join(json.dumps({"t": 1_700_000_000_000 + row}) + "\n" for row in range(200)))
+    result = pv.ingest(source, tmp_path / "t", types={"$.t": "timestamp_ms!"})
+    assert result.schema is not None
+    assert result.schema.to_ddl() == "t timestamp"
+    assert result.string_notes() == ["all 200 values at $.t were typed as timestamp_ms!"]

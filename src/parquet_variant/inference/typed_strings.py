@@ -3,7 +3,8 @@
 Owns which paths are typed, the types, and the suggestion of types for a profile. Without ``!``, a string is typed only
 if `to_json` writes the value back as the same string. With ``!`` every string in the form of the type is typed, so
 `to_json` writes the canonical form: ``"2026-01-02T00:00:00Z"`` becomes ``"2026-01-02 00:00:00+00:00"``, and ``"12"``
-becomes ``12``. `kernels.tapes.string_forms` defines the forms, and the policies decide what is shredded.
+becomes ``12``. Numbers and strings with numbers become timestamps if the type says what they count since 1970.
+`kernels.tapes.string_forms` defines the forms, and the policies decide what is shredded.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings
-from parquet_variant.types import PrimitiveId
+from parquet_variant.types import INTEGER_IDS, PrimitiveId
 from parquet_variant.types.path import VariantPath, Wildcard, parse_pattern
 
 # Takes the place of all types: each path whose strings all have the form of one type gets that type.
@@ -38,9 +39,9 @@ _ELEMENT = "\0[*]"
 
 @dataclass(frozen=True, slots=True)
 class TypedStrings:
-    """Counts of the strings at a path or pattern that was to be typed.
+    """Counts of the strings at a path or pattern that was to be typed; of epochs, also of the numbers there.
 
-    `untyped`: strings without the form of the type, or that `to_json` would not write back unchanged.
+    `untyped`: values without the form of the type, or that `to_json` would not write back unchanged.
     """
 
     path: str
@@ -49,10 +50,10 @@ class TypedStrings:
     untyped: int
 
     def __str__(self) -> str:
-        total = self.typed + self.untyped
+        total, noun = self.typed + self.untyped, "values" if self.type in _EPOCHS else "strings"
         if not self.untyped:
-            return f"all {total:,} strings at {self.path} were typed as {self.type}"
-        counts = f"{self.typed:,} of {total:,} strings at {self.path} were typed as {self.type}"
+            return f"all {total:,} {noun} at {self.path} were typed as {self.type}"
+        counts = f"{self.typed:,} of {total:,} {noun} at {self.path} were typed as {self.type}"
         if self.type.endswith("!"):
             return f"{counts}: the others are not in the form of that type"
         hint = f"; {self.type}! accepts more forms" if self.type in ("timestamp", "timestamp_ntz", "uuid") else ""
@@ -145,8 +146,11 @@ class StringTypes:
 
     `types`: paths or patterns (``$.created_at``, ``$..*_id``, ``$.items[*].at``) and types: ``date``, ``timestamp``,
       ``timestamp_ntz``, ``uuid`` or ``binary`` (base64) for strings that `to_json` writes back unchanged; ``date!``,
-      ``timestamp!``, ``timestamp_ntz!``, ``uuid!`` or ``number!`` for every string in the form of the type; ``string``
-      to keep strings. The first pattern that matches a path applies.
+      ``timestamp!``, ``timestamp_ntz!``, ``uuid!`` or ``number!`` for every string in the form of the type;
+      ``bigint!`` for strings of digits, also with thousands separators, and ``boolean!`` for ``"true"`` and
+      ``"false"``; ``timestamp_s!``, ``timestamp_ms!`` or ``timestamp_us!`` for numbers, also in strings, that count
+      seconds, milliseconds or microseconds since 1970 (UTC); ``string`` to keep strings. The first pattern that matches
+      a path applies.
     `detect_timestamps`: whether all other strings that are dates or timestamps are typed, if `to_json` writes them back
       unchanged.
     `auto`: whether other paths get the types of `suggest_types`; see `resolved`.
@@ -216,13 +220,20 @@ class StringTypes:
         if not self or not len(tape.nodes):
             return tape, counts
         tags = tape.nodes[:, 0]
-        strings = np.flatnonzero(((tags & 0xFF) == PrimitiveId.STRING) & (tags & DROPPED == 0))
+        kinds = np.where(tags & DROPPED == 0, tags & 0xFF, -1)
+        strings = np.flatnonzero(kinds == PrimitiveId.STRING)
         rule_of_path = np.array([-1 if rule is None else rule for rule in self._rules(tape)], np.int64)
         rules = rule_of_path[path_ids(tags[strings])]
         buffers: list[object] = []
         for number, (path, type_name) in enumerate(self.types.items()):
             kind = type_name.lower()
-            if kind != _STRING and len(selected := strings[rules == number]):
+            if kind in _EPOCHS:
+                numbers = np.flatnonzero(np.isin(kinds, _NUMBERS))
+                selected = np.append(strings[rules == number], numbers[rule_of_path[path_ids(tags[numbers])] == number])
+                typed = _type_epochs(tape.nodes, selected, _EPOCHS[kind], buffers)
+                counts[path, kind, True] += typed
+                counts[path, kind, False] += len(selected) - typed
+            elif kind != _STRING and len(selected := strings[rules == number]):
                 typed = _type_strings(tape.nodes, selected, kind, buffers)
                 counts[path, kind, True] += typed
                 counts[path, kind, False] += len(selected) - typed
@@ -275,6 +286,8 @@ def _type_strings(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str, buffe
 
     if kind == _BINARY:
         return _type_base64(nodes, strings, buffers)
+    if kind in _SPELLINGS:
+        return _type_spelled(nodes, strings, _SPELLINGS[kind])
     if not kind.endswith("!"):
         strings = _in_json_spelling(nodes, strings, kind)
     form = _FORMS.index(kind.removesuffix("!"))
@@ -303,6 +316,47 @@ def _in_json_spelling(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str) -
                 is_unchanged &= (data[:, 19] == ord(".")) & (data[:, end - 1] != ord("0"))
         unchanged.append(selected[is_unchanged])
     return np.concatenate(unchanged)
+
+
+def _type_epochs(nodes: Int64s, values: npt.NDArray[np.intp], factor: int, buffers: list[object]) -> int:
+    """Type numbers and strings of numbers that count since 1970; `factor`: the microseconds of one."""
+    from parquet_variant.kernels.tapes.string_forms import MAX_MICROS, MIN_MICROS
+
+    before = nodes[values].copy()
+    _type_strings(nodes, values[(before[:, 0] & 0xFF) == PrimitiveId.STRING], "number!", buffers)
+    tags, counts = nodes[values, 0], nodes[values, 1]
+    divisors = 10 ** np.minimum((tags >> 8) & 0xFF, 18)
+    fits = np.isin(tags & 0xFF, _NUMBERS) & (np.abs(counts) <= np.iinfo(np.int64).max // factor)
+    micros, rest = np.divmod(np.where(fits, counts, 0) * factor, divisors)
+    fits &= (rest == 0) & (micros >= MIN_MICROS) & (micros <= MAX_MICROS)
+    typed, kept = values[fits], values[~fits]
+    nodes[typed, 0] = tags[fits] & ~np.int64(0xFFFF) | int(PrimitiveId.TIMESTAMP)
+    nodes[typed, 1] = micros[fits]
+    nodes[kept] = before[~fits]
+    return len(typed)
+
+
+def _type_spelled(nodes: Int64s, strings: npt.NDArray[np.intp], spelling: re.Pattern[bytes]) -> int:
+    """Type strings that match a pattern: integers of 64 bits, or booleans."""
+    strings = strings[nodes[strings, 2] <= _LONGEST_SPELLING]
+    data = np.empty((len(strings), _LONGEST_SPELLING), np.uint8)
+    sizes, typed = nodes[strings, 2].copy(), 0
+    starts = np.cumsum(sizes) - sizes
+    copy_spans(nodes[strings, 1].copy(), sizes, address_of(data))
+    text = data.tobytes()
+    for node, start, size in zip(strings.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+        word = text[start : start + size]
+        if spelling.fullmatch(word) is None:
+            continue
+        if word[-1:] == b"e":
+            kind, value = (PrimitiveId.TRUE if word == b"true" else PrimitiveId.FALSE), 0
+        else:
+            kind, value = PrimitiveId.INT64, int(word.replace(b",", b""))
+        if -(2**63) <= value < 2**63:
+            nodes[node, 0] = nodes[node, 0] & ~np.int64(0xFFFF) | int(kind)
+            nodes[node, 1] = value
+            typed += 1
+    return typed
 
 
 def _type_base64(nodes: Int64s, strings: npt.NDArray[np.intp], buffers: list[object]) -> int:
@@ -337,4 +391,12 @@ _TIMESTAMP_LENGTHS = (19, *range(21, 27))
 # In the order of `string_forms.FORM`.
 _FORMS = ("date", "timestamp", "timestamp_ntz", "uuid", "number")
 _BINARY, _STRING = "binary", "string"
-_TYPE_NAMES = (*_FORMS[:-1], _BINARY, *(f"{form}!" for form in _FORMS), _STRING)
+# Types of numbers since 1970, and the microseconds of one; numbers whose digits are in the first payload of a node.
+_EPOCHS = {"timestamp_s!": 1_000_000, "timestamp_ms!": 1_000, "timestamp_us!": 1}
+_NUMBERS = [*INTEGER_IDS, PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8]
+_SPELLINGS = {
+    "bigint!": re.compile(rb"-?(0|[1-9][0-9]{0,18}|[1-9][0-9]{0,2}(,[0-9]{3}){1,6})"),
+    "boolean!": re.compile(rb"true|false"),
+}
+_LONGEST_SPELLING = len("-9,223,372,036,854,775,808")
+_TYPE_NAMES = (*_FORMS[:-1], _BINARY, *(f"{form}!" for form in _FORMS), *_SPELLINGS, *_EPOCHS, _STRING)

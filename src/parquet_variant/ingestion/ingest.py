@@ -129,6 +129,8 @@ def ingest(
         (base64): ``{"$.created_at": "timestamp", "$..*_id": "uuid"}``. A string is typed only if `to_json` reproduces
         it exactly; other strings remain strings. Both are counted. ``timestamp!``, ``timestamp_ntz!``, ``uuid!`` and
         ``number!`` accept every form (``"2026-01-02T00:00:00Z"``), and `to_json` writes the canonical form then.
+        ``bigint!`` takes digits, also with thousands separators, and ``boolean!`` ``"true"`` and ``"false"``.
+        ``timestamp_s!``, ``timestamp_ms!`` and ``timestamp_us!`` take numbers, also in strings, that count since 1970.
         ``"auto!"`` instead of a mapping types the paths whose strings all have one of these forms in the sample.
     detect_timestamps
         Type all strings that are dates or timestamps. The default is True for CSV only, as in Spark.

@@ -89,7 +89,8 @@ def parse_json(
         Types of strings by path: ``{"$.created_at": "timestamp"}``. Strings become dates, timestamps, UUIDs or binary;
         those that `to_json` would not write back unchanged stay strings. ``"timestamp!"``, ``"timestamp_ntz!"``,
         ``"uuid!"`` and ``"number!"`` type them in any form, and `to_json` writes the canonical form. ``"auto!"``
-        instead of a mapping types each path whose strings all have one of these forms. See docs/json.md.
+        instead of a mapping types each path whose strings all have one of these forms. ``"timestamp_ms!"`` types
+        numbers since 1970; docs/json.md lists all types.
     threads
         Number of threads for a large column (default: one per CPU of this process). With ``dictionary="batch"`` one
         thread parses.

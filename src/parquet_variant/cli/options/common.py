@@ -225,7 +225,8 @@ Types: TypeAlias = Annotated[
         "--type",
         metavar="PATH:TYPE",
         help="Type strings at PATH: date, timestamp, timestamp_ntz, uuid or binary if the text can be written back; "
-        "timestamp!, timestamp_ntz!, uuid! or number! in any form; auto! types what all values allow. Repeatable.",
+        "timestamp!, timestamp_ntz!, uuid! or number! in any form; bigint!, boolean!; timestamp_s!, timestamp_ms! or "
+        "timestamp_us! for numbers since 1970; auto! types what all values allow. Repeatable.",
     ),
 ]
 

@@ -20,7 +20,7 @@ NO_FORM = -1
 # The longest string with a form: a decimal of 38 digits with sign, a zero and a point.
 _MAX_SIZE = 41
 # Microseconds of 0001-01-01T00:00:00 and of 9999-12-31T23:59:59.999999.
-_MIN_MICROS, _MAX_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
+MIN_MICROS, MAX_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 # Microseconds up to which nanoseconds fit 64 bits.
 _MAX_MICROS_OF_NANOS = 9_223_372_036_854_774
 
@@ -108,7 +108,7 @@ def _timestamp(address: int, size: int, days: int) -> tuple[int, int, int]:
                 return NO_FORM, 0, 0
     seconds = (days * 24 + hour) * 3600 + (minute - offset) * 60 + second
     micros = seconds * 1_000_000 + fraction // 1000
-    if micros < _MIN_MICROS or micros > _MAX_MICROS:
+    if micros < MIN_MICROS or micros > MAX_MICROS:
         return NO_FORM, 0, 0
     nanos = fraction % 1000
     if nanos == 0:
