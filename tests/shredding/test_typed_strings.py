@@ -330,6 +330,7 @@ _numbers = st.one_of(
 
 
 @given(st.lists(st.tuples(_numbers, st.booleans()), min_size=1, max_size=8), st.sampled_from(sorted(_EPOCH_UNITS)))
+@example([(Decimal(-(2**63)), True), (Decimal("9223372036.855"), False)], "timestamp_s!")
 def test_numbers_since_1970_become_instants_exactly_or_stay(rows: list[tuple[Decimal, bool]], kind: str) -> None:
     texts = [f'{{"t": "{number:f}"}}' if is_text else f'{{"t": {number:f}}}' for number, is_text in rows]
     plain, typed = pv.parse_json(texts).to_pylist(), pv.parse_json(texts, types={"$.t": kind}).to_pylist()

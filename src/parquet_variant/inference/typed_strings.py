@@ -318,16 +318,18 @@ def _in_json_spelling(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str) -
     return np.concatenate(unchanged)
 
 
-def _type_epochs(nodes: Int64s, values: npt.NDArray[np.intp], factor: int, buffers: list[object]) -> int:
-    """Type numbers and strings of numbers that count since 1970; `factor`: the microseconds of one."""
+def _type_epochs(nodes: Int64s, values: npt.NDArray[np.intp], places: int, buffers: list[object]) -> int:
+    """Type numbers and strings of numbers that count since 1970; `places`: those of a unit in microseconds."""
     from parquet_variant.kernels.tapes.string_forms import MAX_MICROS, MIN_MICROS
 
     before = nodes[values].copy()
     _type_strings(nodes, values[(before[:, 0] & 0xFF) == PrimitiveId.STRING], "number!", buffers)
     tags, counts = nodes[values, 0], nodes[values, 1]
-    divisors = 10 ** np.minimum((tags >> 8) & 0xFF, 18)
-    fits = np.isin(tags & 0xFF, _NUMBERS) & (np.abs(counts) <= np.iinfo(np.int64).max // factor)
-    micros, rest = np.divmod(np.where(fits, counts, 0) * factor, divisors)
+    shifts = places - ((tags >> 8) & 0xFF)  # decimal places between the number and microseconds
+    factors, divisors = 10 ** np.clip(shifts, 0, 18), 10 ** np.clip(-shifts, 0, 18)
+    most = np.iinfo(np.int64).max // factors
+    fits = np.isin(tags & 0xFF, _NUMBERS) & (counts <= most) & (counts >= -most)
+    micros, rest = np.divmod(np.where(fits, counts, 0) * factors, divisors)
     fits &= (rest == 0) & (micros >= MIN_MICROS) & (micros <= MAX_MICROS)
     typed, kept = values[fits], values[~fits]
     nodes[typed, 0] = tags[fits] & ~np.int64(0xFFFF) | int(PrimitiveId.TIMESTAMP)
@@ -391,8 +393,9 @@ _TIMESTAMP_LENGTHS = (19, *range(21, 27))
 # In the order of `string_forms.FORM`.
 _FORMS = ("date", "timestamp", "timestamp_ntz", "uuid", "number")
 _BINARY, _STRING = "binary", "string"
-# Types of numbers since 1970, and the microseconds of one; numbers whose digits are in the first payload of a node.
-_EPOCHS = {"timestamp_s!": 1_000_000, "timestamp_ms!": 1_000, "timestamp_us!": 1}
+# Types of numbers since 1970, and the decimal places of their unit in microseconds.
+_EPOCHS = {"timestamp_s!": 6, "timestamp_ms!": 3, "timestamp_us!": 0}
+# Numbers whose digits are in the first payload of a node.
 _NUMBERS = [*INTEGER_IDS, PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8]
 _SPELLINGS = {
     "bigint!": re.compile(rb"-?(0|[1-9][0-9]{0,18}|[1-9][0-9]{0,2}(,[0-9]{3}){1,6})"),
