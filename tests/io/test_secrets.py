@@ -10,7 +10,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import main
-from parquet_variant.cli.failure import one_line
+from parquet_variant.cli.output import one_line
 from parquet_variant.errors import without_secrets
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.quality.explorer.explore import Exploration, report_of

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from parquet_variant.cli.app import main
-from parquet_variant.cli.output import replace_standard_output
+from parquet_variant.cli.output import StandardOutput
 
 
 class _NoPandas:
@@ -41,7 +41,7 @@ def run() -> NoReturn:
     """Run one command and end the process."""
     # Objects of imports live until the end: collecting garbage among them takes a tenth of a short command.
     gc.set_threshold(200_000, 20, 20)
-    replace_standard_output()
+    sys.stdout = StandardOutput(sys.stdout)
     if not {"-h", "--help", "--version"} & set(sys.argv[1:]) and len(sys.argv) > 1:
         _leave_pandas_out()
     _end(main())

@@ -12,8 +12,14 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from parquet_variant.cli.failure import DATA_PROBLEM, INTERRUPTED, USAGE_PROBLEM, report_failure, report_warning
-from parquet_variant.cli.output import OutputError
+from parquet_variant.cli.output import (
+    DATA_PROBLEM,
+    INTERRUPTED,
+    USAGE_PROBLEM,
+    OutputError,
+    report_failure,
+    report_warning,
+)
 from parquet_variant.support.lazy_names import optional_libraries
 
 # The module of each command, in the order of the help: writing, reading, maintenance of files and of tables. A module

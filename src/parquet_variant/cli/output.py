@@ -1,8 +1,8 @@
-"""The output of commands: progress on stderr, and grids, text or JSON on stdout.
+"""The output of commands: grids, text or JSON on stdout; progress, and errors and warnings in one line, on stderr.
 
 Owns when progress is shown (a bar on a terminal, otherwise occasional lines), the form of Arrow tables with Variants,
-and the stream that replaces ``sys.stdout``. Leaves the content to the commands, errors to `failure`, and exit codes to
-`app`.
+the stream that replaces ``sys.stdout``, and the form of errors at the command line, where parameters are options.
+Leaves the content to the commands, and the cause and the remedy of an error to its message.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
+
+from parquet_variant.errors import VariantError, without_secrets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,12 +72,7 @@ class StandardOutput:
 
     def write(self, text: str) -> int:
         """Write a text, with escapes if the output is a terminal."""
-        try:
-            self._open().write(printable(text) if self._is_terminal else text)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise OutputError(*error.args) from None
+        self._run("write", printable(text) if self._is_terminal else text)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -85,10 +82,12 @@ class StandardOutput:
 
     def flush(self) -> None:
         """Write what is buffered."""
-        if self._stream is None:
-            return
+        if self._stream is not None:
+            self._run("flush")
+
+    def _run(self, method: str, *arguments: str) -> None:
         try:
-            self._stream.flush()
+            getattr(self._open(), method)(*arguments)
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -101,11 +100,6 @@ class StandardOutput:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._open(), name)
-
-
-def replace_standard_output() -> None:
-    """Replace ``sys.stdout`` of this process."""
-    sys.stdout = StandardOutput(sys.stdout)
 
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -246,3 +240,78 @@ class Progress:
             step, done, total = self._state
             counts = f": {done} of {total}" if total > 1 else ""
             print(f"{step}{counts}, {time.monotonic() - self._begun:.0f} s", file=sys.stderr, flush=True)
+
+
+DATA_PROBLEM = 1
+USAGE_PROBLEM = 2
+INTERRUPTED = 130
+_ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
+_PARAMETER = re.compile(
+    r"\b(allow_outside|bloom_filters|column|format|infer_types|input_format|json_column|on_conflict|on_error"
+    r"|on_inexact|on_violation|exclude"
+    r"|partition_by|root|row_group_bytes|schema|mode|preview|exact|layout|sort_by|types|version)"
+    r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2|('[^']+'))"
+)
+_RENAMED = {"bloom_filters": "bloom-filter", "types": "type"}
+_TRY_FUNCTION = 'use errors="null" to get null instead'
+# Reasons of errors that are strings here.
+_REASONS = {USAGE_PROBLEM: "usage", INTERRUPTED: "interrupted"}
+_FIELDS = ("file", "row", "path", "offset")
+
+
+def report_failure(error: BaseException | str, code: int, *, as_json: bool = False) -> int:
+    """Print an error as one line to stderr, or as JSON with its reason and file, and return the exit code.
+
+    An exception that is not a `VariantError` is printed with its type and how to see more.
+    """
+    if as_json:
+        reason = _REASONS.get(code, "internal") if isinstance(error, str) else getattr(error, "reason", "internal")
+        fields = {"reason": reason, "message": one_line(error)}
+        fields |= {name: value for name in _FIELDS if (value := getattr(error, name, None)) is not None}
+        print(json.dumps({"error": fields}, ensure_ascii=False), file=sys.stderr)
+    else:
+        print(f"variant: error: {one_line(error)}", file=sys.stderr)
+    return code
+
+
+def report_warning(message: str, kind: str = "warning") -> None:
+    """Print a warning or a hint as one line to stderr, with parameters of functions as options."""
+    print(f"variant: {kind}: {one_line(message)}", file=sys.stderr)
+
+
+def one_line(error: BaseException | str) -> str:
+    r"""Return an error in one line, with its location unless the message has it.
+
+    >>> one_line(VariantError("a.json is empty", file="a.json", row=3))
+    'a.json is empty (row 3)'
+    >>> one_line(VariantError("several columns: choose one with column=, from v, w"))
+    'several columns: choose one with --column, from v, w'
+    >>> one_line(VariantError("invalid JSON at line 3: skip bad lines with on_error='quarantine'"))
+    'invalid JSON at line 3: skip bad lines with --on-error quarantine'
+    >>> one_line(KeyError("x\ny"))
+    "unexpected KeyError: 'x\\ny' (run again with --debug for the traceback)"
+    """
+    if isinstance(error, VariantError):
+        is_named = error.file is not None and error.file in error.message
+        named = (("file", None if is_named else error.file), ("row", error.row), ("path", error.path))
+        where = ", ".join(
+            f"{name} {value}" for name, value in (*named, ("byte offset", error.offset)) if value is not None
+        )
+        text = f"{error.message} ({where})" if where else error.message
+    elif isinstance(error, str):
+        text = error
+    elif isinstance(error, OSError):
+        # pyarrow repeats the number of the error.
+        text = f"{_ERROR_NUMBER.sub('', str(error))}: check the path, its permissions, and the free space"
+    else:
+        text = f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)"
+    # Functions and parameters of Python become options.
+    text = text.replace(_TRY_FUNCTION, "omit --strict to get NULL instead")
+    text = _PARAMETER.sub(_option, without_secrets(text))
+    return printable(" ".join(text.split()))
+
+
+def _option(match: re.Match[str]) -> str:
+    option = f"--{_RENAMED.get(match[1], match[1].replace('_', '-'))}"
+    value = match[3] or match[4]
+    return f"{option} {value}" if value not in (None, "True") else option

@@ -31,6 +31,8 @@ from parquet_variant.support.choices import DEFAULT_COMPRESSION, AnyLayout, File
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_TABLES = ("delta", "iceberg")
+
 
 def optimize(
     table: Annotated[
@@ -48,7 +50,6 @@ def optimize(
     drop_shredding: Annotated[bool, Option(help="Rewrite all files unshredded, and remove the table feature.")] = False,
     dry_run: Annotated[bool, Option(help="Only report how the data has drifted from the schema.")] = False,
     file_bytes: Annotated[int | None, Option(help="Approximate size of a file (default: 256 MiB).", min=1)] = None,
-    file_mb: Annotated[int | None, Option(hidden=True, help="As --file-bytes, in MB.", min=1)] = None,
     column: Column = None,
     engine: EngineOption = "local",
     catalog: Catalog = None,
@@ -64,14 +65,22 @@ def optimize(
     if drop_shredding and (reshred or schema is not None or dry_run):
         raise BadParameter("--drop-shredding excludes --reshred, --schema and --dry-run")
     options: dict[str, Any] = {
-        "file_bytes": file_bytes or (file_mb * 1_000_000 if file_mb else DEFAULT_FILE_BYTES),
+        "file_bytes": file_bytes or DEFAULT_FILE_BYTES,
         "reshred": reshred,
         "policy": policy.read(),
         "min_saving": min_saving,
         "dry_run": dry_run,
     }
     opened = open_table(table, catalog)
-    _check_options(opened.format, column, engine, drop_shredding=drop_shredding)
+    if opened.format in _TABLES:
+        if column is not None or (drop_shredding and engine == "spark"):
+            raise BadParameter(
+                "--column, and --drop-shredding with --engine spark, are not supported for Delta and Iceberg tables"
+            )
+    elif drop_shredding:
+        raise BadParameter("--drop-shredding is for tables: use rewrite --layout unshredded")
+    elif engine == "spark" and opened.format == "vortex":
+        raise BadParameter("--engine spark is not supported for Vortex files")
     if engine == "spark" and opened.format == "parquet":
         locate(table)  # files are found before the JVM starts
     with Progress() as progress, spark_session(progress, engine) as session:
@@ -81,23 +90,6 @@ def optimize(
             result = opened.optimize(drop_shredding=True, file_bytes=options["file_bytes"], progress=progress)
         else:
             result = opened.optimize(schema=read_schema(schema), progress=progress, **options)
-    _report_optimized(result, dry_run, as_json)
-
-
-def _check_options(format: str, column: str | None, engine: str, *, drop_shredding: bool) -> None:
-    """Raise the error for options that the format does not have."""
-    if format in ("delta", "iceberg"):
-        if column is not None or (drop_shredding and engine == "spark"):
-            raise BadParameter(
-                "--column, and --drop-shredding with --engine spark, are not supported for Delta and Iceberg tables"
-            )
-    elif drop_shredding:
-        raise BadParameter("--drop-shredding is for tables: use rewrite --layout unshredded")
-    elif engine == "spark" and format == "vortex":
-        raise BadParameter("--engine spark is not supported for Vortex files")
-
-
-def _report_optimized(result: Any, dry_run: bool, as_json: bool) -> None:
     version, drift = getattr(result, "version", None), getattr(result, "drift", None)
     counts = ("files_removed", "files_added", "bytes_removed", "bytes_added")
     document = {} if version is None else {"version": version}
@@ -155,9 +147,6 @@ def publish(
     print_result(asdict(result), [line], as_json=as_json)
 
 
-_TABLES = ("delta", "iceberg")
-
-
 def rewrite(
     source: Annotated[
         str, Argument(metavar="SRC", help="Parquet or Vortex file, directory or glob, or a Delta or Iceberg table.")
@@ -184,7 +173,6 @@ def rewrite(
     engine: EngineOption = "local",
     threads: Threads = None,
     mode: Annotated[FileMode, Option(help="If a file or table exists.")] = "error",
-    overwrite: Annotated[bool, Option("--overwrite", hidden=True, help="As --mode overwrite.")] = False,
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:
@@ -197,11 +185,14 @@ def rewrite(
     if schema is not None and reinfer:
         raise BadParameter("--schema and --reinfer exclude each other")
     source_format = open_table(source, catalog if format not in _TABLES else None).format
-    target = _target_format(source_format, dest, format)
+    by_name = next((name for name in ("parquet", "vortex") if dest.endswith(f".{name}")), None)
+    target: Any = format or by_name or source_format
+    if source_format in _TABLES and target in _TABLES and format is None:
+        raise BadParameter("name a DEST that ends in .parquet or .vortex, or set --format")
     options: dict[str, Any] = {
         "layout": layout,
         "schema": "infer" if reinfer else read_schema(schema),
-        "mode": "overwrite" if overwrite else mode,
+        "mode": mode,
     }
     of_files: dict[str, Any] = {"column": column, "on_conflict": on_conflict}
     of_parquet = {**writer.read(), **({} if annotation else {"annotation": False})}
@@ -225,14 +216,6 @@ def rewrite(
                     dest,
                 )
     print_result(document, [line], as_json=as_json)
-
-
-def _target_format(source_format: str, dest: str, format: str | None) -> Any:
-    by_name = next((name for name in ("parquet", "vortex") if dest.endswith(f".{name}")), None)
-    target = format or by_name or source_format
-    if source_format in _TABLES and target in _TABLES and format is None:
-        raise BadParameter("name a DEST that ends in .parquet or .vortex, or set --format")
-    return target
 
 
 def _refuse(options: dict[str, Any], formats: str) -> None:

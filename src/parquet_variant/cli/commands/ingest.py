@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from typer import Argument, BadParameter, Option
 
-from parquet_variant.cli.failure import report_warning
 from parquet_variant.cli.options.common import (
     AllowOutside,
     AlsoTypes,
@@ -31,7 +30,7 @@ from parquet_variant.cli.options.common import (
     read_types,
 )
 from parquet_variant.cli.options.sources import data_files, read_catalog, spark_session, with_stdin
-from parquet_variant.cli.output import Progress, human_bytes, print_result
+from parquet_variant.cli.output import Progress, human_bytes, print_result, report_warning
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.lazy_names import registered_method

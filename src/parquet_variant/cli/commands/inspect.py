@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from typer import Argument, BadParameter, Option
 
-from parquet_variant.cli.failure import DATA_PROBLEM
 from parquet_variant.cli.options.common import (
     AllowOutside,
     AlsoTypes,
@@ -25,11 +24,11 @@ from parquet_variant.cli.options.common import (
     read_types,
 )
 from parquet_variant.cli.options.sources import data_files, open_table, with_stdin
-from parquet_variant.cli.output import Progress, human_bytes, print_grid, print_json, print_report
+from parquet_variant.cli.output import DATA_PROBLEM, Progress, human_bytes, print_grid, print_json, print_report
 from parquet_variant.files.parquet.report_text import counted
 
 if TYPE_CHECKING:
-    from parquet_variant.files.parquet.operations.inspect import ColumnReport, PathReport
+    from parquet_variant.files.parquet.operations.inspect import ColumnReport
     from parquet_variant.inference.columns import Comparison, PathEstimate
 
 SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
@@ -150,21 +149,19 @@ def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
             human_bytes(path.bytes - path.residual_bytes),
             human_bytes(path.residual_bytes),
         )
-        for path in _sort_paths(column.paths, sort)[:top]
+        for path in (sorted(column.paths, key=_SORT_KEYS[sort]) if sort in _SORT_KEYS else column.paths)[:top]
     ]
     names = ["path", "type", "values", "typed", "residual", "missing", "typed bytes", "residual bytes"]
     print_grid(names, rows, right=names[2:])
 
 
-def _sort_paths(paths: list[PathReport], sort: SortBy) -> list[PathReport]:
-    keys: dict[SortBy, Any] = {
-        "path": lambda path: path.path,
-        "bytes": lambda path: -path.bytes,
-        "residual": lambda path: -path.residual_bytes,
-        "typed": lambda path: -(path.typed_share or 0),
-        "missing": lambda path: -(path.missing_share or 0),
-    }
-    return sorted(paths, key=keys[sort]) if sort in keys else paths
+_SORT_KEYS: dict[SortBy, Any] = {
+    "path": lambda path: path.path,
+    "bytes": lambda path: -path.bytes,
+    "residual": lambda path: -path.residual_bytes,
+    "typed": lambda path: -(path.typed_share or 0),
+    "missing": lambda path: -(path.missing_share or 0),
+}
 
 
 def _share(share: float | None) -> str | None:

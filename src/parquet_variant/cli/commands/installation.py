@@ -8,9 +8,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from parquet_variant.cli.failure import DATA_PROBLEM
 from parquet_variant.cli.options.common import AsJson
-from parquet_variant.cli.output import Progress, human_bytes, print_grid, print_json, print_result
+from parquet_variant.cli.output import DATA_PROBLEM, Progress, human_bytes, print_grid, print_json, print_result
 from parquet_variant.errors import VariantError
 
 _PACKAGES = (
@@ -69,7 +68,17 @@ def _installed_libraries() -> dict[str, Any]:
 
     from parquet_variant._version import __version__
     from parquet_variant.io.parallel import available_cpus
+    from parquet_variant.kernels.machine_code.entry_points import machine_code
+    from parquet_variant.spark.session import find_java
 
+    try:
+        kernels = f"{machine_code().mode}, for {machine_code().level}"
+    except VariantError as error:
+        kernels = f"error: {error.message}"
+    try:
+        java: str | None = f"{find_java().version}, {find_java().java}"
+    except VariantError:
+        java = None
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
     return {
         "parquet-variant": __version__,
@@ -77,20 +86,10 @@ def _installed_libraries() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "CPUs": available_cpus(),
         "memory": None if memory is None else human_bytes(memory),
-        "kernels": _kernels(),
+        "kernels": kernels,
         **{name: _version(name) for name in _PACKAGES},
-        "Java": _java(),
+        "Java": java,
     }
-
-
-def _kernels() -> str:
-    from parquet_variant.kernels.machine_code.entry_points import machine_code
-
-    try:
-        code = machine_code()
-    except VariantError as error:
-        return f"error: {error.message}"
-    return f"{code.mode}, for {code.level}"
 
 
 def _version(name: str) -> str | None:
@@ -100,13 +99,3 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _java() -> str | None:
-    from parquet_variant.spark.session import find_java
-
-    try:
-        java = find_java()
-    except VariantError:
-        return None
-    return f"{java.version}, {java.java}"

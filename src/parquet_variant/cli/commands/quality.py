@@ -14,10 +14,9 @@ from typing import Annotated, Any, TypeAlias
 
 from typer import Argument, BadParameter, Option
 
-from parquet_variant.cli.failure import DATA_PROBLEM, USAGE_PROBLEM, report_failure
 from parquet_variant.cli.options.common import AsJson, Catalog, Column, JsonOptions, Threads, read_pairs
 from parquet_variant.cli.options.sources import open_table, with_stdin
-from parquet_variant.cli.output import Progress, print_report
+from parquet_variant.cli.output import DATA_PROBLEM, USAGE_PROBLEM, Progress, print_report, report_failure
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.support.choices import ContractFormat, ContractLevel, ReportFormat
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, BadParameter, Option
 
-from parquet_variant.cli.failure import report_warning
 from parquet_variant.cli.options.common import (
     AllowOutside,
     AsJson,
@@ -30,13 +29,7 @@ from parquet_variant.cli.options.common import (
     read_selects,
 )
 from parquet_variant.cli.options.sources import open_table, queryable, spark_session
-from parquet_variant.cli.output import (
-    Progress,
-    print_grid,
-    print_json,
-    print_json_rows,
-    print_result,
-)
+from parquet_variant.cli.output import Progress, print_grid, print_json, print_json_rows, print_result, report_warning
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.support.choices import SqlEngine
@@ -281,9 +274,15 @@ def _answer_paths(
         return
     answer = _in_spark(table, selects, where) if output.on_spark else None
     schema, parts = (query.schema, query.batches()) if answer is None else (answer.schema, [answer])
-    has_values = dict.fromkeys(schema.names, False)
-    output.show(schema, _watched(parts, has_values))
-    if output.limit != 0 and not all(has_values.values()):
+    empty = set(schema.names)
+
+    def watched() -> Iterator[pa.Table]:
+        for part in parts:
+            empty.difference_update(name for name in schema.names if part[name].null_count < len(part))
+            yield part
+
+    output.show(schema, watched())
+    if output.limit != 0 and empty:
         for warning in _path_hints(bound, selects, where, column):
             report_warning(warning)
 
@@ -299,14 +298,6 @@ def _with_common_types(table: BoundTable, selects: dict[str, str], column: str |
         else replace(selected, type=table.common_type(variant, selected.path))
         for selected in read_selection(selects)
     }
-
-
-def _watched(parts: Iterable[pa.Table], has_values: dict[str, bool]) -> Iterator[pa.Table]:
-    """Yield the parts of a result, and record which columns have values."""
-    for part in parts:
-        for name, column in zip(part.column_names, part.columns, strict=True):
-            has_values[name] |= column.null_count < len(column)
-        yield part
 
 
 def _path_hints(table: BoundTable, selects: dict[str, str], where: str | None, column: str | None) -> list[str]:
@@ -395,29 +386,26 @@ def is_sql(word: str) -> bool:
 
 def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str, Any]]:
     """Return what a query would read, and on Spark by which reader, as text and as a document."""
-    parts = [_explain_use(query, number, on_spark) for number in range(len(query.rewritten.uses))]
-    details = [detail for _, detail in parts]
-    document = details[0] if len(details) == 1 else {"tables": details}
-    return "\n\n".join(text for text, _ in parts) or "no table is read", document
-
-
-def _explain_use(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dict[str, Any]]:
     from parquet_variant.sql_query.sql import columns_text, filter_text
 
-    use = query.rewritten.uses[number]
-    scan: Any = query.plans[use.relation]
-    report = scan.explain() if hasattr(scan, "explain") else None
-    columns, filters = columns_text(use), filter_text(use)
-    lines = [f"table       {use.table.name}"] + ([str(report)] if report is not None else [])
-    lines += [f"columns     {', '.join(columns) or 'its rows'}", f"filters     {' and '.join(filters) or 'none'}"]
-    details = report.to_dict() if report is not None and hasattr(report, "to_dict") else {}
-    if on_spark:
-        from parquet_variant.spark.operations.read import readers_of
+    texts, documents = [], []
+    for use in query.rewritten.uses:
+        scan: Any = query.plans[use.relation]
+        report = scan.explain() if hasattr(scan, "explain") else None
+        columns, filters = columns_text(use), filter_text(use)
+        lines = [f"table       {use.table.name}"] + ([str(report)] if report is not None else [])
+        lines += [f"columns     {', '.join(columns) or 'its rows'}", f"filters     {' and '.join(filters) or 'none'}"]
+        details = report.to_dict() if report is not None and hasattr(report, "to_dict") else {}
+        if on_spark:
+            from parquet_variant.spark.operations.read import readers_of
 
-        readers = readers_of(use)
-        lines.append(str(readers))
-        details |= _readers_of(readers)
-    return "\n".join(lines), details | {"table": use.table.name, "needed_columns": columns, "filters": filters}
+            readers = readers_of(use)
+            lines.append(str(readers))
+            details |= _readers_of(readers)
+        texts.append("\n".join(lines))
+        documents.append(details | {"table": use.table.name, "needed_columns": columns, "filters": filters})
+    document = documents[0] if len(documents) == 1 else {"tables": documents}
+    return "\n\n".join(texts) or "no table is read", document
 
 
 def spark_batches(query: SqlQuery) -> Iterator[pa.Table]:

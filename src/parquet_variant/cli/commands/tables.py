@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 import typer
 from typer import Argument, BadParameter, Option
 
-from parquet_variant.cli.failure import report_warning
 from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Version, read_pairs
 from parquet_variant.cli.options.sources import open_table
-from parquet_variant.cli.output import human_bytes, print_grid, print_json, print_report, print_result
+from parquet_variant.cli.output import human_bytes, print_grid, print_json, print_report, print_result, report_warning
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.report_text import counted
 

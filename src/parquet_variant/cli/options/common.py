@@ -93,7 +93,9 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
     from parquet_variant.errors import VariantError
     from parquet_variant.inference.infer import POLICIES, policy_named
 
-    options = dict(_setting(text) for text in settings or [])
+    if invalid := [text for text in settings or () if "=" not in text]:
+        raise VariantError(f"invalid --set {invalid[0]!r}: write constant=value", reason="bad-policy")
+    options = read_settings(settings, "--set")
     if name not in POLICIES or not (options or queries):
         return policy_named(name)
     kind: Any = POLICIES[name]
@@ -122,18 +124,6 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
             raise
         raise VariantError(f"invalid constants {options} of the policy {name}: {error}", reason="bad-policy") from None
     return policy
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    from parquet_variant.errors import VariantError
-
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise VariantError(f"invalid --set {text!r}: write constant=value", reason="bad-policy")
-    try:
-        return key.strip(), json.loads(value)
-    except ValueError:
-        return key.strip(), value
 
 
 def _queries(path: str) -> list[str]:
@@ -206,9 +196,6 @@ Version: TypeAlias = Annotated[
     int | None, Option(help="Delta tables: read this version; Iceberg: the snapshot of this id.")
 ]
 At: TypeAlias = Annotated[str | None, Option(metavar="TIME", help="Tables: read the version at this time (ISO 8601).")]
-Policy: TypeAlias = Annotated[
-    str, Option(help="Policy that chooses what to shred: auto, spark, tiles, hints, workload, explicit.")
-]
 _SAMPLE = Option(help="Share of the lines from which the schema is inferred.", min=0.0, max=1.0)
 Sample: TypeAlias = Annotated[float, _SAMPLE]
 SampleOrDefault: TypeAlias = Annotated[float | None, _SAMPLE]
@@ -217,18 +204,6 @@ ContractOption: TypeAlias = Annotated[
 ]
 EngineOption: TypeAlias = Annotated[Engine, Option(help="Run in this process, or in a local Spark session.")]
 Threads: TypeAlias = Annotated[int | None, Option(help="Number of worker threads (default: one per CPU).", min=1)]
-
-
-Types: TypeAlias = Annotated[
-    list[str] | None,
-    Option(
-        "--type",
-        metavar="PATH:TYPE",
-        help="Type strings at PATH: date, timestamp, timestamp_ntz, uuid or binary if the text can be written back; "
-        "timestamp!, timestamp_ntz!, uuid! or number! in any form; bigint!, boolean!; timestamp_s!, timestamp_ms! or "
-        "timestamp_us! for numbers since 1970; auto! types what all values allow. Repeatable.",
-    ),
-]
 
 
 def read_pairs(texts: Iterable[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
@@ -264,14 +239,14 @@ def read_types(texts: list[str] | None, option: str = "--type") -> list[tuple[st
     return types
 
 
-def read_parse(texts: list[str] | None) -> dict[str, Any]:
-    """Read the options of ``--parse``, whose values are JSON or else strings.
+def read_settings(texts: list[str] | None, option: str) -> dict[str, Any]:
+    """Read pairs of a name and a value, which is JSON or else a string; `option`: as for `read_pairs`.
 
-    >>> read_parse(["delimiter=;", "header=false"])
+    >>> read_settings(["delimiter=;", "header=false"], "--parse")
     {'delimiter': ';', 'header': False}
     """
     options: dict[str, Any] = {}
-    for name, value in read_pairs(texts or (), "--parse").items():
+    for name, value in read_pairs(texts or (), option).items():
         try:
             options[name] = json.loads(value)
         except ValueError:
@@ -283,7 +258,9 @@ def read_parse(texts: list[str] | None) -> dict[str, Any]:
 class PolicyOptions:
     """Options of the shredding policy."""
 
-    policy: Policy = "auto"
+    policy: Annotated[
+        str, Option(help="Policy that chooses what to shred: auto, spark, tiles, hints, workload, explicit.")
+    ] = "auto"
     settings: Annotated[
         list[str] | None,
         Option(
@@ -344,7 +321,16 @@ class JsonOptions:
             help="Parser option, such as floats=double; CSV: delimiter, quote_char, header, null_values; repeatable.",
         ),
     ] = None
-    types: Types = None
+    types: Annotated[
+        list[str] | None,
+        Option(
+            "--type",
+            metavar="PATH:TYPE",
+            help="Type strings at PATH: date, timestamp, timestamp_ntz, uuid or binary if the text can be written "
+            "back; timestamp!, timestamp_ntz!, uuid! or number! in any form; bigint!, boolean!; timestamp_s!, "
+            "timestamp_ms! or timestamp_us! for numbers since 1970; auto! types what all values allow. Repeatable.",
+        ),
+    ] = None
     detect_timestamps: Annotated[
         bool | None,
         Option(
@@ -356,8 +342,8 @@ class JsonOptions:
     def read(self) -> dict[str, Any]:
         """Return the keywords of `ingest` and `profile`."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
-        options |= {"parse": read_parse(self.parse), "types": dict(read_types(self.types))}
-        return options | {"exclude": self.exclude or ()}
+        options["parse"] = read_settings(self.parse, "--parse")
+        return options | {"types": dict(read_types(self.types)), "exclude": self.exclude or ()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
