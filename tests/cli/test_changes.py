@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.cli.app import main
 
 Run = Callable[..., Any]
 
@@ -50,3 +51,19 @@ def test_what_is_not_said_clearly_is_refused(variant: Run, table: Path, words: t
 def test_a_condition_that_cannot_be_read_is_one_line(variant: Run, table: Path) -> None:
     done = variant("delete", table, "--where", "nowhere = 1")
     assert (done.code, "nowhere" in done.error) == (1, True)
+
+
+def test_clauses_of_a_merge_have_conditions_and_a_dry_run_changes_nothing(tmp_path, capsys):
+    table, news = tmp_path / "t", tmp_path / "news.ndjson"
+    pv.write(table, pv.parse_json(['{"id":1,"n":1}', '{"id":2,"n":9}']), format="delta")
+    news.write_text('{"id":1,"n":5}\n{"id":2,"n":5}\n{"id":3,"n":5}\n{"id":4,"n":0}\n')
+    words = ["merge", str(table), str(news), "--on", "target.v:id::int = source.v:id::int", "--matched", "update"]
+    words += ["--matched-where", "source.v:n > target.v:n", "--insert", "--insert-where", "source.v:n > 0"]
+    assert main([*words, "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "1 row updated, 1 row inserted" in printed
+    assert "dry run" in printed
+    assert len(pv.open(table).read()) == 2
+    assert main(words) == 0
+    assert sorted((row["id"], row["n"]) for row in pv.open(table).read().to_pylist()) == [(1, 5), (2, 9), (3, 5)]
+    assert main([*words[:5], "--matched-where", "TRUE"]) == 2

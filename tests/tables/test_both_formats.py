@@ -288,3 +288,25 @@ def _dead_owner() -> str:
     process = subprocess.Popen(["true"])
     process.wait()
     return replace(JobOwner.current(), pid=process.pid, started=1).to_token()
+
+
+@FORMATS
+def test_a_merge_takes_ndjson_and_counts_what_it_would_change_in_a_dry_run(table_format, tmp_path):
+    table, news = tmp_path / "t", tmp_path / "news.ndjson"
+    news.write_text('{"id":2,"n":20}\n{"id":3,"n":30}\n{"id":4,"n":40}\n')
+    rows = pv.parse_json(['{"id":1,"n":1}', '{"id":2,"n":2}', '{"id":3,"n":99}'])
+    pv.write(table, {"payload": rows}, format=table_format)
+    merge = (
+        pv.open(table)
+        .merge(news, "target.payload:id::int = source.payload:id::int")
+        .when_matched_update_all("source.payload:n > target.payload:n")
+        .when_not_matched_insert_all()
+    )
+    files = sorted(path for path in tmp_path.rglob("*"))
+    planned = merge.execute(dry_run=True)
+    assert sorted(path for path in tmp_path.rglob("*")) == files
+    done = merge.execute()
+    assert (planned.rows_updated, planned.rows_inserted, planned.rows_deleted) == (1, 1, 0)
+    assert (done.rows_updated, done.rows_inserted, done.rows_deleted) == (1, 1, 0)
+    assert (planned.files_removed, planned.files_opened) == (done.files_removed, done.files_opened)
+    assert sorted(row["n"] for row in pv.open(table).read().to_pylist()) == [1, 20, 40, 99]

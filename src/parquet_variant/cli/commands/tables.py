@@ -120,6 +120,9 @@ def table_set(
     print_result({"version": opened.version}, [f"set, in version {opened.version}"], as_json=as_json)
 
 
+ClauseWhere: TypeAlias = Annotated[
+    str | None, Option(metavar="SQL", help="The clause applies only to rows for which this is true.")
+]
 Where: TypeAlias = Annotated[str | None, Option(help="SQL condition, such as 'v:kind::string = \\'x\\' AND k < 5'.")]
 
 
@@ -194,11 +197,14 @@ def merge(
     not_matched_by_source: Annotated[
         str | None, Option(metavar="delete", help="Action for rows that no source row matches.")
     ] = None,
+    matched_where: ClauseWhere = None,
+    insert_where: ClauseWhere = None,
+    not_matched_by_source_where: ClauseWhere = None,
+    dry_run: Annotated[bool, Option(help="Only count the rows to change, and the files that hold them.")] = False,
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:
     """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
-    from parquet_variant.ops.interop.tables import table_of
     from parquet_variant.sql_query.binding import bind_table
 
     if matched not in (None, "update", "delete"):
@@ -207,27 +213,29 @@ def merge(
         raise BadParameter(f"invalid --not-matched-by-source {not_matched_by_source!r}: use delete")
     if set_ and matched != "update":
         raise BadParameter("--set needs --matched update")
+    for condition, clause, option in (
+        (matched_where, matched, "--matched"),
+        (insert_where, insert, "--insert"),
+        (not_matched_by_source_where, not_matched_by_source, "--not-matched-by-source"),
+    ):
+        if condition and not clause:
+            raise BadParameter(f"{option}-where needs {option}")
     opened = open_table(table, catalog)
     bound = bind_table(opened, table)
-    variants = bound.columns.variants
-    rows = open_table(source)
-    if rows.format == "json":
-        data = table_of({variants[0] if len(variants) == 1 else "v": rows.read()})
-    else:
-        data = rows.to_arrow()
-    plan = opened.merge(data, on)
+    plan = opened.merge(open_table(source), on)
     if matched == "update":
-        plan = plan.when_matched_update(_assignments(set_)) if set_ else plan.when_matched_update_all()
+        updates = plan.when_matched_update_all(matched_where)
+        plan = plan.when_matched_update(_assignments(set_), matched_where) if set_ else updates
     elif matched == "delete":
-        plan = plan.when_matched_delete()
+        plan = plan.when_matched_delete(matched_where)
     if insert:
-        plan = plan.when_not_matched_insert_all()
+        plan = plan.when_not_matched_insert_all(insert_where)
     if not_matched_by_source:
-        plan = plan.when_not_matched_by_source_delete()
+        plan = plan.when_not_matched_by_source_delete(not_matched_by_source_where)
     if not plan.clauses:
         raise BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
-    _check_condition({"target": bound, "source": bind_table(data, "the source")}, on)
-    _report(plan.execute(), as_json=as_json)
+    _check_condition({"target": bound, "source": bind_table(plan.source, "the source")}, on)
+    _report(plan.execute(dry_run=dry_run), as_json=as_json, dry_run=dry_run)
 
 
 def _check_condition(tables: dict[str, BoundTable], on: str) -> None:
@@ -270,12 +278,13 @@ def _refuse_missing_paths(result: ChangeResult) -> None:
         raise TableError(f"the condition matches no row: {hint}", reason="no-such-path")
 
 
-def _report(result: ChangeResult, *, as_json: bool) -> None:
-    """Print the result of a change."""
+def _report(result: ChangeResult, *, as_json: bool, dry_run: bool = False) -> None:
+    """Print the result of a change, or of counting what it would change."""
     counts = (("deleted", result.rows_deleted), ("updated", result.rows_updated), ("inserted", result.rows_inserted))
     changes = ", ".join(f"{counted(rows, 'row')} {verb}" for verb, rows in counts if rows)
     opened = f"{result.files_opened} of {counted(result.files_total, 'file')} opened"
-    lines = [f"{changes or 'no row changed'}; {opened}", f"version {result.version}"]
+    last = "nothing was changed: this is a dry run" if dry_run else f"version {result.version}"
+    lines = [f"{changes or 'no row changed'}; {opened}", last]
     if result.bytes_removed:
         lines.append(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
     print_result(asdict(result), lines, as_json=as_json)

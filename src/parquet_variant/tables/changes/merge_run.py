@@ -177,7 +177,9 @@ def _candidates(table: ChangeableTable[Any], merge: _Merge, files: FileSet) -> F
     return files
 
 
-def _merge_file(plan: ChangePlan[Any], merge: _Merge, task: int, attempt: int, file: Any) -> FileChange[Any]:
+def _merge_file(
+    plan: ChangePlan[Any], merge: _Merge, dry_run: bool, task: int, attempt: int, file: Any
+) -> FileChange[Any]:
     rows, live = plan.read_columns(file, merge.columns[merge.target], merge.zone)
     alive = rows.filter(pa.array(live))
     pairs = run_sql(
@@ -196,6 +198,9 @@ def _merge_file(plan: ChangePlan[Any], merge: _Merge, task: int, attempt: int, f
     is_delete = np.array([clause.action == "delete" for clause in merge.clauses] + [False])
     deleted = (applied != _NO_CLAUSE) & is_delete[applied]
     updated = (applied != _NO_CLAUSE) & ~is_delete[applied]
+    if dry_run:
+        is_changed, counts = bool((deleted | updated).any()), (int(deleted.sum()), int(updated.sum()))
+        return FileChange(file, is_changed, rows_deleted=counts[0], rows_updated=counts[1], matched=np.unique(right))
 
     def new_rows(before: pa.Table) -> pa.Table:
         positions = np.flatnonzero(updated)
@@ -372,8 +377,13 @@ class Merge:
         """Delete rows that no source row matches."""
         return self._with_clause(MergeClause("not_matched_by_source", "delete", predicate=predicate))
 
-    def execute(self) -> ChangeResult:
+    def execute(self, *, dry_run: bool = False) -> ChangeResult:
         """Run the merge, in one commit.
+
+        Parameters
+        ----------
+        dry_run
+            Only count the rows that would be changed, and the files that hold them.
 
         Raises
         ------
@@ -389,12 +399,13 @@ class Merge:
             merge = _parse_merge(self, table)
             opened = _candidates(table, merge, table.files)
             changes = table.plan(self.options)
-            done = self.engine.run("merge", partial(_merge_file, changes, merge), table.to_files(opened))
+            done = self.engine.run("merge", partial(_merge_file, changes, merge, dry_run), table.to_files(opened))
             if not any(len(change.matched) for change in done) and table.batch is None:
                 refuse_misspelled_keys(table, self.source, merge.condition, (merge.target, merge.source))
             identities = table.identities()
             inserts = _inserted_rows(merge, done, identities, changes)
-            data = changes.write_changes(changes.write, {"insert": inserts}) if changes.records_changes else ()
+            writes = not dry_run and len(inserts) > 0
+            recorded = {"insert": inserts} if writes and changes.records_changes else {}
             clauses = [
                 {"when": clause.kind, "action": clause.action, "predicate": clause.predicate} for clause in self.clauses
             ]
@@ -402,15 +413,15 @@ class Merge:
                 opened,
                 done,
                 lambda files: len(_candidates(table, merge, files)) > 0,
-                added=changes.write.write_files(inserts) if len(inserts) else [],
-                change_data=data,
+                added=changes.write.write_files(inserts) if writes else [],
+                change_data=changes.write_changes(changes.write, recorded) if recorded else (),
                 rows_inserted=len(inserts),
                 source_rows=len(self.source),
                 parameters={"predicate": self.condition, "clauses": clauses},
                 identities=identities,
             )
 
-        return run_change(self.target, "MERGE", plan)
+        return run_change(self.target, "MERGE", plan, dry_run=dry_run)
 
     def _with_clause(self, clause: MergeClause) -> Merge:
         return replace(self, clauses=(*self.clauses, clause))

@@ -126,10 +126,15 @@ class Condition:
 
 
 def run_change(
-    table: ChangeableTable[File], operation: str, plan: Callable[[ChangeableTable[File]], TableChange[File]]
+    table: ChangeableTable[File],
+    operation: str,
+    plan: Callable[[ChangeableTable[File]], TableChange[File]],
+    *,
+    dry_run: bool = False,
 ) -> ChangeResult:
     """Plan a change and commit it; on a conflict, plan it again on the newest version.
 
+    `dry_run`: the plan has written nothing, and nothing is committed.
     Raises `TableError`: ``"append-only"``; ``"too-many-retries"``; and as `plan`.
     """
 
@@ -151,7 +156,7 @@ def run_change(
             bytes_removed=sum(current.removed_bytes(file) for file in changed),
             hints=tuple(change.hints),
         )
-        if not changed and not change.added and current.batch is None:
+        if dry_run or (not changed and not change.added and current.batch is None):
             return result
         return replace(result, version=current.commit(operation, change))
 

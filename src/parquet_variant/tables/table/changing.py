@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
+from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import bad_option
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.io.engine import Progress
@@ -300,8 +301,9 @@ class ChangingMethods(ReportingMethods):
         Parameters
         ----------
         source
-            Rows: a pyarrow table, columns by name, any object with Arrow's C stream, an open table or its path; with a
-            Spark session also a DataFrame, which is collected in the driver.
+            Rows: a pyarrow table, columns by name, any object with Arrow's C stream, an open table or its path, such as
+            that of NDJSON, whose values are in a column of the name of this table's only Variant column; with a Spark
+            session also a DataFrame, which is collected in the driver.
         on
             SQL over both: ``"target.id = source.v:id::bigint"``.
         source_alias, target_alias
@@ -321,10 +323,10 @@ class ChangingMethods(ReportingMethods):
         ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
         """
         if isinstance(source, ReportingMethods):
-            source = source.to_arrow()
+            source = self._rows_to_merge(source)
         elif isinstance(source, str | os.PathLike):
             options = {name: getattr(self._options, name) for name in ("catalog", "storage_options", "filesystem")}
-            source = registered_method("Table.open")(source, **options).to_arrow()
+            source = self._rows_to_merge(registered_method("Table.open")(source, **options))
         elif hasattr(source, "toArrow"):
             source = registered_method("Table.rows_of_dataframe")(source)
         merge: Merge = self._run(
@@ -341,6 +343,12 @@ class ChangingMethods(ReportingMethods):
         )
         engine = self._engine(progress)
         return merge if engine is None else replace(merge, engine=engine)
+
+    def _rows_to_merge(self, source: ReportingMethods) -> Any:
+        """Return the rows of a table; values of JSON files are in the column of this table's only Variants."""
+        rows = source.to_arrow()
+        variants = [field.name for field in self.schema if is_variant_field(field)]
+        return rows.rename_columns(variants) if source.format == "json" and len(variants) == 1 else rows
 
     def erase(
         self,
