@@ -1,23 +1,384 @@
-"""`Table.diff`: the differences between two data sets, by path.
+"""`Table.diff`: the differences between two data sets, by path, and the rules by which differences are findings.
 
-Owns the operation and its result. Leaves opening to `sources`, figures to `summaries`, the rules to `compare`,
-and example rows to `examples`.
+A finding is either a fact (a path or type exists on one side only) or a change of a figure that is larger than the
+thresholds and larger than chance explains. Leaves opening to `sources`, figures to `summaries`, and the words and the
+example rows to `findings`.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from math import sqrt
 from typing import Any
 
-from parquet_variant.quality.compare import Thresholds, compare
-from parquet_variant.quality.findings import Example, Finding, with_examples, without_values
-from parquet_variant.quality.sources import DataSet, data_of
-from parquet_variant.quality.summaries import Summary, summarize
+from parquet_variant.errors import bad_option, check_number
+from parquet_variant.quality.findings import (
+    CHANGES,
+    Change,
+    Example,
+    Finding,
+    bound_text,
+    percent,
+    type_shares,
+    with_examples,
+    without_values,
+)
+from parquet_variant.quality.sources import data_of
+from parquet_variant.quality.summaries import Evidence, PathSummary, Summary, summarize
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.table import Table
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types.path import WILDCARD, VariantPath, depth_first, is_within, outer_paths
+
+# Standard errors by which shares must differ; fewer if a value was always (or never) there before or after.
+_ERRORS, _ERRORS_OF_NEWS = 4.0, 2.5
+# The chance that a sample misses a path, below which the path is taken to be missing.
+_CHANCE = 1e-6
+# Additional factor for few values: n values must differ by the factor times 1 + 10 / n.
+_FEW = 10
+# Additional factor for ranges of samples.
+_SAMPLED = 2
+# Distance of two ranges of times, in multiples of the longer one, at which they are unrelated.
+_FAR = 10
+_NUMBERS = ("integer", "decimal", "double")
+_EVIDENCE: tuple[Evidence, ...] = ("values", "footers", "sample")
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What counts as a difference; see `Table.diff`."""
+
+    factor: float = 3.0
+    min_change: float = 0.05
+    min_share: float = 0.0
+    ignore: tuple[VariantPath, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("factor", "min_change", "min_share"):
+            check_number(name, getattr(self, name))
+        if not self.factor > 1:
+            raise bad_option(f"factor is {self.factor}: it must be above 1")
+        for name in ("min_change", "min_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise bad_option(f"{name} is {getattr(self, name)}: it must be from 0 to 1")
+
+
+def compare(before: Summary, after: Summary, thresholds: Thresholds) -> list[Finding]:
+    """Return the differences of two summaries, those that break queries first.
+
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.quality.sources import data_of
+    >>> from parquet_variant.quality.summaries import summarize
+    >>> sides = [summarize(data_of(pv.open(pv.parse_json([text] * 50)))) for text in ('{"a": 1, "b": 2}', '{"a": "x"}')]
+    >>> for finding in compare(*sides, Thresholds()):
+    ...     print(finding)
+    vanished  $.b: was in 100% of its parents (50 values) [values]
+    type  $.a: integer -> string (50 values) [values]
+    """
+    findings = _Comparison(before, after, thresholds).findings()
+    return sorted(findings, key=lambda finding: CHANGES.index(finding.change))
+
+
+class _Comparison:
+    def __init__(self, before: Summary, after: Summary, thresholds: Thresholds) -> None:
+        self.before, self.after, self.thresholds = before, after, thresholds
+        # Paths at and below which the same difference would be reported again -> the path of its finding.
+        self.explained: dict[VariantPath, VariantPath] = {}
+        self.nested: Counter[VariantPath] = Counter()
+
+    def findings(self) -> list[Finding]:
+        findings: list[Finding] = []
+        paths = sorted({*self.before.paths, *self.after.paths}, key=depth_first)
+        for path in paths:
+            if any(is_within(path, ignored) for ignored in self.thresholds.ignore):
+                continue
+            outer = next((outer for outer in [*outer_paths(path), path] if outer in self.explained), None)
+            if outer is not None:
+                self.nested[self.explained[outer]] += 1
+                continue
+            findings += self._findings_at(path)
+        return [replace(finding, nested=self.nested[finding.path]) for finding in findings]
+
+    def _findings_at(self, path: VariantPath) -> Iterator[Finding]:
+        old, new = self.before.paths.get(path), self.after.paths.get(path)
+        if old is None or new is None:
+            missing = self._one_sided(path, old, new)
+            if missing is not None:
+                self.explained[path] = path
+                yield missing
+            return
+        if not path.segments:
+            yield from self._null_rows(old, new)
+        else:
+            yield from self._presence(old, new)
+        yield from self._nulls(old, new)
+        # The paths inside of objects, or of arrays, that exist on one side only are not findings of their own.
+        for kind in ("object", "array"):
+            if bool(old.types.get(kind)) != bool(new.types.get(kind)):
+                children = {child for side in (self.before, self.after) for child in side.paths if child.parent == path}
+                for child in children - {path}:
+                    if (child.segments[-1] is WILDCARD) == (kind == "array"):
+                        self.explained[child] = path
+        types = self._types(old, new)
+        if types is not None:
+            yield types
+            return
+        for compared in (_range, _cardinality, _length):
+            finding = compared(old, new, self.thresholds.factor)
+            if finding is not None:
+                yield finding
+
+    # ---- paths on one side
+
+    def _one_sided(self, path: VariantPath, old: PathSummary | None, new: PathSummary | None) -> Finding | None:
+        present, other = (new, self.before) if old is None else (old, self.after)
+        assert present is not None
+        if present.share < self.thresholds.min_share:
+            return None
+        evidence = present.evidence
+        if not other.is_proved_missing(path):
+            evidence = "sample"
+            if (1 - min(present.share, 1.0)) ** _sampled_places(other, path) > _CHANCE:
+                return None
+        elif not other.closed or other.rows_evidence != "values":
+            evidence = _weaker(evidence, other.rows_evidence)
+        change: Change = "appeared" if old is None else "vanished"
+        verb = "is" if old is None else "was"
+        text = f"{verb} in {percent(present.share)} of its parents ({_values(present.count)})"
+        if old is None:
+            text += f", as {type_shares(present.types)}"
+        return Finding(path, change, present.count, old, new, evidence, text)
+
+    # ---- types
+
+    def _types(self, old: PathSummary, new: PathSummary) -> Finding | None:
+        mine, theirs = _comparable_types(old.types, new.types)
+        if not mine or not theirs:
+            return None  # All values of a side are null, which `nulls` reports.
+        count = 0
+        for name in {*mine, *theirs}:
+            sides = ((old, mine, theirs), (new, theirs, mine))
+            # A type that one side lacks may just be missing from a sample.
+            if all(
+                side.evidence != "sample"
+                or types.get(name)
+                or (1 - _share(other_types, name)) ** sum(types.values()) <= _CHANCE
+                for side, types, other_types in sides
+            ):
+                count += self._type_change(mine, theirs, name)
+        if not count:
+            return None
+        change: Change = "type"
+        # Shares of arrays and objects that moved in opposite directions, and nearly by the same amount.
+        arrays, objects = (_share(theirs, kind) - _share(mine, kind) for kind in ("array", "object"))
+        if arrays * objects < 0 and min(abs(arrays), abs(objects)) > abs(arrays + objects):
+            change = "array-to-object" if objects > 0 else "object-to-array"
+        shown = [_without_null(side.types) for side in (old, new)]
+        text = f"{type_shares(shown[0])} -> {type_shares(shown[1])} ({_values(count)})"
+        return _finding(change, count, old, new, text)
+
+    def _type_change(self, mine: Mapping[str, int], theirs: Mapping[str, int], name: str) -> int:
+        """Return the number of values by which a type differs, counted on the side where it is more frequent."""
+        totals = sum(mine.values()), sum(theirs.values())
+        counts = mine.get(name, 0), theirs.get(name, 0)
+        shares = counts[0] / totals[0], counts[1] / totals[1]
+        if 0 in counts:
+            more = max(counts)
+            is_new = bool(counts[1])
+            # A type that is gone is counted only if no new type replaced it.
+            gone_with_successor = not is_new and any(kind not in mine for kind in theirs)
+            return 0 if max(shares) < self.thresholds.min_share or gone_with_successor else more
+        if not self._differs(counts, totals):
+            return 0
+        rise = shares[1] - shares[0]
+        return round(rise * totals[1]) if rise > 0 else 0
+
+    def _differs(self, counts: tuple[int, int], totals: tuple[int, int]) -> bool:
+        shares = counts[0] / totals[0], counts[1] / totals[1]
+        if abs(shares[0] - shares[1]) < max(self.thresholds.min_change, 1e-12):
+            return False
+        if {*shares} == {0.0, 1.0}:
+            return True
+        is_news = any(count in (0, total) for count, total in zip(counts, totals, strict=True))
+        pooled = sum(counts) / sum(totals)
+        error = sqrt(pooled * (1 - pooled) * (1 / totals[0] + 1 / totals[1]))
+        return abs(shares[0] - shares[1]) >= (_ERRORS_OF_NEWS if is_news else _ERRORS) * error
+
+    # ---- nulls and missing values
+
+    def _presence(self, old: PathSummary, new: PathSummary) -> Iterator[Finding]:
+        if not old.places or not new.places:
+            return
+        if not self._differs((old.count, new.count), (old.places, new.places)):
+            return
+        change = new.share - old.share
+        verb = "became sparse" if change < 0 else "became frequent"
+        count = abs(round(change * new.places))
+        text = f"{verb}: in {percent(old.share)} -> {percent(new.share)} of its parents ({_values(count)})"
+        yield _finding("presence", count, old, new, text)
+
+    def _nulls(self, old: PathSummary, new: PathSummary) -> Iterator[Finding]:
+        is_only_null = [side.nulls == side.count for side in (old, new)]
+        if is_only_null[0] == is_only_null[1] and not self._differs((old.nulls, new.nulls), (old.count, new.count)):
+            return
+        change = new.null_share - old.null_share
+        verb = "became null" if change > 0 else "is no longer null"
+        count = abs(round(change * new.count))
+        text = (
+            f"{verb}: null in {percent(old.null_share)} -> {percent(new.null_share)} of its values ({_values(count)})"
+        )
+        yield _finding("nulls", count, old, new, text)
+
+    def _null_rows(self, old: PathSummary, new: PathSummary) -> Iterator[Finding]:
+        sides = self.before, self.after
+        nulls, rows = tuple(side.null_rows for side in sides), tuple(side.rows for side in sides)
+        if not self._differs((nulls[0], nulls[1]), (rows[0], rows[1])):
+            return
+        shares = nulls[0] / rows[0], nulls[1] / rows[1]
+        count = abs(round((shares[1] - shares[0]) * rows[1]))
+        text = f"rows are NULL in {percent(shares[0])} -> {percent(shares[1])} of all rows ({count:,} rows)"
+        evidence = _weaker(self.before.rows_evidence, self.after.rows_evidence)
+        yield _finding("presence", count, old, new, text, evidence)
+
+
+def _values(count: int) -> str:
+    return f"{count:,} value{'' if count == 1 else 's'}"
+
+
+def _weaker(first: Evidence, second: Evidence) -> Evidence:
+    return max(first, second, key=_EVIDENCE.index)
+
+
+def _finding(
+    change: Change, count: int, old: PathSummary, new: PathSummary, text: str, evidence: Evidence | None = None
+) -> Finding:
+    evidence = evidence or _weaker(old.evidence, new.evidence)
+    return Finding(old.path, change, count, old, new, evidence, text)
+
+
+def _sampled_places(side: Summary, path: VariantPath) -> int:
+    """Return the number of places for a value at a path among the rows of the sample."""
+    if not path.segments:
+        return side.sampled_rows
+    parent = side.paths.get(path.parent)
+    if parent is None:
+        return 0
+    places = parent.elements if path.segments[-1] is WILDCARD else parent.types.get("object", 0)
+    return min(places, side.sampled_rows) if side.sampled_rows else places
+
+
+def _without_null(types: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in types.items() if name != "null" and count}
+
+
+def _share(types: Mapping[str, int], name: str) -> float:
+    return types.get(name, 0) / sum(types.values())
+
+
+def _comparable_types(old: Mapping[str, int], new: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the types of both sides without null, and with types of numbers combined that one column may hold.
+
+    A column of decimals holds integers, too, and JSON has decimals with an exponent as doubles. So shares of types of
+    numbers do not differ, unless one side has no fractions at all.
+    """
+    sides = _without_null(old), _without_null(new)
+    fractions = [side.keys() & {"decimal", "double"} for side in sides]
+    numbers = [side.keys() & set(_NUMBERS) for side in sides]
+    mixes = all(numbers) and bool(fractions[0]) == bool(fractions[1])
+    if not mixes or (fractions[0] and fractions[0].isdisjoint(fractions[1])):
+        return sides
+    combined = []
+    for side in sides:
+        other_types = {name: count for name, count in side.items() if name not in _NUMBERS}
+        combined.append({"number": sum(side.get(name, 0) for name in _NUMBERS)} | other_types)
+    return combined[0], combined[1]
+
+
+# ---- values
+
+
+def _scaled(factor: float, *counts: int) -> float:
+    return factor * (1 + _FEW / max(min(counts), 1))
+
+
+def _ratio(old: float, new: float) -> float:
+    """Return how many times the larger of two positive numbers is the smaller one."""
+    return max(old, new) / min(old, new) if min(old, new) > 0 else float("inf")
+
+
+def _range(old: PathSummary, new: PathSummary, factor: float) -> Finding | None:
+    counts = [side.count - side.nulls for side in (old, new)]
+    for kind in old.ranges.keys() & new.ranges.keys():
+        differs = _number_ranges_differ if kind == "number" else _time_ranges_differ
+        mine, theirs = old.ranges[kind], new.ranges[kind]
+        # The range of a sample is smaller than that of all values.
+        is_sampled = "sample" in (old.evidence, new.evidence)
+        if differs(mine, theirs, _scaled(factor, *counts) * (_SAMPLED if is_sampled else 1)):
+            text = " -> ".join(f"{bound_text(low)} to {bound_text(high)}" for low, high in (mine, theirs))
+            return _finding("range", new.count, old, new, text)
+    return None
+
+
+def _number_ranges_differ(old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> bool:
+    sides = [(float(low), float(high)) for low, high in (old, new)]
+    widths = [high - low for low, high in sides]
+    sizes = [max(abs(low), abs(high)) for low, high in sides]
+    if all(sizes) and _ratio(*sizes) >= factor:
+        return True
+    if all(widths) and _ratio(*widths) >= factor:
+        return True
+    lows = [low for low, _ in sides]
+    # Negative values are new, or gone, and are not few and small.
+    return min(lows) < 0 <= max(lows) and abs(min(lows)) * factor >= max(*widths, 1e-300)
+
+
+def _time_ranges_differ(old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> bool:
+    widths = [high - low for low, high in (old, new)]
+    gap = max(old[0], new[0]) - min(old[1], new[1])
+    shortest = timedelta(days=1) if not isinstance(old[0], datetime) else timedelta(hours=1)
+    longest = max(*widths, shortest)
+    if gap > longest * max(factor, _FAR):
+        return True
+    return all(widths) and longest / max(min(widths), timedelta(microseconds=1)) >= factor
+
+
+def _cardinality(old: PathSummary, new: PathSummary, factor: float) -> Finding | None:
+    if not old.distinct or not new.distinct:
+        return None
+    counts = [side.detail_count for side in (old, new)]
+    required = _scaled(factor, *counts)
+    grows = new.distinct > old.distinct
+    shares = [min(side.distinct or 0, side.detail_count) / side.detail_count for side in (old, new)]
+    # More values have more distinct ones, so the share of distinct values must differ, too.
+    if _ratio(old.distinct, new.distinct) < required or _ratio(*shares) < required or grows != (shares[1] > shares[0]):
+        return None
+    text = f"about {old.distinct:,} -> {new.distinct:,} distinct values, of {counts[0]:,} -> {counts[1]:,}"
+    evidence = _weaker(old.detail_evidence, new.detail_evidence)
+    return _finding("cardinality", new.count, old, new, text, evidence)
+
+
+_LENGTHS: tuple[tuple[str, str, Callable[[PathSummary], float | None]], ...] = (
+    ("string", "bytes", lambda side: side.mean_string_bytes),
+    ("array", "elements", lambda side: side.mean_elements),
+)
+
+
+def _length(old: PathSummary, new: PathSummary, factor: float) -> Finding | None:
+    for kind, unit, mean in _LENGTHS:
+        before, after = mean(old), mean(new)
+        if before is None or after is None:
+            continue
+        counts = [side.types.get(kind, 0) for side in (old, new)]
+        if max(before, after) >= 1 and _ratio(before, after) >= _scaled(factor, *counts):
+            text = f"{kind}s of {before:,.1f} -> {after:,.1f} {unit} on average"
+            return _finding("length", new.count, old, new, text)
+    return None
+
+
+# ---- the operation
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,15 +455,11 @@ def side_of(summary: Summary) -> dict[str, Any]:
 
 def side_text(summary: Summary) -> str:
     """Return what was read of a data set, in words."""
-    if summary.rows_evidence == "values":
-        read = "all values were read"
-    elif summary.rows_evidence == "footers":
-        read = f"footers, and a sample of {summary.sampled_rows:,} rows"
-    else:
-        read = f"a sample of {summary.sampled_rows:,} rows"
+    sample = f"a sample of {summary.sampled_rows:,} rows"
+    read = {"values": "all values were read", "footers": f"footers, and {sample}", "sample": sample}
     about = "about " if summary.rows_evidence == "sample" else ""
-    size = f"{summary.bytes_read:,} of {summary.data.size:,} bytes"
-    return f"{summary.data.name}: {about}{summary.rows:,} rows, {len(summary.paths):,} paths; {read} ({size})"
+    size = f"{read[summary.rows_evidence]} ({summary.bytes_read:,} of {summary.data.size:,} bytes)"
+    return f"{summary.data.name}: {about}{summary.rows:,} rows, {len(summary.paths):,} paths; {size}"
 
 
 def _example_text(example: Example) -> str:
@@ -128,16 +485,13 @@ def diff(
     thresholds = Thresholds(factor, min_change, min_share, tuple(map(VariantPath.parse, paths)))
     before, after = data_of(table), data_of(open_any(other, column=table.options.column))
     old = summarize(before, sample_bytes=sample_bytes, threads=threads)
-    if _same_files(before, after):
+    files = [
+        None if data.has_deletes else [(data.kind, file.source.path, file.source.size) for file in data.files]
+        for data in (before, after)
+    ]
+    if files[0] and files[0] == files[1]:
         new = replace(old, data=after)
     else:
         new = summarize(after, sample_bytes=sample_bytes, threads=threads)
     shown = with_examples(compare(old, new, thresholds), old, new)
     return DataDiff(old, new, tuple(shown if values else map(without_values, shown)), thresholds)
-
-
-def _same_files(first: DataSet, second: DataSet) -> bool:
-    """Return whether two data sets are the same files of a table, as its log shows."""
-    places = [[(file.source.path, file.source.size) for file in data.files] for data in (first, second)]
-    has_deletes = first.has_deletes or second.has_deletes
-    return first.kind == second.kind and places[0] == places[1] and bool(places[0]) and not has_deletes

@@ -1,16 +1,19 @@
-"""Facts about the paths of a shredded column that the footer of a file proves: counts, types, bounds and lengths.
+"""Facts about the paths of a shredded column that the footer of a file proves, and samples of rows for the others.
 
 Owns the sum of the facts of row groups by path, and reading ``value`` columns: in a well-shredded file they are a small
-part of the bytes, and together with the footer they describe every value. Leaves row groups and column chunks to
-`files.parquet.format.facts`, and combining files to `summaries`.
+part of the bytes, and together with the footer they describe every value. Also owns bounded samples of rows: the choice
+of row groups within a limit on bytes. Leaves row groups and column chunks to `files.parquet.format.facts`, and
+combining files to `summaries`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +21,25 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.columns import ShreddedGroup, VariantColumn, shredded_groups
 from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.files import OpenFile
+from parquet_variant.files.parquet.format.footer_cache import Handle
+from parquet_variant.layouts.parquet_reader import open_parquet
+from parquet_variant.quality.sources import DataSet, RowBatch
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.types.path import WILDCARD, VariantPath
+from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
+Item = TypeVar("Item")
+# Rows that are sampled at most, and the row groups that they come from.
+SAMPLE_ROWS = 20_000
+SAMPLE_ROW_GROUPS = 8
+# The bytes of the first page of a column, at most; larger pages are rare.
+_PAGE_BYTES = 1 << 20
+_BATCH_ROWS = 1024
+# Granularity of reads inside a column chunk.
+_BUFFER = 8 << 10
 # Names of the levels of a list in the schema of a file.
 _LIST_LEVELS = 2
 
@@ -191,3 +207,143 @@ def _flattened(array: pa.Array, names: Sequence[str]) -> tuple[pa.Array, npt.NDA
             at += 1
     is_value = array.is_valid()
     return array.filter(is_value), rows[np.asarray(is_value)]
+
+
+# ---- samples of rows
+
+
+@dataclass(slots=True)
+class RowSample:
+    """Some rows of a data set."""
+
+    batches: list[RowBatch] = field(default_factory=list)
+    bytes_read: int = 0
+    # Paths whose columns were not read, because they are large and the footers describe them.
+    omitted: frozenset[VariantPath] = frozenset()
+    is_complete: bool = False  # Whether the sample has all rows.
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(len(batch.values) for batch in self.batches)
+
+
+def evenly(items: Sequence[Item], count: int) -> list[Item]:
+    """Return that many items at most, evenly distributed.
+
+    >>> evenly([1, 2, 3, 4, 5], 2)
+    [1, 3]
+    """
+    if len(items) <= count:
+        return list(items)
+    return [items[at * len(items) // count] for at in range(count)]
+
+
+def first_batches(data: DataSet, size: int) -> RowSample:
+    """Return the first rows of a data set, up to a number of bytes in memory."""
+    sample = RowSample()
+    for batch in data.batches():
+        sample.batches.append(batch)
+        sample.bytes_read += batch.values.storage.nbytes
+        if sample.bytes_read >= size or sample.rows >= SAMPLE_ROWS:
+            return sample
+    sample.is_complete = True
+    return sample
+
+
+def sampled_rows(files: Sequence[VariantFacts], size: int) -> RowSample:
+    """Read rows from the beginning of some row groups: at most `size` bytes, except that some rows are always read."""
+    places = [(facts, group) for facts in files for group in facts.columns.groups if facts.columns.rows([group])]
+    places = evenly(places, SAMPLE_ROW_GROUPS)
+    costs = [
+        {
+            leaf.leaf: min(facts.columns.size([leaf], [group]), _PAGE_BYTES)
+            for leaf in facts.column.node.leaves()
+            if leaf.leaf is not None
+        }
+        for facts, group in places
+    ]
+    while len(places) > 1 and sum(sum(of_group.values()) for of_group in costs) > size:
+        places, costs = evenly(places, len(places) - 1), evenly(costs, len(costs) - 1)
+    sample, omitted = RowSample(), set[VariantPath]()
+    for (facts, group), leaves in zip(places, costs, strict=True):
+        omitted |= _drop_large(facts, leaves, size // len(places))
+        first_row = facts.columns.rows(range(group))
+        with facts.file.reopened() as file, _data_errors(file.name):
+            handle = _CountedHandle(file.stream)
+            for values in first_rows(file, facts.column, group, SAMPLE_ROWS // len(places), leaves, handle):
+                sample.batches.append(RowBatch(values, file.name, first_row))
+                first_row += len(values)
+        sample.bytes_read += handle.bytes_read
+    sample.omitted = frozenset(omitted)
+    return sample
+
+
+class _CountedHandle(Handle):
+    """A file for pyarrow that counts the bytes that are read."""
+
+    bytes_read = 0
+
+    def read(self, size: int) -> bytes:
+        data = super().read(size)
+        self.bytes_read += len(data)
+        return data
+
+
+def first_rows(
+    file: OpenFile, column: VariantColumn, group: int, rows: int, leaves: Collection[int], stream: Any = None
+) -> Iterator[VariantArray]:
+    """Yield the first rows of a row group from the first pages of some leaf columns, in small batches."""
+    metadata = [node.leaf for node in column.node.leaves() if node.name == "metadata" and node.leaf in leaves]
+    # The metadata of a row has the keys of many rows: as a dictionary it is not repeated.
+    names = [file.metadata.schema.column(leaf).path for leaf in metadata]
+    opened = open_parquet(
+        stream or file.stream, metadata=file.metadata, buffer_size=_BUFFER, pre_buffer=False, read_dictionary=names,
+        coerce_int96_timestamp_unit="us",
+    )  # fmt: skip
+    reader: Any = opened.reader
+    chosen = sorted(leaves)
+    for batch in reader.iter_batches(min(rows, _BATCH_ROWS), [group], column_indices=chosen, use_threads=False):
+        table = file.in_file_types(pa.table(batch), chosen)
+        values = VariantArray(nested_array(table, column.path))[:rows]
+        yield values
+        rows -= len(values)
+        if rows <= 0:
+            return
+
+
+def _drop_large(facts: VariantFacts, costs: dict[int, int], size: int) -> set[VariantPath]:
+    """Remove columns from `costs` until their bytes are within a limit, and return their paths.
+
+    Only columns that the footer describes are removed, the largest first. Every object and array keeps a column,
+    because it would seem to be missing otherwise.
+    """
+    candidates = []
+    remaining: Counter[VariantPath] = Counter()
+    for path, of_path in facts.paths.items():
+        if of_path.is_leaf or of_path.residual is Residual.OPEN:
+            remaining.update(outer_paths(path))
+        if of_path.is_leaf and of_path.residual is not Residual.OPEN:
+            nodes = (of_path.group.typed, of_path.group.residual)
+            leaves = [node.leaf for node in nodes if node is not None and node.leaf is not None]
+            candidates.append((sum(costs[leaf] for leaf in leaves), path, leaves))
+    dropped: set[VariantPath] = set()
+    for _, path, leaves in sorted(candidates, key=lambda candidate: -candidate[0]):
+        if sum(costs.values()) <= size:
+            break
+        if all(remaining[ancestor] > 1 for ancestor in outer_paths(path)):
+            remaining.subtract(outer_paths(path))
+            dropped.add(path)
+            for leaf in leaves:
+                del costs[leaf]
+    return dropped
+
+
+@contextmanager
+def _data_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise VariantFileError(
+            f"cannot read the data of {path}: {error}; write the file again", reason="bad-data", file=path
+        ) from None

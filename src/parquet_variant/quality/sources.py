@@ -37,12 +37,12 @@ from parquet_variant.ops.interop.tables import table_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.table import Table
-from parquet_variant.tables.table_scan import TableScanTask
+from parquet_variant.tables.table_scan import TableScanTask, chosen_variant
 from parquet_variant.types.path import VariantPath
 
 Result = TypeVar("Result")
-# Rows of data in memory that are handled at a time.
-_ROWS = 1 << 16
+# Rows of data in memory that are handled at a time, and from which the paths of unshredded data are inferred.
+_ROWS, _INFERRED_ROWS = 1 << 16, 20_000
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -195,10 +195,7 @@ def _numbered(parts: Iterable[VariantArray], file: str | None) -> Iterator[RowBa
 def _of_parquet(table: Table, column: str | None) -> DataSet:
     name, sources = _name_of(table), locate(table.source, table.options.filesystem)
     if table.options.partition:
-        partitions = [
-            {column: _spelled(value.as_py()) for column, value in source.partition}
-            for source in sources
-        ]  # fmt: skip
+        partitions = [{name: value.as_py() for name, value in source.partition} for source in sources]
         sources = _in_partition(name, table.options.partition, sources, partitions)
     with open_file(sources[0]) as file:
         variant = choose_column(file.schema, column, file.name).name
@@ -213,28 +210,28 @@ def _of_files(
     return DataSet(name, table.format, column, sum(file.source.size for file in files), read, tuple(files))
 
 
-def _spelled(value: Any) -> str | None:
-    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _in_partition(
-    name: str, partition: Mapping[str, str], files: Sequence[Any], partitions: Sequence[Mapping[str, str | None]]
+    name: str, partition: Mapping[str, str], files: Sequence[Any], partitions: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
     """Return the files whose partition columns have some values; `partitions`: the values of each file."""
+
+    def text(value: Any) -> str:
+        return _NULL_PARTITION if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
     kept = []
-    for file, texts in zip(files, partitions, strict=True):
-        by_name = {column.lower(): _NULL_PARTITION if text is None else text for column, text in texts.items()}
+    wanted = {column.lower(): text(None if value == "null" else value) for column, value in partition.items()}
+    for file, values in zip(files, partitions, strict=True):
+        by_name = {column.lower(): text(value) for column, value in values.items()}
         for column in partition:
             if column.lower() not in by_name:
-                choices = f"choose from {', '.join(texts)}" if texts else "it has none"
+                choices = f"choose from {', '.join(values)}" if values else "it has none"
                 raise VariantFileError(f"{name} has no partition column {column}: {choices}", reason="no-such-column")
-        wanted = {column.lower(): _NULL_PARTITION if text == "null" else text for column, text in partition.items()}
         if wanted.items() <= by_name.items():
             kept.append(file)
     if not kept:
-        values = ", ".join(f"{column}={value}" for column, value in partition.items())
+        named = ", ".join(f"{column}={value}" for column, value in partition.items())
         raise VariantFileError(
-            f"{name} has no files with {values}: check the values of the partition", reason="no-such-partition"
+            f"{name} has no files with {named}: check the values of the partition", reason="no-such-partition"
         )
     return kept
 
@@ -278,24 +275,14 @@ def _of_vortex(table: Table, column: str | None) -> DataSet:
 
 def _of_memory(table: Table, column: str | None) -> DataSet:
     rows = table_of(table.source)
-    names = named_variants(rows.schema)
-    if column is None and len(names) == 1:
-        column = names[0]
-    if column not in names:
-        problem = f"{column} is not a Variant column" if column is not None else "the data has not one Variant column"
-        raise VariantFileError(
-            f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason="no-such-column"
-        )
+    column = chosen_variant(named_variants(rows.schema), column, VariantFileError, "no-such-column")
     values = VariantArray.from_arrow(rows, column)
 
     def read() -> Iterator[RowBatch]:
         return _numbered((values[start : start + _ROWS] for start in range(0, len(values), _ROWS)), None)
 
     name = f"{type(table.source).__name__} of {len(values):,} rows"
-    return DataSet(name, "memory", column or "v", values.storage.nbytes, read)
-
-
-_INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are inferred.
+    return DataSet(name, "memory", column, values.storage.nbytes, read)
 
 
 def column_name(table: Table) -> str:
@@ -313,17 +300,13 @@ def paths(table: Table, column: str | None = None) -> dict[str, str]:
                 source = file.source
                 schema = ShreddingSchema.from_parquet(source.path, variant.name, filesystem=source.filesystem)
                 shredded += [schema] * (schema.kind != "variant")
-    if shredded:
-        return _types_of(reduce(ShreddingSchema.merge, shredded))
-    rows = next(data.batches(), None)
-    if rows is None:
-        return {}
-    return _types_of(infer_shredding_schema(rows.values[:_INFERRED_ROWS], AutoPolicy(min_row_share=0.0)))
-
-
-def _types_of(schema: ShreddingSchema) -> dict[str, str]:
-    """Return the type of each leaf as DDL; arrays are leaves."""
     types: dict[str, str] = {}
+    if shredded:
+        schema = reduce(ShreddingSchema.merge, shredded)
+    elif (rows := next(data.batches(), None)) is not None:
+        schema = infer_shredding_schema(rows.values[:_INFERRED_ROWS], AutoPolicy(min_row_share=0.0))
+    else:
+        return types
 
     def walk(node: ShreddingSchema, path: VariantPath) -> None:
         if node.kind == "object":

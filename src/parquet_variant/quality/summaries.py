@@ -24,13 +24,16 @@ from parquet_variant.quality.footers import (
     PathFacts,
     Residual,
     ResidualValues,
+    RowSample,
     VariantFacts,
+    evenly,
+    first_batches,
     has_old_list,
     read_residuals,
+    sampled_rows,
     total,
     variant_facts,
 )
-from parquet_variant.quality.samples import RowSample, evenly, first_batches, sampled_rows
 from parquet_variant.quality.sources import DataSet, RowBatch
 from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures, add_all, arrow_type_name
 from parquet_variant.types.path import WILDCARD, VariantPath, depth_first, outer_paths

@@ -20,7 +20,6 @@ from parquet_variant.files.parquet.format.columns import VariantColumn, shredded
 from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.report_text import counted
-from parquet_variant.quality.explorer.sample import PathSample, Sample
 from parquet_variant.quality.sources import DataFile
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import VariantPath, depth_first, outer_paths
@@ -189,7 +188,16 @@ def _shape(variant: VariantColumn, numbers: dict[str, int], leaves: list[Leaf]) 
 
 def _bound(bound: pa.Scalar | None, *, cut: bool) -> Any:
     """Return a bound as a JSON value with the order of the column; None without one."""
-    value = None if bound is None else bound.as_py() if not pa.types.is_temporal(bound.type) else _iso(bound)
+    if bound is None:
+        return None
+    value, kind = bound.as_py() if not pa.types.is_temporal(bound.type) else None, bound.type
+    # Dates and timestamps are strings of a fixed width, which are ordered as the values.
+    if pa.types.is_date(kind):
+        text = str(bound.as_py())
+        return text if len(text) == 10 else None
+    if pa.types.is_timestamp(kind) and kind.unit == "us":
+        text = str(pc.strftime(bound, "%Y-%m-%d %H:%M:%S").as_py())
+        return text if len(text) == 26 else None
     if isinstance(value, str):
         return value if len(value) <= _TEXT else value[:_TEXT] if cut else None
     if isinstance(value, bool):
@@ -205,16 +213,38 @@ def _bound(bound: pa.Scalar | None, *, cut: bool) -> Any:
     return None
 
 
-def _iso(bound: pa.Scalar) -> str | None:
-    """Return a date or timestamp as a string of fixed width, so that strings are ordered as the values."""
-    kind = bound.type
-    if pa.types.is_date(kind):
-        text = str(bound.as_py())
-        return text if len(text) == 10 else None
-    if pa.types.is_timestamp(kind) and kind.unit == "us":
-        text = str(pc.strftime(bound, "%Y-%m-%d %H:%M:%S").as_py())
-        return text if len(text) == 26 else None
-    return None
+@dataclass(slots=True)
+class PathSample:
+    """Figures of one path in the sample."""
+
+    count: int
+    row_share: float  # The share of rows with a value.
+    kinds: dict[str, int]  # Values by type; numbers that fit one exact type count as that type.
+    # The type of the best typed column, as DDL; ``"object"``, ``"array"``, or None if there are only nulls.
+    column: str | None
+    distinct: int  # Estimated number of distinct scalars.
+    int_range: tuple[int | None, int | None]
+    bytes: int  # Encoded bytes of the values in a residual.
+    typed_bytes: int | None = None  # Compressed bytes of a typed column; None if not measured.
+    reason: str = ""  # The reason for the decision of the ``auto`` policy.
+    is_typed: bool = False  # Whether the ``auto`` policy types the path.
+    # Examples by type: number of the row, and JSON.
+    examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Sample:
+    """Figures of a sample."""
+
+    # Number of rows, and their bytes as JSON.
+    rows: int
+    text_bytes: int
+    paths: dict[VariantPath, PathSample]  # Every path, parents first.
+    ddl: str  # The schema that the ``auto`` policy chooses.
+    unshredded_bytes: int  # Compressed bytes of the sample without typed columns.
+    shredded_bytes: int
+    residual_ratio: float  # Compressed bytes per byte of residual.
+    slow_paths: list[str]  # Paths that DuckDB would read slowly under that schema, with the reasons.
 
 
 # Largest number of paths on the page, with examples: about 3 MB.
@@ -312,11 +342,15 @@ class ExploreReport:
         for shape in reversed(self.footers.shapes if self.footers is not None else []):
             kinds |= shape.kinds
         scale = self.rows / self.sample.rows if self.sample.rows else 0.0
-        samples = [self.sample.paths.get(path) or _NOT_SAMPLED for path in paths]
+        not_sampled = PathSample(0, 0.0, {}, None, 0, (None, None), 0)
+        samples = [self.sample.paths.get(path) or not_sampled for path in paths]
         return {
             "parent": [number[path.segments[:-1]] if path.segments else -1 for path in paths],
             # null stands for the elements of an array: no key of JSON is null.
-            "key": [_key(path) for path in paths],
+            "key": [
+                "$" if not path.segments else path.segments[-1] if isinstance(path.segments[-1], str) else None
+                for path in paths
+            ],
             "kind": [kinds.get(path) for path in paths],
             "column": [sample.column for sample in samples],
             "share": [round(sample.row_share, 5) for sample in samples],
@@ -331,15 +365,6 @@ class ExploreReport:
             "chosen": [int(sample.is_typed) for sample in samples],
             "examples": [sample.examples for sample in samples],
         }
-
-
-def _key(path: VariantPath) -> str | None:
-    if not path.segments:
-        return "$"
-    return path.segments[-1] if isinstance(path.segments[-1], str) else None
-
-
-_NOT_SAMPLED = PathSample(0, 0.0, {}, None, 0, (None, None), 0)
 
 
 def _leaf(leaf: Leaf) -> dict[str, Any]:
