@@ -47,7 +47,10 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
         try:
             filesystem_and_path = fs.FileSystem.from_uri(_quote_uri(with_known_scheme(text)))
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise VariantFileError(f"cannot use {text}: {error}", reason="bad-uri") from None
+            remedy = ""
+            if "Unrecognized filesystem" in str(error):
+                remedy = "; use a local path, s3://, gs://, abfss:// or hdfs://, or pass filesystem="
+            raise VariantFileError(f"cannot use {text}: {error}{remedy}", reason="bad-uri") from None
         return filesystem_and_path[0], filesystem_and_path[1]
     text = os.path.expanduser(text)  # noqa: PTH111 - unchanged for an unknown user
     # pyarrow would read such a path as a URI.
@@ -72,7 +75,10 @@ def refuse_no_path(text: object) -> None:
     """Raise `VariantFileError` for a path that no filesystem accepts."""
     problem = ""
     if not isinstance(text, str):
-        raise VariantFileError(f"{text!r} is not a path: pass a string or a pathlib.Path", reason="bad-path")
+        shown = repr(text) if isinstance(text, int | float | bytes | None) else f"a {type(text).__name__}"
+        raise VariantFileError(
+            f"{shown} is not a path: pass a string or a pathlib.Path, and rows after it", reason="bad-path"
+        )
     encoded = text.encode(errors="replace")
     if encoded.count(b"?") != text.count("?"):
         problem = "it is not Unicode"

@@ -18,6 +18,7 @@ import pyarrow as pa
 from parquet_variant.errors import TableError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.ops.interop.tables import table_of
+from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
 from parquet_variant.query.table_columns import NeededColumn, TableColumns
 from parquet_variant.tables.changes.assignments import assigned, read_assignments
@@ -190,7 +191,7 @@ def _merge_file(
         zone=merge.zone,
     )
     left, right, clauses = (pairs[name].to_numpy().astype(np.int64) for name in ("l", "r", "c"))
-    applied, source = _applied_clauses(merge, len(live), (left, right, clauses), plan.path(file))
+    applied, source = _applied_clauses(merge, rows, (left, right, clauses), plan.path(file))
     if merge.of_kind("not_matched_by_source"):
         unmatched = live.copy()
         unmatched[left] = False
@@ -223,10 +224,10 @@ def _merge_file(
 
 
 def _applied_clauses(
-    merge: _Merge, rows: int, pairs: tuple[Numbers, Numbers, Numbers], path: str
+    merge: _Merge, rows: pa.Table, pairs: tuple[Numbers, Numbers, Numbers], path: str
 ) -> tuple[Numbers, Numbers]:
     """Return, for each row of a file, the number of the clause that applies and the position of the source row."""
-    applied, source = np.full(rows, _NO_CLAUSE), np.full(rows, _NO_ROW)
+    applied, source = np.full(len(rows), _NO_CLAUSE), np.full(len(rows), _NO_ROW)
     acting = pairs[2] != _NO_CLAUSE
     left, right, clauses = (numbers[acting] for numbers in pairs)
     matched = merge.of_kind("matched")
@@ -234,9 +235,15 @@ def _applied_clauses(
     unique, counts = np.unique(left, return_counts=True)
     if (counts > 1).any() and not only_deletes:
         row = int(unique[counts > 1][0])
+        shown = ", ".join(
+            f"{needed.column if needed.path is None else with_steps(needed.column, needed.path.segments)} = "
+            f"{rows[name][row].as_py()!r}"
+            for name, _ in equal_columns(merge.condition, merge.target, merge.source)
+            for needed in [merge.columns[merge.target][name]]
+        )
         raise TableError(
-            f"several source rows match row {row} of {path}, so the result of the merge is ambiguous: "
-            "make the join keys of the source unique",
+            f"several source rows match row {row} of {path}{f' ({shown})' if shown else ''}, so the result of the "
+            "merge is ambiguous: make the join keys of the source unique",
             reason="ambiguous-merge",
         ).at(file=path, row=row)
     applied[left], source[left] = clauses, right
