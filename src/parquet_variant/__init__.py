@@ -39,7 +39,6 @@ _NAMES = {
     "inference.policies.auto": "AutoPolicy",
     "inference.policies.explicit": "ExplicitPolicy HintsPolicy",
     "inference.policies.spark": "SparkPolicy",
-    "inference.policies.tiles": "TilesPolicy",
     "inference.policies.workload": "WorkloadPolicy",
     "inference.profile": "Profile",
     "sql_query.sql": "sql",

@@ -25,7 +25,6 @@ from parquet_variant.inference.policies.auto import AutoPolicy as AutoPolicy
 from parquet_variant.inference.policies.explicit import ExplicitPolicy as ExplicitPolicy
 from parquet_variant.inference.policies.explicit import HintsPolicy as HintsPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy as SparkPolicy
-from parquet_variant.inference.policies.tiles import TilesPolicy as TilesPolicy
 from parquet_variant.inference.policies.workload import WorkloadPolicy as WorkloadPolicy
 from parquet_variant.inference.profile import Profile as Profile
 from parquet_variant.ingestion.ingest import infer as infer
@@ -111,7 +110,6 @@ __all__ = [
     "SparkTable",
     "Table",
     "TableError",
-    "TilesPolicy",
     "TypedView",
     "Variant",
     "VariantArray",

@@ -55,7 +55,6 @@ def test_cat_stops_at_its_limit(variant: Run, earthquakes: Path, limit: int) -> 
         ("auto", "min_type_share=true"),
         ("auto", "maps.filled=7"),
         ("spark", "min_share=-0.1"),
-        ("tiles", "min_share=NaN"),
     ],
 )
 def test_a_constant_that_cannot_be_is_refused(variant: Run, usgs_sample: Path, policy: str, setting: str) -> None:

@@ -15,7 +15,6 @@ from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
-from parquet_variant.inference.policies.tiles import TilesPolicy
 from parquet_variant.inference.policies.workload import WorkloadPolicy
 from parquet_variant.layouts.storage_shape import MAX_FILE_DEPTH, MAX_PHYSICAL_DEPTH
 
@@ -73,11 +72,9 @@ def texts(request: pytest.FixtureRequest) -> list[str]:
 POLICIES = [
     "auto",
     "spark",
-    "tiles",
     AutoPolicy(max_depth=1000, min_row_share=0, max_columns=10_000),
     AutoPolicy(readers="duckdb", max_depth=1000),
     SparkPolicy(max_depth=1000, max_width=100_000),
-    TilesPolicy(tile_rows=10),
     HintsPolicy(max_columns=10_000),
     WorkloadPolicy({"$": 1.0}, fallback=None),
 ]

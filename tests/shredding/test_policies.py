@@ -17,7 +17,6 @@ from parquet_variant.inference.policies.completion import MapRules, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, schema_of_leaves
 from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
-from parquet_variant.inference.policies.tiles import TilesPolicy
 from parquet_variant.inference.policies.workload import WorkloadPolicy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.types.path import VariantPath
@@ -301,38 +300,6 @@ class TestHints:
             HintsPolicy(skip=["b"])
         with pytest.raises(SchemaError):
             HintsPolicy({"$.a": "nonsense"})
-
-
-class TestTiles:
-    def test_each_tile_reports_its_choice_and_its_itemsets(self) -> None:
-        array = rows(*[{"i": n, "push": "x"} for n in range(10)], *[{"i": n, "fork": {"at": 1.5}} for n in range(10)])
-        result = TilesPolicy(tile_rows=10).choose_rows(array)
-        assert [tile.schema.to_ddl() for tile in result.tiles] == [
-            "i bigint, push string",
-            "fork struct<at: decimal(2,1)>, i bigint",
-        ]
-        assert result.schema.to_ddl() == "fork struct<at: decimal(2,1)>, i bigint, push string"
-        first = result.tiles[0].itemsets[0]
-        assert {str(path) for path in first.paths} == {"$['i']", "$['push']"} and first.share == 1.0
-        assert reason(result, "$.i") == "frequent in 2 of 2 tiles"
-
-    def test_an_itemset_holds_together_in_enough_rows(self) -> None:
-        # a and b are in 70 % each, together in 40 %.
-        array = rows(*[{"a": 1, "b": 1}] * 4, *[{"a": 1}] * 3, *[{"b": 1}] * 3)
-        tile = TilesPolicy().choose_rows(array).tiles[0]
-        assert [(tuple(map(str, itemset.paths)), itemset.share) for itemset in tile.itemsets] == [
-            (("$['a']",), 0.7),
-            (("$['b']",), 0.7),
-        ]
-
-    def test_the_share_is_that_of_the_type(self) -> None:
-        array = rows(*[{"a": 1}] * 5, *[{"a": "x"}] * 5)
-        assert ddl(array, TilesPolicy()) == "variant"
-        assert ddl(array, TilesPolicy(min_share=0.5)) == "a string"
-
-    def test_a_profile_is_one_tile(self) -> None:
-        profile = Profile.of_array(rows({"a": 1}, {"a": 2}))
-        assert infer(profile, "tiles").schema.to_ddl() == "a bigint"
 
 
 class TestWorkload:

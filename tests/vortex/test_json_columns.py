@@ -89,7 +89,7 @@ SPELLINGS = ['{"b": 1.50, "a": "\\u0041"}', " [1,2 ] ", '{"a":1}', None, '{"a":1
 
 
 @pytest.mark.parametrize("layout", ["auto", "variant", "struct"])
-@pytest.mark.parametrize("policy", ["auto", "tiles", "hints"])
+@pytest.mark.parametrize("policy", ["auto", "hints"])
 def test_json_columns_through_files(layout, policy, tmp_path):
     pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
     texts = pa.array(SPELLINGS * 3)

@@ -13,7 +13,6 @@ from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult, Policy, RowsPolicy
 from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
-from parquet_variant.inference.policies.tiles import TilesPolicy
 from parquet_variant.inference.policies.workload import WorkloadPolicy
 from parquet_variant.inference.profile import Profile
 
@@ -23,7 +22,6 @@ POLICIES: dict[str, type[Any]] = {
     "spark": SparkPolicy,
     "explicit": ExplicitPolicy,
     "hints": HintsPolicy,
-    "tiles": TilesPolicy,
     "workload": WorkloadPolicy,
 }
 
@@ -52,8 +50,7 @@ def infer(
 ) -> InferenceResult:
     """Infer a shredding schema.
 
-    `data`: a profile, or an array to profile. Two policies use the rows of an array: ``spark`` only the first ones,
-      ``tiles`` to see which paths occur together.
+    `data`: a profile, or an array to profile; the policy ``spark`` uses only its first rows.
     `policy`: a policy, or the name of a policy with default constants (default: ``"auto"``).
     `threads`: number of threads that profile an array; None for one per CPU of this process.
     Raises `VariantError` for an unknown policy (``bad-policy``), `MalformedVariantError` for an array with malformed

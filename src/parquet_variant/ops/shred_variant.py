@@ -125,7 +125,7 @@ def infer_shredding_schema(data: Any, policy: str | Policy = "auto", *, threads:
     data
         A column of Variants, or its profile.
     policy
-        ``"auto"``, ``"spark"`` or ``"tiles"``; or a policy object, for other constants and for policies that have
+        ``"auto"`` or ``"spark"``; or a policy object, for other constants and for policies that have
         arguments (``ExplicitPolicy``, ``HintsPolicy``, ``WorkloadPolicy``).
     threads
         Number of threads for a large column (default: one per CPU of this process).

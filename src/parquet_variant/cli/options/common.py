@@ -259,7 +259,7 @@ class PolicyOptions:
     """Options of the shredding policy."""
 
     policy: Annotated[
-        str, Option(help="Policy that chooses what to shred: auto, spark, tiles, hints, workload, explicit.")
+        str, Option(help="Policy that chooses what to shred: auto, spark, hints, workload, explicit.")
     ] = "auto"
     settings: Annotated[
         list[str] | None,

@@ -73,7 +73,7 @@ def compress_json(
     column
         Strings of any Arrow form, plain or ``arrow.json``; null is SQL NULL.
     policy
-        A shredding policy, by name (``"auto"``, ``"tiles"``, ``"hints"``, …) or as an instance, or a shredding schema.
+        A shredding policy, by name (``"auto"``, ``"hints"``, …) or as an instance, or a shredding schema.
     shred
         If false, the result is unshredded.
     exact
