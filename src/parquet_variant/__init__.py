@@ -195,7 +195,7 @@ register_methods(
         "IcebergTable.update": "tables.changes.operations:update",
         "IcebergTable.upgrade": "tables.iceberg.maintenance.evolution:upgrade",
         "IcebergTable.widen_column": "tables.iceberg.maintenance.evolution:widen_column",
-        "Table.rows_of_dataframe": "spark.arrow_variant:rows_of_dataframe",
+        "Table.with_variants": "spark.arrow_variant:with_variants",
         "Scan.to_spark": "spark.operations.read:read",
         "SparkSession.ingest": "spark.operations.write:ingest",
         "SparkSession.sql": "spark.operations.read:sql",

@@ -6,7 +6,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
-from parquet_variant.spark.struct_view import plan_read
+from parquet_variant.spark.operations.read import readers
 
 _COLUMNS = {
     "n": ("$.n", "bigint"),
@@ -38,10 +38,10 @@ def test_plain_files_are_read_by_the_jvm_and_others_are_not(spark, tmp_path):
     _write(spark, mixed, _ROWS, _SCHEMA)
     _write(spark, mixed, ['{"n": "seven", "m": "x", "o": 5}', '{"n": 7, "o": {"k": "no"}}'], _SCHEMA)
     _write(spark, mixed, _ROWS[:5], "variant")
-    plan = plan_read(plain, _COLUMNS)
+    plan = readers(pv.open(plain), _COLUMNS)
     assert not plan.python, str(plan)
     assert sum(map(len, plan.jvm.values())) == 1
-    plan = plan_read(mixed, _COLUMNS)
+    plan = readers(pv.open(mixed), _COLUMNS)
     assert (sum(map(len, plan.jvm.values())), len(plan.python)) == (1, 2)
     assert "may have values in a residual" in str(plan)
     for table in (plain, mixed):
@@ -60,7 +60,7 @@ def test_elements_of_typed_arrays_are_not_read_as_fields(spark, tmp_path):
     rows = [f'{{"c": [{n}.5, {{"k": {n}}}], "l": [{n}]}}' for n in range(5)]
     _write(spark, tmp_path / "t", [*rows, '{"c": []}', "[7]"], "l array<int>, c array<double>")
     columns = {"first": ("$.l[0]", "int"), "k": ("$.c[1].k", "int"), "none": ("$.l[9]", "int"), "root": ("$[0]", "int")}
-    assert "first is in an array" in str(plan_read(tmp_path / "t", {"first": columns["first"]}))
+    assert "first is in an array" in str(readers(pv.open(tmp_path / "t"), {"first": columns["first"]}))
     found = pv.open(tmp_path / "t", engine=spark).scan(columns).to_spark().collect()
     expected = pv.open(tmp_path / "t").scan(columns).to_arrow().to_pylist()
     assert sorted(map(str, (row.asDict() for row in found))) == sorted(map(str, expected))
@@ -95,7 +95,7 @@ def test_only_casts_that_are_the_same_everywhere_are_left_to_the_jvm(spark, tmp_
         frame = spark.createDataFrame([(text,)], "v string")
     pv.write(tmp_path / "t", frame, schema=f"a {schema}")
     columns = {"a": ("$.a", wanted)}
-    assert bool(plan_read(tmp_path / "t", columns).jvm) is plain
+    assert bool(readers(pv.open(tmp_path / "t"), columns).jvm) is plain
     auto, python = (
         pv.open(tmp_path / "t", engine=spark).scan(columns).to_spark(reader=engine).collect()
         for engine in ("auto", "python")

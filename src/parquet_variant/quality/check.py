@@ -91,20 +91,15 @@ class FooterProof:
         places = self._facts.places(path)
         typed_everywhere = group.typed is not None and group.typed == places
         if name in ("required", "presence"):
-            both_known = group.typed is not None and group.stored is not None and not group.is_object
-            return typed_everywhere or (
-                both_known and (group.typed or 0) + (group.stored or 0) == self._facts.places(path)
-            )
+            if typed_everywhere or group.typed is None or group.stored is None or group.is_object:
+                return typed_everywhere
+            return group.typed + group.stored == places
         if name == "nullable":
             return typed_everywhere or group.residual is Residual.EMPTY
         if name == "extra_fields":
             if group.residual is Residual.OPEN or group.stored is None:
                 return False
-            return not any(
-                inner.typed != 0 or inner.stored != 0
-                for name, inner in self._fields(path)
-                if name not in self._field_names(path)
-            )
+            return all(inner.typed == inner.stored == 0 for inner in self._extra_fields(path))
         if group.residual is Residual.OPEN and not (typed_everywhere and group.is_object):
             return False
         return group.typed == 0 or (group.typed is not None and self._proves_typed(group, rules, name))
@@ -115,15 +110,14 @@ class FooterProof:
             path = path.parent
         return path
 
-    def _fields(self, path: VariantPath) -> Iterator[tuple[str, PathFacts]]:
-        for inner, group in self._facts.paths.items():
-            if len(inner) == len(path) + 1 and inner.parent == path and isinstance(inner.segments[-1], str):
-                yield inner.segments[-1], group
-
-    def _field_names(self, path: VariantPath) -> set[str]:
-        """Return the fields of a path that the contract names."""
+    def _extra_fields(self, path: VariantPath) -> Iterator[PathFacts]:
+        """Yield the shredded fields of a path that the contract does not name."""
         size = len(path)
-        return {str(inner.segments[size]) for inner in self._contract.paths if inner != path and is_within(inner, path)}
+        named = {inner.segments[size] for inner in self._contract.paths if inner != path and is_within(inner, path)}
+        for inner, group in self._facts.paths.items():
+            name = inner.segments[-1] if inner.segments and inner.parent == path else None
+            if isinstance(name, str) and name not in named:
+                yield group
 
     def _proves_typed(self, group: PathFacts, rules: PathRules, name: str) -> bool:
         """Return whether all values of the typed column satisfy a rule."""
@@ -186,10 +180,7 @@ class FooterProof:
 
     def leaves(self) -> list[SchemaNode]:
         """Return the columns that decide the rules that the footer does not prove."""
-        columns: dict[str, SchemaNode] = {}
-        for path, names in self.open_rules.items():
-            for leaf in self._leaves_of(path, names):
-                columns[leaf.dotted] = leaf
+        columns = {leaf.dotted: leaf for rule in self.open_rules.items() for leaf in self._leaves_of(*rule)}
         if (metadata := self._facts.column.node.child("metadata")) is not None:
             columns[metadata.dotted] = metadata
         return list(columns.values())
@@ -208,15 +199,8 @@ class FooterProof:
         # Any leaf shows which values are objects or arrays, and the lengths of the arrays.
         yield min(typed.leaves(), key=lambda leaf: self._facts.columns.size([leaf]))
         if outer == path and "extra_fields" in names:
-            for name, inner in self._fields(path):
-                if name not in self._field_names(path):
-                    yield from inner.group.group.leaves()
-
-    @property
-    def needs_values(self) -> bool:
-        """Whether the open rules need the values that are not shredded at the top."""
-        root = self._facts.paths[VariantPath()].group.residual
-        return root is not None and any(leaf is root for leaf in self.leaves())
+            for inner in self._extra_fields(path):
+                yield from inner.group.group.leaves()
 
 
 def _is_number(arrow: pa.DataType) -> bool:
@@ -369,8 +353,11 @@ def _plan_file(rules: ContractCheck, file: DataFile) -> tuple[_Result, list[_Wor
         result.parts.append(ContractCounts(facts.rows, places=places))
         return result, []
     result.parts.append(ContractCounts(places=places))
-    result.decide(_rules_in(proof.open_contract), _VALUES if proof.needs_values else _COLUMNS)
-    result.bytes_read += facts.columns.size(proof.leaves())
+    leaves, root = proof.leaves(), facts.paths[VariantPath()].group.residual
+    # The values that are not shredded at the top are all values.
+    needs_values = root is not None and any(leaf is root for leaf in leaves)
+    result.decide(_rules_in(proof.open_contract), _VALUES if needs_values else _COLUMNS)
+    result.bytes_read += facts.columns.size(leaves)
     return result, [partial(_row_group_counts, rules, facts, proof, number) for number in facts.columns.groups]
 
 
@@ -378,7 +365,7 @@ def _row_group_counts(rules: ContractCheck, facts: VariantFacts, proof: FooterPr
     """Return the counts of a row group from the columns that decide its open rules."""
     with facts.file.reopened() as file:
         strings = proof.string_columns(number)
-        if strings and _strings_hold(rules, file, proof, number):
+        if strings and _strings_hold(rules, file, proof, number, strings):
             proof = proof.without(strings)
             if not proof.open_rules:
                 return ContractCounts(facts.columns.rows([number]))
@@ -388,9 +375,10 @@ def _row_group_counts(rules: ContractCheck, facts: VariantFacts, proof: FooterPr
     return _batch_counts(open_rules, RowBatch(values, file.name, facts.columns.rows(range(number))))
 
 
-def _strings_hold(rules: ContractCheck, file: OpenFile, proof: FooterProof, number: int) -> bool:
+def _strings_hold(
+    rules: ContractCheck, file: OpenFile, proof: FooterProof, number: int, columns: dict[VariantPath, SchemaNode]
+) -> bool:
     """Return whether the distinct values of string columns satisfy their open rules; False if they are many."""
-    columns = proof.string_columns(number)
     leaves = [node.leaf or 0 for node in columns.values()]
     with_dictionaries = replace(file, dictionaries=frozenset(leaves), cached=None, _reader=None)
     table = with_dictionaries.read_leaves([number], sorted(leaves))

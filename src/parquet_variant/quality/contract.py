@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -61,8 +60,12 @@ def contract(
     check_choice("level", level, get_args(ContractLevel))
     data = data_of(table)
     summary = summarize(data, threads=threads)
-    details = _details(summary, level)
-    paths = dict(_rules(summary, details, level))
+    details, maps = _details(summary, level), _maps(summary)
+    paths = {
+        path: _path_rules(path, part, summary, details.get(path, {}), level, path in maps)
+        for path, part in summary.paths.items()
+        if part.count and maps.isdisjoint(outer_paths(path))  # fields of maps have no rules
+    }
     inferred = Contract(paths, name=name)
     # A rule that was removed can hide another one, so the data is checked until it satisfies the contract.
     while not (report := check_data(data, ContractCheck(RuleTables.of(inferred), "warn", False, 0), threads)):
@@ -71,25 +74,6 @@ def contract(
             paths[violation.path] = inferred.rules(violation.path).only(remaining)
             inferred = Contract(paths, name=name)
     return inferred
-
-
-@dataclass(frozen=True, slots=True)
-class _StringDetails:
-    """What the strings at a path have in common: their values if they are few, a format, or a pattern."""
-
-    values: tuple[str, ...] | None = None
-    format: str | None = None
-    pattern: str | None = None
-
-
-def _rules(
-    summary: Summary, details: Mapping[VariantPath, _StringDetails], level: ContractLevel
-) -> Iterator[tuple[VariantPath, PathRules]]:
-    """Yield the rules of every path that is not inside a map."""
-    maps = _maps(summary)
-    for path, part in summary.paths.items():
-        if part.count and maps.isdisjoint(outer_paths(path)):
-            yield path, _path_rules(path, part, summary, details.get(path, _StringDetails()), level, path in maps)
 
 
 def _maps(summary: Summary) -> set[VariantPath]:
@@ -103,28 +87,32 @@ def _maps(summary: Summary) -> set[VariantPath]:
 
 
 def _path_rules(
-    path: VariantPath, part: PathSummary, summary: Summary, details: _StringDetails, level: ContractLevel, is_map: bool
+    path: VariantPath, part: PathSummary, summary: Summary, details: dict[str, Any], level: ContractLevel, is_map: bool
 ) -> PathRules:
     of_types = type_rules(part.types)
     if level == "loose":
         return of_types
     types = of_types.types
     rules: dict[str, Any] = {"types": types, "nullable": of_types.nullable}
-    is_element = bool(path.segments) and path.segments[-1] is WILDCARD
-    if not is_element:
+    if not path.segments or path.segments[-1] is not WILDCARD:
         is_everywhere = part.share >= 1 if path.segments else not summary.null_rows
         if is_everywhere:
             rules["required"] = True
         elif level == "strict" and path.segments and (share := math.floor(part.share * 100) / 100):
             rules["presence"] = share
-    rules |= _range(part, level)
+    # A rule has one kind of bound; a contract has no bounds for times without a zone.
+    bounds = [bounds for kind, bounds in part.ranges.items() if kind != "timestamp_ntz"]
+    if len(part.ranges) == 1 and bounds:
+        low, high = bounds[0]
+        if level == "strict":
+            rules |= {"min": low, "max": high}
+        elif "number" in part.ranges and low >= 0:
+            rules["min"] = 0
     if "string" in types:
-        rules |= {"format": details.format, "pattern": details.pattern}
-    if types == ("string",):
-        rules["values"] = details.values
-        if level == "strict" and details.values is None and part.string_range is not None:
-            # A character has at least one byte.
-            rules |= {"min_length": min(part.string_range[0], 1), "max_length": part.string_range[1]}
+        rules |= {name: rule for name, rule in details.items() if name != "values" or types == ("string",)}
+    if types == ("string",) and level == "strict" and "values" not in details and part.string_range is not None:
+        # A character has at least one byte.
+        rules |= {"min_length": min(part.string_range[0], 1), "max_length": part.string_range[1]}
     if level == "strict" and "array" in types and part.array_range is not None:
         rules |= {"min_items": part.array_range[0], "max_items": part.array_range[1]}
     if level == "strict" and "object" in types and not is_map:
@@ -150,19 +138,8 @@ def type_rules(types: Mapping[Any, int]) -> PathRules:
 _ZERO = ("min", "max", "max_length", "max_items", "extra_fields")
 
 
-def _range(part: PathSummary, level: ContractLevel) -> dict[str, Any]:
-    """Return the bounds; only of one kind of value, because a rule has one."""
-    kinds = [bounds for kind, bounds in part.ranges.items() if kind != "timestamp_ntz"]
-    if len(part.ranges) != 1 or not kinds:
-        return {}
-    low, high = kinds[0]
-    if level == "strict":
-        return {"min": low, "max": high}
-    return {"min": 0} if "number" in part.ranges and low >= 0 else {}
-
-
-def _details(summary: Summary, level: ContractLevel) -> dict[VariantPath, _StringDetails]:
-    """Return what the strings of the first rows, or of the sample, have in common."""
+def _details(summary: Summary, level: ContractLevel) -> dict[VariantPath, dict[str, Any]]:
+    """Return what strings of the first rows, or of the sample, have in common: few values, a format or a pattern."""
     if level == "loose":
         return {}
     profile = Profile()
@@ -173,7 +150,7 @@ def _details(summary: Summary, level: ContractLevel) -> dict[VariantPath, _Strin
         for path in paths:
             texts = variant_get(batch.values, path, "string", errors="null")
             strings.setdefault(path, []).append(pc.unique(pa.array(texts).drop_null()))
-    details = {}
+    details: dict[VariantPath, dict[str, Any]] = {}
     for path in paths:
         figures = profile.get(path)
         if figures is None:
@@ -182,11 +159,11 @@ def _details(summary: Summary, level: ContractLevel) -> dict[VariantPath, _Strin
         values = pc.unique(pa.concat_arrays(strings[path])) if path in strings else pa.array([], pa.string())
         is_enumeration = len(values) <= _MAX_VALUES[level] and figures.count >= _MIN_REPEATS * max(len(values), 1)
         if is_enumeration:
-            details[path] = _StringDetails(values=tuple(sorted(values.to_pylist())))
+            details[path] = {"values": tuple(sorted(values.to_pylist()))}
         elif form in FORMATS and form != "number":
-            details[path] = _StringDetails(format=form)
+            details[path] = {"format": form}
         elif level == "strict":
-            details[path] = _StringDetails(pattern=_pattern(values.to_pylist()))
+            details[path] = {"pattern": _pattern(values.to_pylist())}
     return details
 
 

@@ -7,7 +7,7 @@ data, and the values of residual columns, whose rows are known. Leaves finding d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from itertools import islice
@@ -48,10 +48,6 @@ class Example:
     row: int
     file: str | None
     value: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the example as plain values."""
-        return {"side": self.side, "row": self.row, "file": self.file, "value": self.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +101,7 @@ class Finding:
             "nested": self.nested,
             "before": None if self.before is None else figures_of(self.before),
             "after": None if self.after is None else figures_of(self.after),
-            "examples": [example.to_dict() for example in self.examples],
+            "examples": [asdict(example) for example in self.examples],
         }
 
     def __str__(self) -> str:
@@ -121,7 +117,10 @@ def figures_of(summary: PathSummary) -> dict[str, Any]:
         "share": summary.share,
         "nulls": summary.nulls,
         "types": dict(summary.types),
-        "ranges": {kind: [_json_bound(bound) for bound in bounds] for kind, bounds in summary.ranges.items()},
+        "ranges": {
+            kind: [bound if isinstance(bound, int | float) and isfinite(bound) else str(bound) for bound in bounds]
+            for kind, bounds in summary.ranges.items()
+        },
         "distinct": summary.distinct,
         "distinct_of": summary.detail_count,
         "mean_string_bytes": summary.mean_string_bytes,
@@ -129,10 +128,6 @@ def figures_of(summary: PathSummary) -> dict[str, Any]:
         "evidence": summary.evidence,
         "detail_evidence": summary.detail_evidence,
     }
-
-
-def _json_bound(bound: Any) -> Any:
-    return bound if isinstance(bound, int | float) and isfinite(bound) else str(bound)
 
 
 def without_values(finding: Finding) -> Finding:
@@ -215,10 +210,6 @@ class _Search:
     needs_rows: bool = False
     rows: list[Example] = field(default_factory=list)
 
-    @property
-    def is_done(self) -> bool:
-        return len(self.rows) >= _EXAMPLES
-
 
 def with_examples(findings: Sequence[Finding], before: Summary, after: Summary) -> list[Finding]:
     """Return findings with example rows, as far as the searched rows have any."""
@@ -290,11 +281,11 @@ def _outside(other: PathSummary) -> Callable[[Variant], bool]:
 
 def _find(searches: Sequence[_Search], summary: Summary) -> None:
     for rows in _all_rows(summary):
-        open_searches = [search for search in searches if not search.is_done and is_within(search.path, rows.path)]
-        if all(search.is_done for search in searches):
+        searches = [search for search in searches if len(search.rows) < _EXAMPLES]
+        if not searches:
             return
-        for search in open_searches:
-            if not (search.needs_rows and rows.path.segments):
+        for search in searches:
+            if is_within(search.path, rows.path) and not (search.needs_rows and rows.path.segments):
                 search.rows += islice(_matching(rows, search), _EXAMPLES - len(search.rows))
 
 

@@ -35,7 +35,7 @@ from parquet_variant.quality.footers import (
     variant_facts,
 )
 from parquet_variant.quality.sources import DataSet, RowBatch
-from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures, add_all, arrow_type_name
+from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures, arrow_type_name
 from parquet_variant.types.path import WILDCARD, VariantPath, depth_first, outer_paths
 
 # Footers of more files are not read: their number is then estimated from these.
@@ -139,7 +139,7 @@ def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
             # If every value is a shredded object, the ``value`` column has only their other fields.
             if not is_complete or not of_path.is_object or of_path.typed != facts.places(path):
                 unproved.add(path)
-        add_all(result.figures, [(path, figures)])
+        result.figures.setdefault(path, PathFigures()).add(figures)
     for residual in read_residuals(facts, read):
         result.residuals.append((facts.file.name, residual))
         if not _add_residual(result.figures, residual, facts.paths[residual.path]):
@@ -159,7 +159,7 @@ def _add_residual(figures: dict[VariantPath, PathFigures], residual: ResidualVal
             part.rows = None
         elif path == residual.path:
             part.rows = part.count
-    add_all(figures, parts.items())
+        figures.setdefault(path, PathFigures()).add(part)
     return facts.typed is None or objects <= facts.typed
 
 
@@ -383,14 +383,12 @@ def _of_figures(
     data: DataSet, figures: ValueFigures, share: float, bytes_read: int, sample: RowSample | None = None
 ) -> Summary:
     evidence: Evidence = "values" if share >= 1 else "sample"
-    profile = figures.profile
-    by_path = figures.by_path()
+    profile, by_path = figures.profile, figures.by_path()
     paths = {
         path: _summary(path, part, _places(path, by_path, profile.rows - profile.null_rows), evidence, part, evidence)
         for path, part in by_path.items()
     }
-    closed = share >= 1 and not profile.overflow_values
-    sampled = 0 if share >= 1 else profile.rows
+    closed, sampled = share >= 1 and not profile.overflow_values, 0 if share >= 1 else profile.rows
     rows, nulls = (round(count / share) for count in (profile.rows, profile.null_rows))
     return Summary(data, rows, nulls, evidence, paths, closed, sampled, bytes_read, sample)
 
@@ -423,7 +421,7 @@ def _of_footers(data: DataSet, limit: int) -> Summary:
     figures = _figures_of(sample.batches)
     sampled = figures.by_path()
     sampled_values = figures.profile.rows - figures.profile.null_rows
-    is_exact = not data.has_deletes and proof.null_rows is not None
+    exact: Evidence = "footers" if not data.has_deletes and proof.null_rows is not None else "sample"
     paths: dict[VariantPath, PathSummary] = {}
     for path in sorted({*proof.figures, *sampled}, key=depth_first):
         details = None if path in sample.omitted else sampled.get(path)
@@ -431,20 +429,10 @@ def _of_footers(data: DataSet, limit: int) -> Summary:
             part = proof.figures[path]
             if part.count:
                 places = _places(path, proof.figures, proof.rows - (proof.null_rows or 0))
-                evidence: Evidence = "footers" if is_exact else "sample"
-                paths[path] = _summary(path, part, places, evidence, details or PathFigures(), "sample")
+                paths[path] = _summary(path, part, places, exact, details or PathFigures(), "sample")
         elif details is not None:
             places = _places(path, sampled, sampled_values)
             paths[path] = _summary(path, details, places, "sample", details, "sample")
-    return Summary(
-        data,
-        proof.rows,
-        proof.null_rows or 0,
-        "footers" if is_exact else "sample",
-        paths,
-        proof.is_closed and not data.has_deletes,
-        sample.rows,
-        proof.footer_bytes + proof.residual_bytes + sample.bytes_read,
-        sample,
-        proof,
-    )
+    closed, bytes_read = proof.is_closed and not data.has_deletes, proof.footer_bytes + proof.residual_bytes
+    bytes_read += sample.bytes_read
+    return Summary(data, proof.rows, proof.null_rows or 0, exact, paths, closed, sample.rows, bytes_read, sample, proof)

@@ -6,7 +6,7 @@ Owns the names of types in summaries and the ranges of a tape. Leaves counting t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, TypeAlias
@@ -19,7 +19,6 @@ from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.errors import CastError
-from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.profile import Profile
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.types import (
@@ -156,32 +155,20 @@ class ValueFigures:
 
     def by_path(self, prefix: VariantPath | None = None) -> dict[VariantPath, PathFigures]:
         """Return the figures of every path, parents first; below `prefix` if the rows are the values at that path."""
-        outer = VariantPath() if prefix is None else prefix
-        return {
-            VariantPath((*outer.segments, *path.segments)): _figures(
-                path_profile, self.ranges.get(path, {}), self.whole_decimals[path]
-            )
-            for path_profile in self.profile
-            for path in (path_profile.path,)
-        }
-
-
-def _figures(path_profile: PathProfile, ranges: Mapping[str, Range], whole_decimals: int) -> PathFigures:
-    types: Counter[str] = Counter({"integer": whole_decimals, "decimal": -whole_decimals} if whole_decimals else {})
-    for kind, count in path_profile.types.items():
-        types[type_name(kind)] += count
-    types = +types
-    integers = {"number": path_profile.int_range} if path_profile.int_range is not None else {}
-    return PathFigures(
-        types,
-        path_profile.rows,
-        merged_ranges(ranges, integers),
-        path_profile.string_bytes,
-        path_profile.string_range,
-        path_profile.array_range,
-        path_profile.element_count,
-        path_profile.distinct if set(types) - {"null", "boolean", "array", "object"} else None,
-    )
+        outer, figures = VariantPath() if prefix is None else prefix, {}
+        for of in self.profile:
+            whole = self.whole_decimals[of.path]
+            types: Counter[str] = Counter({"integer": whole, "decimal": -whole} if whole else {})
+            for kind, count in of.types.items():
+                types[type_name(kind)] += count
+            types = +types
+            integers = {"number": of.int_range} if of.int_range is not None else {}
+            figures[VariantPath((*outer.segments, *of.path.segments))] = PathFigures(
+                types, of.rows, merged_ranges(self.ranges.get(of.path, {}), integers), of.string_bytes, of.string_range,
+                of.array_range, of.element_count,
+                of.distinct if set(types) - {"null", "boolean", "array", "object"} else None,
+            )  # fmt: skip
+        return figures
 
 
 # ---- ranges of a tape
@@ -254,9 +241,3 @@ def _python_value(kind: int, raw: Any, scale: int) -> Any:
     except CastError:
         return None
     return None if isinstance(value, np.datetime64) else value
-
-
-def add_all(totals: dict[VariantPath, PathFigures], parts: Iterable[tuple[VariantPath, PathFigures]]) -> None:
-    """Add the figures of parts of the data to totals by path."""
-    for path, figures in parts:
-        totals.setdefault(path, PathFigures()).add(figures)

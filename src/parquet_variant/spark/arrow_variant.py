@@ -20,11 +20,11 @@ from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.support import arrow_compute as pc
-from parquet_variant.types.forms import in_form, struct_like
+from parquet_variant.types.forms import in_form, struct_like, with_fields
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 
 # Spark 4.1 marks timestamps as UTC by default and has no parameter for the time zone.
@@ -111,13 +111,7 @@ def with_marked_variants(schema: pa.Schema) -> pa.Schema:
 def _mark_variant(field: pa.Field) -> pa.Field:
     if is_spark_variant(field.type):
         return field.with_type(VARIANT_STORAGE).with_metadata(EXTENSION_METADATA)
-    if pa.types.is_struct(field.type):
-        return field.with_type(pa.struct([_mark_variant(child) for child in field.type]))
-    if pa.types.is_map(field.type):
-        return field.with_type(pa.map_(_mark_variant(field.type.key_field), _mark_variant(field.type.item_field)))
-    if is_list(field.type):
-        return field.with_type(pa.list_(_mark_variant(field.type.value_field)))
-    return field
+    return field.with_type(with_fields(field.type, _mark_variant))
 
 
 def with_variants(table: pa.Table) -> pa.Table:
@@ -128,11 +122,6 @@ def with_variants(table: pa.Table) -> pa.Table:
             tagged = pa.field(field.name, storage.type, metadata=EXTENSION_METADATA)
             table = table.set_column(index, tagged, storage)
     return table
-
-
-def rows_of_dataframe(df: DataFrame) -> pa.Table:
-    """Return the rows of a DataFrame, which are collected in the driver."""
-    return with_variants(df.toArrow())
 
 
 def to_spark(array: VariantArray) -> pa.StructArray:

@@ -6,7 +6,7 @@ They are the operations of the package `functions`, registered as Arrow UDFs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -87,14 +87,13 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
 
         return arrow_udf(checked, returns)
 
+    parse: Callable[..., Any] = parse_json
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     functions: dict[str, Any] = {
-        "parse_json": udf(_parser(parse_json), VariantType()),
-        "try_parse_json": udf(_parser(partial(parse_json, errors="null")), VariantType()),
+        "parse_json": udf(lambda text: to_spark(parse(text)), VariantType()),
+        "try_parse_json": udf(lambda text: to_spark(parse(text, errors="null")), VariantType()),
         "to_json": udf(lambda values: to_json(_variants(values)), StringType()),
         "variant_get": udf(_getter(None, zone, strict=True), VariantType()),
-    }
-    functions |= {
         "canonical": udf(lambda values: sort_keys(_variants(values)), BinaryType()),
         "variant_delete": udf(_delete, VariantType()),
         "variant_strip_nulls": udf(lambda values: to_spark(strip_nulls(_variants(values))), VariantType()),
@@ -109,10 +108,6 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
     for name, function in functions.items():
         spark.udf.register(f"{prefix}{name}", function)
     return [f"{prefix}{name}" for name in functions]
-
-
-def _parser(parse: Callable[..., Any]) -> Callable[[pa.Array], pa.Array]:
-    return lambda text: to_spark(parse(text))
 
 
 def _variants(values: pa.Array) -> VariantArray:

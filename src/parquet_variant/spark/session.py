@@ -77,11 +77,9 @@ class JavaRuntime:
         dropped = [_VECTOR] if self.version < _SECURITY_ACTION_REMOVED else [_VECTOR, _SECURITY_ACTION]
         script = _SCRIPT.format(java=shlex.quote(str(self.java)), dropped="|".join(dropped))
         name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
-        for parent in _wrapper_parents():
-            try:
-                return _write_wrapper(parent / name, script)
-            except OSError:
-                continue
+        for parent in (Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "parquet-variant", None):
+            with contextlib.suppress(OSError):
+                return _write_wrapper((parent or own_temporary()) / name, script)
         raise VariantError(
             f"no directory to write a wrapper for {self.java}: set XDG_CACHE_HOME or TMPDIR to a writable directory",
             reason="no-java",
@@ -167,13 +165,6 @@ def _probe(java: Path) -> tuple[Path, int] | None:
     return Path(home[1].strip()), int(version[1])
 
 
-def _wrapper_parents() -> Iterator[Path]:
-    cache = os.environ.get("XDG_CACHE_HOME")
-    yield (Path(cache) if cache else Path("~/.cache").expanduser()) / "parquet-variant"
-    with contextlib.suppress(OSError):
-        yield own_temporary()
-
-
 def _write_wrapper(home: Path, script: str) -> Path:
     java = home / "bin" / "java"
     if java.is_file() and os.access(java, os.X_OK) and java.read_text(encoding="utf-8") == script:
@@ -190,6 +181,20 @@ def _write_wrapper(home: Path, script: str) -> Path:
 
 _PANDAS_WARNING = "PySpark does not yet fully support pandas"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Loopback only, because resolving the name of the host may be slow or fail.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Unix sockets between JVM and workers, because TCP's delayed acknowledgements cost every job 60 ms.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # Workers that are stopped before code of this package has reached them must be quiet, too.
+    "spark.python.daemon.module": "parquet_variant.spark.worker_daemon",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Allows the option `paths` of the data source together with `load(path)`.
+    "spark.sql.legacy.pathOptionBehavior.enabled": "true",
+}
 
 
 def local_session(
@@ -231,7 +236,13 @@ def local_session(
     if active is None:
         threads = cores or os.cpu_count() or 1
         builder = SparkSession.builder.master(f"local[{threads}]").appName(app)
-        settings = _settings(threads, memory)
+        log4j = Path(__file__).with_name("log4j2.properties").as_uri()
+        settings = {
+            "spark.driver.memory": memory,
+            _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={log4j}",
+            "spark.sql.shuffle.partitions": str(threads),
+            **_SETTINGS,
+        }
         if _JAVA_OPTIONS in conf:
             conf[_JAVA_OPTIONS] = f"{settings[_JAVA_OPTIONS]} {conf[_JAVA_OPTIONS]}"
         for key, value in {**settings, **conf}.items():
@@ -245,27 +256,6 @@ def local_session(
 
     active.dataSource.register(VariantDataSource)
     return active
-
-
-def _settings(threads: int, memory: str) -> dict[str, str]:
-    log4j = Path(__file__).with_name("log4j2.properties").as_uri()
-    return {
-        "spark.driver.memory": memory,
-        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={log4j}",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # Loopback only, because resolving the name of the host may be slow or fail.
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        # Unix sockets between JVM and workers, because TCP's delayed acknowledgements cost every job 60 ms.
-        "spark.python.unix.domain.socket.enabled": "true",
-        # Workers that are stopped before code of this package has reached them must be quiet, too.
-        "spark.python.daemon.module": "parquet_variant.spark.worker_daemon",
-        "spark.sql.shuffle.partitions": str(threads),
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Allows the option `paths` of the data source together with `load(path)`.
-        "spark.sql.legacy.pathOptionBehavior.enabled": "true",
-    }
 
 
 @contextmanager

@@ -37,7 +37,7 @@ from parquet_variant.support.choices import SqlEngine
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from parquet_variant.spark.struct_view import ReadPlan
+    from parquet_variant.spark.operations.read import ReadPlan
     from parquet_variant.sql_query.sql import SqlQuery
     from parquet_variant.sql_query.tables import BoundTable
     from parquet_variant.tables.table.table import Table
@@ -266,7 +266,7 @@ def _answer_paths(
         report = query.explain()
         plans: list[ReadPlan] = []
         if output.on_spark:
-            from parquet_variant.spark.struct_view import readers
+            from parquet_variant.spark.operations.read import readers
 
             plans = [readers(table, _for_spark(selects), where, column=column)]
         document = report.to_dict() | (_readers_of(plans[0]) if plans else {})

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias
@@ -239,7 +238,10 @@ class _Trial:
     def result(self, engine: str, source: str) -> EngineResult:
         """Run an engine and return its result. If an extension is missing, try the next Python that has the engine."""
         result = EngineResult(engine, "not installed", f"pip install {engine_programs.ENGINES[engine].package}")
-        for python, version in self._installed(engine):
+        for python in self.pythons:
+            version = self._ask(engine, python, {"kind": "parquet", "paths": [], "columns": []})[0].get("version")
+            if not version:
+                continue
             verdict, detail = self._run(engine, python, self.subject)
             if verdict in ("refused", "differs") and self.subject.kind == "parquet":
                 remedy = self._remedy(engine, python, ("equal",) if verdict == "differs" else ("equal", "struct"))
@@ -248,15 +250,6 @@ class _Trial:
             if verdict != "not installed":
                 break
         return result
-
-    def _installed(self, engine: str) -> Iterator[tuple[str, str]]:
-        """Yield every Python that has an engine, and the engine's version."""
-        for python in self.pythons:
-            if python == sys.executable and not _is_here(engine):
-                continue
-            answer, _ = self._ask(engine, python, {"kind": "parquet", "paths": [], "columns": []})
-            if answer.get("version"):
-                yield python, answer["version"]
 
     def _run(self, engine: str, python: str, subject: Subject) -> tuple[Verdict, str]:
         """Read a subject with an engine and compare."""
@@ -309,11 +302,3 @@ class _Trial:
             if self._run(engine, python, replace(self.subject, paths=paths))[0] in accepted:
                 return options
         return None
-
-
-def _is_here(engine: str) -> bool:
-    module = engine_programs.ENGINES[engine].module
-    try:
-        return find_spec(module) is not None
-    except ImportError:  # the parent of a submodule
-        return False

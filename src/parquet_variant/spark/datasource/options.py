@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 from parquet_variant.encoding.cast.zones import zone_of
@@ -28,157 +28,18 @@ _SPARK_OPTIONS = frozenset({"path", "paths", "checkpointlocation", "queryname", 
 Batch: TypeAlias = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
-    """The options of a write."""
-
-    path: str  # The directory or table.
-    format: str = "parquet"  # The format of the target: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
-    catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
-    column: str | None = None  # The JSON or VARIANT column; by default the only one.
-    schema: ShreddingSchema | None = None  # The shredding schema; None to infer it from the first rows of each file.
-    write: Mapping[str, Any] = field(default_factory=dict)  # Arguments of `VariantWriter`.
-    checkpoint: str | None = None  # The checkpoint directory of a stream, as the user named it.
-    # Partition columns: names of columns, JSON paths such as ``day=$.ts:date``, or transforms of Iceberg.
-    partition_by: tuple[str, ...] = ()
-    # The id under which a table records the batches of a stream (by default the id of the query), or a write with
-    # `transaction_version`.
-    application: str | None = None
-    # The version of a batch write, which is committed once for the same application and version.
-    transaction_version: int | None = None
-    branch: str | None = None  # The branch of an Iceberg table that gets the rows; by default ``main``.
-
-    def stream_id(self) -> str:
-        """Return a name for the stream, which is the same after a restart and different for another checkpoint.
-
-        Raises `VariantError` with reason ``"bad-option"`` without a checkpoint.
-        """
-        if self.checkpoint is None:
-            raise VariantError(
-                "a stream requires the option checkpointLocation, which identifies its batches: set it",
-                reason="bad-option",
-            )
-        identity = self.checkpoint
-        filesystem, path = filesystem_of(absolute(self.checkpoint))
-        # Spark stores the id of the query there. A new checkpoint in the same directory has another id.
-        with suppress(OSError), filesystem.open_input_stream(f"{path}/metadata") as stream:
-            identity = stream.read().decode()
-        return hashlib.sha256(identity.encode()).hexdigest()[:12]
-
-    def transaction(self) -> Batch | None:
-        """Return the application and version of a batch write.
-
-        Raises `VariantError` with reason ``"bad-option"`` if only one of the two is set, or for a Parquet directory.
-        """
-        if self.application is None and self.transaction_version is None:
-            return None
-        if self.application is None or self.transaction_version is None:
-            missing = "txnAppId" if self.application is None else "txnVersion"
-            problem = f"an idempotent change requires the options txnAppId and txnVersion: set {missing}, too"
-            raise VariantError(problem, reason="bad-option")
-        if self.format == "parquet":
-            raise VariantError(
-                "the options txnAppId and txnVersion apply to Delta and Iceberg tables: remove them, or write a table",
-                reason="bad-option",
-            )
-        return self.application, self.transaction_version
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> WriteOptions:
-        """Parse the options; names are case-insensitive.
-
-        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or an invalid value.
-        """
-        texts = _OptionTexts(options, [*_WRITE, *_FOR_WRITER, "layout", "format", "catalog"], "write")
-        write = texts.values(_FOR_WRITER)
-        WriterOptions.of(write)  # raises in the driver, not in the first task
-        values = texts.values(_WRITE)
-        if (layout := texts.value("layout")) is not None:
-            if layout not in ("final", "unshredded"):
-                raise _bad_value("layout", layout, "use final or unshredded")
-            values |= {"schema": ShreddingSchema.variant()} if layout == "unshredded" else {}
-        path = texts.path()
-        format_name = texts.format(path)
-        if format_name != "iceberg" and "branch" in values:
-            hint = f"it applies to Iceberg tables, and {path} is not an Iceberg table"
-            raise _bad_value("branch", values["branch"], hint)
-        return cls(path=path, format=format_name, catalog=texts.catalog, write=write, **values)
+_COMMA = re.compile(r",(?![^(]*\))")
+_SIZE = re.compile("([0-9]+)([kmgtp]?)b?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
-    """The options of a read."""
-
-    sources: tuple[str, ...]  # Files, directories or globs, or a table.
-    format: str = "parquet"  # The format of the source: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
-    catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
-    column: str | None = None  # The Variant column of `paths`; by default the only one.
-    # Output column -> path into the Variant and type; the type is None if the read schema determines it. The option is
-    # ``columns`` or ``paths``. Spark refuses ``paths`` together with ``load(path)`` in sessions with
-    # ``spark.sql.legacy.pathOptionBehavior.enabled`` false; registering the data source sets it to true.
-    paths: Mapping[str, tuple[str, str | None]] | None = None
-    partition_bytes: int = 64 << 20  # Compressed bytes of the required columns that one task reads.
-    # The version of the table (of an Iceberg table, the id of a snapshot); by default the newest.
-    version: int | None = None
-    timestamp: str | None = None
-    branch: str | None = None
-    tag: str | None = None
-    # The time zone of casts between instants and local times. Spark does not tell a data source the time zone of the
-    # session, so that `Scan.to_spark` sets this option.
-    zone: str = "UTC"
-    # The first version that a stream reads; by default its first batch is the whole table.
-    starting_version: int | None = None
-    skip_changes: bool = False  # A stream skips versions that remove rows, instead of raising an error.
-    # A filter on the output columns. Rows that do not match are not returned, and files and row groups without matching
-    # rows are skipped.
-    where: str | None = None
-    # Read the columns of all files, with null if a file lacks a column, instead of those of the first file.
-    merge_schema: bool = False
-    # Directories such as ``day=2026-01-31/`` are not columns, as in Spark.
-    recursive: bool = False
-    # The maximum of files, and of their bytes, in a micro-batch of a stream; by default all new files.
-    max_files: int | None = None
-    max_bytes: int | None = None
-
-    @classmethod
-    def of(cls, options: Mapping[str, str], stream: bool | None = None) -> ReadOptions:
-        """Parse the options of a stream, of a batch, or of either (None); names are case-insensitive.
-
-        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or an invalid value, and
-        `PredicateError` for a filter that cannot be parsed.
-        """
-        texts = _OptionTexts(options, [*_READ, "format", "catalog"], "read")
-        if texts.by_name.get("paths", "").lstrip().startswith("["):
-            # Spark sets this option for `load([...])`, which reads several files or directories.
-            sources = tuple(absolute(source) for source in texts.value("paths", json.loads))
-            del texts.by_name["paths"]
-        else:
-            sources = (texts.path(),)
-        format_name = texts.format(sources[0], len(sources))
-        _check_table_options(texts, format_name, sources[0], stream)
-        values = texts.values(_READ)
-        zone_of(values.get("zone", "UTC"))  # raises in the driver
-        if (where := values.get("where")) is not None:
-            parse_predicate(where)  # raises before the query runs
-        return cls(sources=sources, format=format_name, catalog=texts.catalog, **values)
+def _option(names: str, parse: Callable[[str], Any] = str, default: Any = None) -> Any:
+    """A field that one of some options sets, with the function that parses the text."""
+    return field(default=default, metadata={"names": names.split(), "parse": parse})
 
 
-def _check_table_options(texts: _OptionTexts, format_name: str, source: str, stream: bool | None) -> None:
-    """Refuse options of tables that do not apply to the format, or to a stream or batch."""
-    for name, (formats, is_for_streams) in _OF_TABLES.items():
-        if (text := texts.value(name)) is None:
-            continue
-        if stream is not None and is_for_streams is not None and is_for_streams != stream:
-            kind = "streams; use versionAsOf" if is_for_streams else "batches; use startingVersion"
-            raise _bad_value(name, text, f"it applies to {kind}")
-        if format_name not in formats:
-            kinds = " and ".join(kind.title() for kind in formats)
-            what = "a Parquet file or directory" if format_name == "parquet" else "a Delta table"
-            raise _bad_value(name, text, f"it applies to {kinds} tables, and {source} is {what}")
-    if len(names := [name for name in _BATCH_VERSIONS if texts.value(name) is not None]) > 1:
-        raise _bad_value(
-            names[1], texts.value(names[1]), f"{names[0]} also names a version of the table: set one of the two"
-        )
+def _parsers(kind: type) -> dict[str, tuple[str, Callable[[str], Any]]]:
+    """Return the options of a class: the field or argument of each, and the function that parses the text."""
+    return {name: (of.name, of.metadata["parse"]) for of in fields(kind) for name in of.metadata.get("names", ())}
 
 
 def _boolean(text: str) -> bool:
@@ -238,53 +99,174 @@ def _projection(text: str) -> dict[str, tuple[str, str | None]] | None:
     return paths
 
 
+# Arguments of `VariantWriter`, which the options name in camel case.
+_FOR_WRITER: dict[str, Callable[[str], Any]] = {
+    "compression": str, "compressionLevel": _integer, "effort": str, "rowGroupBytes": _integer, "sortBy": _names,
+    "bloomFilters": _names, "writer": str,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """The options of a write."""
+
+    path: str  # The directory or table.
+    format: str = "parquet"  # The format of the target: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
+    catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
+    column: str | None = _option("column")  # The JSON or VARIANT column; by default the only one.
+    # The shredding schema; by default inferred from the first rows of each file.
+    schema: ShreddingSchema | None = _option("schema", _schema)  # noqa: RUF009 - the schema is immutable
+    write: Mapping[str, Any] = field(default_factory=dict)  # Arguments of `VariantWriter`.
+    checkpoint: str | None = _option("checkpointLocation")  # The directory of a stream, as the user named it.
+    # Partition columns: names of columns, JSON paths such as ``day=$.ts:date``, or transforms of Iceberg.
+    partition_by: tuple[str, ...] = _option("partitionBy", lambda text: tuple(_names(text)), ())
+    # The id under which a table records the batches of a stream (by default the id of the query), or a write with
+    # `transaction_version`.
+    application: str | None = _option("txnAppId")
+    # The version of a batch write, which is committed once for the same application and version.
+    transaction_version: int | None = _option("txnVersion", _integer)
+    branch: str | None = _option("branch")  # The branch of an Iceberg table that gets the rows; by default ``main``.
+
+    def stream_id(self) -> str:
+        """Return a name for the stream, which is the same after a restart and different for another checkpoint.
+
+        Raises `VariantError` with reason ``"bad-option"`` without a checkpoint.
+        """
+        if self.checkpoint is None:
+            raise VariantError(
+                "a stream requires the option checkpointLocation, which identifies its batches: set it",
+                reason="bad-option",
+            )
+        identity = self.checkpoint
+        filesystem, path = filesystem_of(absolute(self.checkpoint))
+        # Spark stores the id of the query there. A new checkpoint in the same directory has another id.
+        with suppress(OSError), filesystem.open_input_stream(f"{path}/metadata") as stream:
+            identity = stream.read().decode()
+        return hashlib.sha256(identity.encode()).hexdigest()[:12]
+
+    def transaction(self) -> Batch | None:
+        """Return the application and version of a batch write.
+
+        Raises `VariantError` with reason ``"bad-option"`` if only one of the two is set, or for a Parquet directory.
+        """
+        if self.application is None and self.transaction_version is None:
+            return None
+        if self.application is None or self.transaction_version is None:
+            missing = "txnAppId" if self.application is None else "txnVersion"
+            problem = f"an idempotent change requires the options txnAppId and txnVersion: set {missing}, too"
+            raise VariantError(problem, reason="bad-option")
+        if self.format == "parquet":
+            raise VariantError(
+                "the options txnAppId and txnVersion apply to Delta and Iceberg tables: remove them, or write a table",
+                reason="bad-option",
+            )
+        return self.application, self.transaction_version
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> WriteOptions:
+        """Parse the options; names are case-insensitive.
+
+        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or an invalid value.
+        """
+        for_writer = {name: (re.sub("[A-Z]", r"_\g<0>", name).lower(), parse) for name, parse in _FOR_WRITER.items()}
+        texts = _OptionTexts(options, [*_parsers(cls), *for_writer, "layout", "format", "catalog"], "write")
+        write, values = texts.values(for_writer), texts.values(_parsers(cls))
+        WriterOptions.of(write)  # raises in the driver, not in the first task
+        if (layout := texts.value("layout")) is not None:
+            if layout not in ("final", "unshredded"):
+                raise _bad_value("layout", layout, "use final or unshredded")
+            values |= {"schema": ShreddingSchema.variant()} if layout == "unshredded" else {}
+        path = texts.path()
+        format_name = texts.format(path)
+        if format_name != "iceberg" and "branch" in values:
+            hint = f"it applies to Iceberg tables, and {path} is not an Iceberg table"
+            raise _bad_value("branch", values["branch"], hint)
+        return cls(path=path, format=format_name, catalog=texts.catalog, write=write, **values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """The options of a read."""
+
+    sources: tuple[str, ...]  # Files, directories or globs, or a table.
+    format: str = "parquet"  # The format of the source: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
+    catalog: Any = field(default=None, repr=False)  # The catalog of an Iceberg table, as `pv.open` accepts it.
+    column: str | None = _option("column")  # The Variant column of `paths`; by default the only one.
+    # Output column -> path into the Variant and type; the type is None if the read schema determines it. The option is
+    # ``columns`` or ``paths``. Spark refuses ``paths`` together with ``load(path)`` in sessions with
+    # ``spark.sql.legacy.pathOptionBehavior.enabled`` false; registering the data source sets it to true.
+    paths: Mapping[str, tuple[str, str | None]] | None = _option("columns paths", _projection)
+    # Compressed bytes of the required columns that one task reads.
+    partition_bytes: int = _option("partitionBytes", _positive_integer, 64 << 20)
+    # The version of the table (of an Iceberg table, the id of a snapshot); by default the newest.
+    version: int | None = _option("versionAsOf snapshotId", _integer)
+    timestamp: str | None = _option("timestampAsOf")
+    branch: str | None = _option("branch")
+    tag: str | None = _option("tag")
+    # The time zone of casts between instants and local times. Spark does not tell a data source the time zone of the
+    # session, so that `Scan.to_spark` sets this option.
+    zone: str = _option("timeZone", default="UTC")
+    # The first version that a stream reads; by default its first batch is the whole table.
+    starting_version: int | None = _option("startingVersion", _integer)
+    # A stream skips versions that remove rows, instead of raising an error.
+    skip_changes: bool = _option("skipChangeCommits", _boolean, False)
+    # A filter on the output columns. Rows that do not match are not returned, and files and row groups without matching
+    # rows are skipped.
+    where: str | None = _option("where")
+    # Read the columns of all files, with null if a file lacks a column, instead of those of the first file.
+    merge_schema: bool = _option("mergeSchema", _boolean, False)
+    # Directories such as ``day=2026-01-31/`` are not columns, as in Spark.
+    recursive: bool = _option("recursiveFileLookup", _boolean, False)
+    # The maximum of files, and of their bytes, in a micro-batch of a stream; by default all new files.
+    max_files: int | None = _option("maxFilesPerTrigger", _positive_integer)
+    max_bytes: int | None = _option("maxBytesPerTrigger", _bytes)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], stream: bool | None = None) -> ReadOptions:
+        """Parse the options of a stream, of a batch, or of either (None); names are case-insensitive.
+
+        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or an invalid value, and
+        `PredicateError` for a filter that cannot be parsed.
+        """
+        texts = _OptionTexts(options, [*_parsers(cls), "format", "catalog"], "read")
+        if texts.by_name.get("paths", "").lstrip().startswith("["):
+            # Spark sets this option for `load([...])`, which reads several files or directories.
+            sources = tuple(absolute(source) for source in texts.value("paths", json.loads))
+            del texts.by_name["paths"]
+        else:
+            sources = (texts.path(),)
+        format_name = texts.format(sources[0], len(sources))
+        _check_table_options(texts, format_name, sources[0], stream)
+        values = texts.values(_parsers(cls))
+        zone_of(values.get("zone", "UTC"))  # raises in the driver
+        if (where := values.get("where")) is not None:
+            parse_predicate(where)  # raises before the query runs
+        return cls(sources=sources, format=format_name, catalog=texts.catalog, **values)
+
+
+def _check_table_options(texts: _OptionTexts, format_name: str, source: str, stream: bool | None) -> None:
+    """Refuse options of tables that do not apply to the format, or to a stream or batch."""
+    for name, (formats, is_for_streams) in _OF_TABLES.items():
+        if (text := texts.value(name)) is None:
+            continue
+        if stream is not None and is_for_streams is not None and is_for_streams != stream:
+            kind = "streams; use versionAsOf" if is_for_streams else "batches; use startingVersion"
+            raise _bad_value(name, text, f"it applies to {kind}")
+        if format_name not in formats:
+            kinds = " and ".join(kind.title() for kind in formats)
+            what = "a Parquet file or directory" if format_name == "parquet" else "a Delta table"
+            raise _bad_value(name, text, f"it applies to {kinds} tables, and {source} is {what}")
+    if len(names := [name for name in _BATCH_VERSIONS if texts.value(name) is not None]) > 1:
+        raise _bad_value(
+            names[1], texts.value(names[1]), f"{names[0]} also names a version of the table: set one of the two"
+        )
+
+
 def is_ordinary(path: tuple[str, str | None]) -> bool:
     """Return whether an output column is an ordinary column of the files: a name without a type and without ``$``."""
     return path[1] is None and not path[0].startswith("$")
 
 
-_COMMA = re.compile(r",(?![^(]*\))")
-_SIZE = re.compile("([0-9]+)([kmgtp]?)b?")
-# Option -> field or argument, and the function that parses the text.
-_Parsers: TypeAlias = Mapping[str, tuple[str, Callable[[str], Any]]]
-# Arguments of `VariantWriter`.
-_FOR_WRITER: _Parsers = {
-    "compression": ("compression", str),
-    "compressionLevel": ("compression_level", _integer),
-    "effort": ("effort", str),
-    "rowGroupBytes": ("row_group_bytes", _integer),
-    "sortBy": ("sort_by", _names),
-    "bloomFilters": ("bloom_filters", _names),
-    "writer": ("writer", str),
-}
-_WRITE: _Parsers = {
-    "column": ("column", str),
-    "schema": ("schema", _schema),
-    "checkpointLocation": ("checkpoint", str),
-    "partitionBy": ("partition_by", lambda text: tuple(_names(text))),
-    "txnAppId": ("application", str),
-    "txnVersion": ("transaction_version", _integer),
-    "branch": ("branch", str),
-}
-_READ: _Parsers = {
-    "column": ("column", str),
-    "paths": ("paths", _projection),
-    "columns": ("paths", _projection),
-    "where": ("where", str),
-    "partitionBytes": ("partition_bytes", _positive_integer),
-    "timeZone": ("zone", str),
-    "mergeSchema": ("merge_schema", _boolean),
-    "recursiveFileLookup": ("recursive", _boolean),
-    "versionAsOf": ("version", _integer),
-    "timestampAsOf": ("timestamp", str),
-    "snapshotId": ("version", _integer),
-    "branch": ("branch", str),
-    "tag": ("tag", str),
-    "startingVersion": ("starting_version", _integer),
-    "skipChangeCommits": ("skip_changes", _boolean),
-    "maxFilesPerTrigger": ("max_files", _positive_integer),
-    "maxBytesPerTrigger": ("max_bytes", _bytes),
-}
 _FORMATS = ("parquet", "delta", "iceberg")
 _TABLES, _ICEBERG = ("delta", "iceberg"), ("iceberg",)
 # Option -> formats, and True if it applies to streams only, False if it applies to batches only.
@@ -340,7 +322,7 @@ class _OptionTexts:
         except (ValueError, TypeError) as error:
             raise _bad_value(option, str(text), f"use {_EXPECTED.get(option, 'another value')} ({error})") from None
 
-    def values(self, parsers: _Parsers) -> dict[str, Any]:
+    def values(self, parsers: Mapping[str, tuple[str, Callable[[str], Any]]]) -> dict[str, Any]:
         """Return the options that are set, by the names of fields."""
         parsed = ((name, self.value(option, read)) for option, (name, read) in parsers.items())
         return {name: value for name, value in parsed if value is not None}

@@ -156,6 +156,8 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
         self.schema = schema
+        # Whole rows of Parquet files are read by the columns and types of each file.
+        self._reads_whole_rows = options.format == "parquet" and options.paths is None and options.where is None
 
     @one_line()
     def partitions(self) -> list[InputPartition]:
@@ -205,11 +207,6 @@ class BatchReader(DataSourceReader):
             for scan, task in partition.work:
                 for table in scan.read(task):
                     yield from spark_batches(table, target)
-
-    @property
-    def _reads_whole_rows(self) -> bool:
-        """Whether whole rows of Parquet files are read: those of each file by its own columns and types."""
-        return self.options.format == "parquet" and self.options.paths is None and self.options.where is None
 
     def _scan_of_file(self, source: ParquetSource) -> Scan:
         """Return the scan of the columns of the schema in a file; with mergeSchema, it may lack some."""

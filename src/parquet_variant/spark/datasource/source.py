@@ -144,9 +144,10 @@ class VariantDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - the name in Spark's interface
         """Return the reader of a stream."""
         from parquet_variant.spark.datasource.options import ReadOptions
-        from parquet_variant.spark.datasource.streams import stream_reader
+        from parquet_variant.spark.datasource.streams import STREAM_READERS
 
-        return stream_reader(ReadOptions.of(read_options(schema, self.options), stream=True), schema)
+        options = ReadOptions.of(read_options(schema, self.options), stream=True)
+        return STREAM_READERS[options.format](options, schema)
 
     @one_line()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -14,8 +14,8 @@ import posixpath
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from math import inf
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -58,24 +58,15 @@ except ImportError:  # Spark 4.1
     SUPPORTS_LIMITS = False
 
 
-@dataclass(frozen=True, slots=True)
-class BatchLimit:
-    """The maximum of files, and of their bytes, in one micro-batch; None for no maximum."""
+class BatchLimit(NamedTuple):
+    """The maximum of files, and of their bytes, in one micro-batch."""
 
-    max_files: int | None = None
-    max_bytes: int | None = None
-
-    @property
-    def is_unlimited(self) -> bool:
-        """Whether a micro-batch takes all new files."""
-        return self.max_files is None and self.max_bytes is None
+    max_files: float = inf
+    max_bytes: float = inf
 
     def admits(self, files: int, size: int) -> bool:
         """Return whether a micro-batch may have that many files and bytes; one file is always admitted."""
-        is_over = (self.max_files is not None and files > self.max_files) or (
-            self.max_bytes is not None and size > self.max_bytes
-        )
-        return files == 1 or not is_over
+        return files == 1 or (files <= self.max_files and size <= self.max_bytes)
 
 
 class LimitedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -104,8 +95,8 @@ class LimitedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if limit is None or isinstance(limit, ReadAllAvailable):
             return BatchLimit()
         return BatchLimit(
-            limit.max_files if isinstance(limit, ReadMaxFiles) else self.options.max_files,
-            limit.max_bytes if isinstance(limit, ReadMaxBytes) else self.options.max_bytes,
+            limit.max_files if isinstance(limit, ReadMaxFiles) else self.options.max_files or inf,
+            limit.max_bytes if isinstance(limit, ReadMaxBytes) else self.options.max_bytes or inf,
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -150,7 +141,7 @@ class DirectoryStreamReader(LimitedStreamReader):
         if not new:
             return start
         batch_limit = self.batch_limit(limit)
-        if not batch_limit.is_unlimited:
+        if batch_limit != BatchLimit():
             infos = {info.path: info for info in existing[new[0]].filesystem.get_file_info(new)}
             times = {path: info.mtime_ns or 0 for path, info in infos.items() if info.type == pafs.FileType.File}
             new.sort(key=lambda path: (times.get(path, 0), path))
@@ -227,58 +218,58 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
         self.last_version: int | None = None
 
     @abstractmethod
-    def newest(self) -> Version:
+    def _newest(self) -> Version:
         """Load the newest version of the table."""
 
     @abstractmethod
-    def number(self, current: Version) -> int:
+    def _number(self, current: Version) -> int:
         """Return the number of a version."""
 
     @abstractmethod
-    def at(self, newest: Version, number: int) -> Version:
+    def _at(self, newest: Version, number: int) -> Version:
         """Return the version of a number."""
 
     @abstractmethod
-    def files_of(self, current: Version) -> list[File]:
+    def _files_of(self, current: Version) -> list[File]:
         """Return all files of a version, always in the same order."""
 
     @abstractmethod
-    def before(self, newest: Version, starting_version: int) -> int:
+    def _before(self, newest: Version, starting_version: int) -> int:
         """Return the number of the version before the one that ``startingVersion`` names."""
 
     @abstractmethod
-    def versions(self, newest: Version, start: int, end: int | None = None) -> Sequence[int]:
+    def _versions(self, newest: Version, start: int, end: int | None = None) -> Sequence[int]:
         """Return the numbers of the versions after `start` and up to `end`, in order."""
 
     @abstractmethod
-    def appended(self, newest: Version, number: int) -> list[File]:
-        """Return the files whose rows a version appends.
+    def _appended(self, newest: Version, number: int) -> list[File]:
+        """Return the files whose rows a version appends; compaction appends none.
 
-        Raises `TableError` for a version that removes rows, unless such versions are skipped.
+        Raises `TableError` for a version that removes rows, unless such versions are skipped, and for one that expired.
         """
 
     def initialOffset(self) -> Offset:  # noqa: N802 - the name in Spark's interface
         """Return the offset before all files, or before ``startingVersion``."""
         first = self.options.starting_version
-        return {"version": _BEFORE_SNAPSHOT if first is None else self.before(self.newest(), first)}
+        return {"version": _BEFORE_SNAPSHOT if first is None else self._before(self._newest(), first)}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - the name in Spark's interface
         """Record the newest version, with which the query ends."""
-        self.last_version = self.number(self.newest())
+        self.last_version = self._number(self._newest())
 
     def latestOffset(  # noqa: N802 - the name in Spark's interface
         self, start: Offset | None = None, limit: ReadLimit | None = None
     ) -> Offset:
         """Return the offset at the end of the next micro-batch, or after the newest version in Spark 4.1."""
-        newest = self.newest()
-        last = self.number(newest) if self.last_version is None else self.last_version
+        newest = self._newest()
+        last = self._number(newest) if self.last_version is None else self.last_version
         batch_limit = self.batch_limit(limit)
         if start is not None and last <= start["version"]:
             return start
         if start is None:
             # A stream may start at a version that does not exist yet.
             return {"version": max(last, self.initialOffset()["version"])}
-        if batch_limit.is_unlimited:
+        if batch_limit == BatchLimit():
             return {"version": last}
         offset, files, size = start, 0, 0
         for next_offset, file in self._files(newest, start, {"version": last}):
@@ -292,7 +283,7 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
         """Return the files of a micro-batch, which are the same for every call with the same offsets."""
         if start == end:
             return []
-        newest = self.newest()
+        newest = self._newest()
         if start == {"version": _BEFORE_SNAPSHOT} and end.keys() == {"version"}:
             # Only files that may match the filter.
             scan = self._scan(newest, end["version"])
@@ -302,14 +293,14 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
         return self.reader.partitions_of(scan, [TableScanTask((file,), file.size) for file in files])
 
     def _scan(self, newest: Version, number: int) -> Any:
-        return self.reader.scan(open(self.at(newest, number), format=self.options.format))  # type: ignore[arg-type]
+        return self.reader.scan(open(self._at(newest, number), format=self.options.format))  # type: ignore[arg-type]
 
     def _files(self, newest: Version, start: Offset, end: Offset) -> Iterator[tuple[Offset, File]]:
         """Yield the files between two offsets, with the offset after each file."""
         version, skip = start["version"], start.get("files", 0)
         if version == _BEFORE_SNAPSHOT:
             first = start.get("snapshot", end.get("snapshot", end["version"]))
-            files = self.files_of(self.at(newest, first))
+            files = self._files_of(self._at(newest, first))
             stop = end.get("files", 0) if end["version"] == _BEFORE_SNAPSHOT else len(files)
             for number in range(skip, stop):
                 is_last = number + 1 == len(files)
@@ -322,8 +313,8 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
             version, skip = first, 0
             if end["version"] == _BEFORE_SNAPSHOT:
                 return
-        for number in self.versions(newest, version, self._last_read_version(newest, end)):
-            appended = self.appended(newest, number)
+        for number in self._versions(newest, version, self._last_read_version(newest, end)):
+            appended = self._appended(newest, number)
             stop = end["files"] if number > end["version"] else len(appended)
             for position in range(skip, stop):
                 is_last = position + 1 == len(appended)
@@ -335,41 +326,32 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
         """Return the newest version from which a micro-batch reads files."""
         if end["version"] == _BEFORE_SNAPSHOT:
             return end["snapshot"]
-        return self.versions(newest, end["version"])[0] if "files" in end else end["version"]
+        return self._versions(newest, end["version"])[0] if "files" in end else end["version"]
 
 
 class DeltaStreamReader(TableStreamReader[delta.Snapshot, Add]):
     """``spark.readStream.format("variant")`` on a Delta table."""
 
-    def newest(self) -> delta.Snapshot:
-        """See `TableStreamReader.newest`."""
+    def _newest(self) -> delta.Snapshot:
         return delta.snapshot(self.options.sources[0])
 
-    def number(self, current: delta.Snapshot) -> int:
-        """Return the version of the log."""
+    def _number(self, current: delta.Snapshot) -> int:
         return current.version
 
-    def at(self, newest: delta.Snapshot, number: int) -> delta.Snapshot:
-        """See `TableStreamReader.at`."""
+    def _at(self, newest: delta.Snapshot, number: int) -> delta.Snapshot:
         return newest if newest.version == number else delta.snapshot(self.options.sources[0], version=number)
 
-    def files_of(self, current: delta.Snapshot) -> list[Add]:
-        """See `TableStreamReader.files_of`; the order must not depend on checkpoints of the log."""
+    def _files_of(self, current: delta.Snapshot) -> list[Add]:
+        # The order must not depend on checkpoints of the log.
         return sorted(iter_adds(current.files.select(PLACES)), key=lambda add: add.path)
 
-    def before(self, newest: delta.Snapshot, starting_version: int) -> int:
-        """See `TableStreamReader.before`."""
+    def _before(self, newest: delta.Snapshot, starting_version: int) -> int:
         return starting_version - 1
 
-    def versions(self, newest: delta.Snapshot, start: int, end: int | None = None) -> Sequence[int]:
-        """See `TableStreamReader.versions`."""
+    def _versions(self, newest: delta.Snapshot, start: int, end: int | None = None) -> Sequence[int]:
         return range(start + 1, (newest.version if end is None else end) + 1)
 
-    def appended(self, newest: delta.Snapshot, number: int) -> list[Add]:
-        """Return the files whose rows a version appends; compaction appends none.
-
-        Raises `DeltaError` for a version that removes rows, or that the log no longer contains.
-        """
+    def _appended(self, newest: delta.Snapshot, number: int) -> list[Add]:
         try:
             actions = log_lines(newest.storage.read(commit_path(number)))
         except FileNotFoundError:
@@ -392,13 +374,9 @@ class DeltaStreamReader(TableStreamReader[delta.Snapshot, Add]):
 class IcebergStreamReader(TableStreamReader[iceberg.Snapshot, TableFile]):
     """``spark.readStream.format("variant")`` on a branch of an Iceberg table."""
 
-    def newest(self) -> iceberg.Snapshot:
-        """See `TableStreamReader.newest`.
-
-        Raises `IcebergError` for a table of version 1, whose snapshots have no sequence numbers.
-        """
+    def _newest(self) -> iceberg.Snapshot:
         newest = iceberg.snapshot(self.options.sources[0], catalog=self.options.catalog, branch=self.options.branch)
-        if newest.metadata.version < 2:
+        if newest.metadata.version < 2:  # its snapshots have no sequence numbers
             raise IcebergError(
                 "a stream requires a table of format version 2 or newer: upgrade the table with IcebergTable.upgrade",
                 reason="unsupported-version",
@@ -406,32 +384,26 @@ class IcebergStreamReader(TableStreamReader[iceberg.Snapshot, TableFile]):
             )
         return newest
 
-    def number(self, current: iceberg.Snapshot) -> int:
-        """Return the sequence number; 0 for a table without a snapshot."""
+    def _number(self, current: iceberg.Snapshot) -> int:
         return 0 if current.info is None else current.info.sequence_number
 
-    def at(self, newest: iceberg.Snapshot, number: int) -> iceberg.Snapshot:
+    def _at(self, newest: iceberg.Snapshot, number: int) -> iceberg.Snapshot:
         """Return the snapshot of a sequence number, with the current columns of the table."""
         info = next((info for info in _line(newest) if info.sequence_number == number), None)
         if info is None and number > 0:
             raise _missing_snapshot(newest, number)
         return iceberg.Snapshot(newest.table, info, newest.metadata.schema, newest.branch)
 
-    def files_of(self, current: iceberg.Snapshot) -> list[TableFile]:
-        """See `TableStreamReader.files_of`."""
+    def _files_of(self, current: iceberg.Snapshot) -> list[TableFile]:
         return sorted(plan_files(current).files, key=lambda file: file.path)
 
-    def before(self, newest: iceberg.Snapshot, starting_version: int) -> int:
+    def _before(self, newest: iceberg.Snapshot, starting_version: int) -> int:
         """Return the sequence number before the snapshot whose id ``startingVersion`` is."""
         info = newest.metadata.snapshot(starting_version)
         parent = newest.metadata.snapshots.get(info.parent_id or 0)
         return info.sequence_number - 1 if parent is None else parent.sequence_number
 
-    def versions(self, newest: iceberg.Snapshot, start: int, end: int | None = None) -> Sequence[int]:
-        """See `TableStreamReader.versions`.
-
-        Raises `IcebergError` if snapshots have expired that the stream has not read, or if the branch was rolled back.
-        """
+    def _versions(self, newest: iceberg.Snapshot, start: int, end: int | None = None) -> Sequence[int]:
         line = _line(newest)
         numbers = [info.sequence_number for info in reversed(line)]
         is_rolled_back = start not in numbers and any(
@@ -442,12 +414,8 @@ class IcebergStreamReader(TableStreamReader[iceberg.Snapshot, TableFile]):
             raise _missing_snapshot(newest, start)
         return [number for number in numbers if start < number and (end is None or number <= end)]
 
-    def appended(self, newest: iceberg.Snapshot, number: int) -> list[TableFile]:
-        """Return the files whose rows a snapshot appends; compaction appends none.
-
-        Raises `IcebergError` for a snapshot that removes rows.
-        """
-        current = self.at(newest, number)
+    def _appended(self, newest: iceberg.Snapshot, number: int) -> list[TableFile]:
+        current = self._at(newest, number)
         assert current.info is not None
         if current.info.operation == "replace":
             return []
@@ -485,13 +453,9 @@ def _missing_snapshot(newest: iceberg.Snapshot, number: int) -> IcebergError:
     )
 
 
-_READERS: dict[str, type[LimitedStreamReader]] = {
+# The readers of ``spark.readStream.format("variant")`` by format.
+STREAM_READERS: dict[str, type[LimitedStreamReader]] = {
     "parquet": DirectoryStreamReader,
     "delta": DeltaStreamReader,
     "iceberg": IcebergStreamReader,
 }
-
-
-def stream_reader(options: ReadOptions, schema: StructType) -> LimitedStreamReader:
-    """Return the reader of ``spark.readStream.format("variant")``."""
-    return _READERS[options.format](options, schema)

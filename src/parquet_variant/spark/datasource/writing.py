@@ -7,7 +7,7 @@ to no version before the commit. `frames` converts rows.
 from __future__ import annotations
 
 import uuid
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,6 +24,7 @@ from parquet_variant.errors import IcebergError, TableError, VariantError
 from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
 from parquet_variant.io.hive import partition_texts, types_to_declare
 from parquet_variant.io.staging import Staging, open_staging, sweep
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.spark.arrow_variant import nested_variants, to_arrow_schema, with_marked_variants
 from parquet_variant.spark.datasource.options import Batch, WriteOptions
 from parquet_variant.spark.frames import Frame, Partitioning, appended_partitions
@@ -60,45 +61,28 @@ class WrittenFiles(WriterCommitMessage):
     rows: int = 0
 
 
-def _written(messages: Messages) -> list[WrittenFiles]:
-    return [message for message in messages if isinstance(message, WrittenFiles)]
-
-
-class Target(ABC):
+class _Target:
     """A directory or table that a job writes to; pickled into every task.
+
+    `write` writes a partition of the DataFrame to files that are not visible yet, in a task. `commit` makes the files
+    of all tasks visible at once, unless the batch was committed before. `abort` removes the files of this job, also
+    those of tasks that Spark killed, unless a commit may contain them.
 
     `stream`: the id of the stream, or None for a batch.
     """
 
     def __init__(
-        self,
-        options: WriteOptions,
-        schema: StructType,
-        overwrite: bool,
-        partition_by: Sequence[str],
-        stream: str | None,
+        self, options: WriteOptions, schema: StructType, overwrite: bool, names: Sequence[str], stream: str | None
     ) -> None:
         self.options = options
         self.mode: Literal["append", "overwrite"] = "overwrite" if overwrite else "append"
         self.stream = stream
         self.frame = Frame(schema, options.column, options.schema)
         is_iceberg = options.format == "iceberg"
-        self.partitioning = Partitioning(partition_by, schema, self.frame.column, transforms=is_iceberg)
-
-    @abstractmethod
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
-        """Write a partition of the DataFrame to files that are not visible yet; runs in a task."""
-
-    @abstractmethod
-    def commit(self, messages: Messages, batch: Batch | None) -> None:
-        """Make the files of all tasks visible at once, unless the batch was committed before."""
-
-    @abstractmethod
-    def abort(self, messages: Messages) -> None:
-        """Remove the files of this job, also those of tasks that Spark killed, unless a commit may contain them."""
+        self.partitioning = Partitioning(names, schema, self.frame.column, transforms=is_iceberg)
 
 
-class DirectoryTarget(Target):
+class _DirectoryTarget(_Target):
     """A directory of Parquet files, which are staged, one per partition of the directory and task."""
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool, stream: str | None) -> None:
@@ -115,7 +99,6 @@ class DirectoryTarget(Target):
             self.staging = replace(self.staging, begun=False)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
-        """See `Target.write`."""
         context = TaskContext.get()
         task = _task_number()
         # A restarted stream counts attempts from 0 again.
@@ -136,8 +119,7 @@ class DirectoryTarget(Target):
         return WrittenFiles(files.files, files.rows)
 
     def commit(self, messages: Messages, batch: Batch | None) -> None:
-        """See `Target.commit`."""
-        with_files = [message for message in _written(messages) if message.files]
+        with_files = [message for message in messages if isinstance(message, WrittenFiles) and message.files]
         # One empty file is committed if there are no rows.
         with_rows = [message for message in with_files if message.rows] or with_files[:1]
         files = [file for message in with_rows for file in message.files]
@@ -151,39 +133,32 @@ class DirectoryTarget(Target):
         self.staging.commit(files, partition_types=types)
 
     def abort(self, messages: Messages) -> None:
-        """See `Target.abort`."""
         self.staging.abort()
 
 
-class TableTarget(Target):
+class _TableTarget(_Target):
     """A table. `uri`: its directory, below which jobs are recorded."""
 
     uri: str
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool, stream: str | None) -> None:
         super().__init__(options, schema, overwrite, options.partition_by, stream)
-        self.plan = self.plan_write(None if options.schema is None else {self.frame.column: options.schema})
+        self.plan = self._plan_write(None if options.schema is None else {self.frame.column: options.schema})
         if stream is None:
             sweep(self.uri)
             self.staging = Staging.into(self.uri).begin()
             self.plan = replace(self.plan, job=f"{self.staging.job}-")
 
     @abstractmethod
-    def plan_write(self, schemas: Any) -> TableWritePlan[Any]:
-        """Load the table, or plan a new one, and return the plan of the write.
-
-        `schemas`: the shredding schema by column, or None.
-        """
+    def _plan_write(self, schemas: dict[str, ShreddingSchema] | None) -> TableWritePlan[Any]:
+        """Load the table, or plan a new one, which the first commit creates."""
 
     @abstractmethod
-    def commit_files(self, files: list[Any], batch: Batch | None) -> bool:
-        """Commit the files of all tasks at once; return False if the batch was committed before.
-
-        A new table is created by the first commit.
-        """
+    def _commit_files(self, files: list[Any], batch: Batch | None) -> bool:
+        """Commit the files of all tasks at once; return False if the batch was committed before."""
 
     @abstractmethod
-    def delete_files(self, files: list[Any]) -> None:
+    def _delete_files(self, files: list[Any]) -> None:
         """Delete files that no version of the table will contain."""
 
     @property
@@ -196,7 +171,7 @@ class TableTarget(Target):
         return StructType(fields + self.partitioning.new_fields)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
-        """See `Target.write`; a task that outlives its batch removes its files."""
+        # A task that outlives its batch removes its files.
         columns = map(self.partitioning.with_paths, self.frame.columns(iterator, _task_number()))
         written = WrittenFiles(self.plan.write_files(columns))
         if self.stream is None:
@@ -208,9 +183,8 @@ class TableTarget(Target):
         return written
 
     def commit(self, messages: Messages, batch: Batch | None) -> None:
-        """See `Target.commit`."""
         try:
-            is_committed = self.commit_files(_files(messages), batch)
+            is_committed = self._commit_files(_files(messages), batch)
         except VariantError as error:
             if is_uncommitted(error):
                 self._remove(messages)
@@ -221,7 +195,7 @@ class TableTarget(Target):
             self.staging.abort()
 
     def abort(self, messages: Messages) -> None:
-        """See `Target.abort`. If all tasks had ended, the commit failed, and the table may contain the files."""
+        # If all tasks had ended, the commit failed, and the table may contain the files.
         if self.stream is not None:
             if None in messages:
                 self._remove(messages)
@@ -236,11 +210,11 @@ class TableTarget(Target):
     def _remove(self, messages: Messages) -> None:
         """Delete the files of tasks; maintenance of the table removes files that cannot be deleted here."""
         with suppress(OSError, VariantError):
-            self.delete_files(_files(messages))
+            self._delete_files(_files(messages))
 
 
 def _files(messages: Messages) -> list[Any]:
-    return [file for message in _written(messages) for file in message.files]
+    return [file for message in messages if isinstance(message, WrittenFiles) for file in message.files]
 
 
 def _task_number() -> int:
@@ -248,13 +222,12 @@ def _task_number() -> int:
     return context.partitionId() if context else 0
 
 
-class DeltaTarget(TableTarget):
+class _DeltaTarget(_TableTarget):
     """A Delta table."""
 
     planned: delta.Snapshot | None = None  # A new table before its first commit.
 
-    def plan_write(self, schemas: Any) -> TableWritePlan[Any]:
-        """See `TableTarget.plan_write`."""
+    def _plan_write(self, schemas: dict[str, ShreddingSchema] | None) -> TableWritePlan[Any]:
         self.uri = self.options.path
         return delta_write.plan(self._table(), schema=schemas, **self.options.write)
 
@@ -267,27 +240,24 @@ class DeltaTarget(TableTarget):
         self.planned = delta_write.planned_table(storage, parse_schema(self.new_columns.json()), partition_by)
         return self.planned
 
-    def commit_files(self, files: list[Add], batch: Batch | None) -> bool:
-        """See `TableTarget.commit_files`."""
+    def _commit_files(self, files: list[Add], batch: Batch | None) -> bool:
         if self.planned is None:
             return delta_write.commit_files(self.uri, files, mode=self.mode, txn=batch).committed
         result = delta_write.commit_new(self.planned, files, self.mode, batch)
         self.planned = None
         return result.committed
 
-    def delete_files(self, files: list[Add]) -> None:
-        """See `TableTarget.delete_files`."""
+    def _delete_files(self, files: list[Add]) -> None:
         storage = open_storage(self.uri)
         for add in files:
             with suppress(OSError, VariantError):
                 storage.delete(unquote(add.path))
 
 
-class IcebergTarget(TableTarget):
+class _IcebergTarget(_TableTarget):
     """An Iceberg table."""
 
-    def plan_write(self, schemas: Any) -> TableWritePlan[Any]:
-        """See `TableTarget.plan_write`."""
+    def _plan_write(self, schemas: dict[str, ShreddingSchema] | None) -> TableWritePlan[Any]:
         self.base = newest_snapshot(self._table(), self.options.branch or MAIN)
         self.uri = normal_location(self.base.table.metadata.location)
         return iceberg_plan.plan_write(self.base, schema=schemas, options=self.options.write)
@@ -328,18 +298,16 @@ class IcebergTarget(TableTarget):
                 file=table.name,
             )
 
-    def commit_files(self, files: list[TableFile], batch: Batch | None) -> bool:
-        """See `TableTarget.commit_files`."""
+    def _commit_files(self, files: list[TableFile], batch: Batch | None) -> bool:
         if self.base.table.exists and not files and self.mode == "append":
             return True
         return iceberg_write.commit_files(self.base, files, mode=self.mode, batch=batch).committed
 
-    def delete_files(self, files: list[TableFile]) -> None:
-        """See `TableTarget.delete_files`."""
+    def _delete_files(self, files: list[TableFile]) -> None:
         self.base.table.files.delete([file.path for file in files])
 
 
-_TARGETS: dict[str, Any] = {"parquet": DirectoryTarget, "delta": DeltaTarget, "iceberg": IcebergTarget}
+_TARGETS: dict[str, Any] = {"parquet": _DirectoryTarget, "delta": _DeltaTarget, "iceberg": _IcebergTarget}
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -347,7 +315,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         self.transaction = options.transaction()
-        self.target: Target = _TARGETS[options.format](options, schema, overwrite, None)
+        self.target = _TARGETS[options.format](options, schema, overwrite, None)
 
     @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
@@ -380,7 +348,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             )
         application = None if options.format == "parquet" else options.application
         self.stream = application or options.stream_id()
-        self.target: Target = _TARGETS[options.format](options, schema, overwrite, self.stream)
+        self.target = _TARGETS[options.format](options, schema, overwrite, self.stream)
 
     @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:

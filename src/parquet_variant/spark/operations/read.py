@@ -1,7 +1,9 @@
 """`Scan.to_spark`: typed paths as a DataFrame, with the fastest reader for each file; and `pv.sql` on Spark.
 
-The result of a scan is the union of the rows of the data source and of `struct_view`. `sql_query` parses and rewrites a
-query, which Spark executes over the required columns.
+Spark can read a shredded Variant as the struct that the file stores, and then prunes columns and skips row groups
+itself, without Python. That is correct only if the typed column of a path contains every value, which is decided per
+file; the data source reads all other files. `sql_query` parses and rewrites a query, which Spark executes over the
+required columns.
 """
 
 from __future__ import annotations
@@ -9,22 +11,27 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from functools import reduce
+from dataclasses import dataclass, field
+from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantError, check_choice
+from parquet_variant.files.parquet.format.columns import choose_column
+from parquet_variant.files.parquet.format.facts import leaf_type
+from parquet_variant.files.parquet.format.files import OpenFile, locate, open_file
+from parquet_variant.files.parquet.scanning.projection import columns_of_path
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.query.predicate_text import parse_predicate, predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse
+from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.query.table_columns import NeededColumn
 from parquet_variant.spark.datasource.options import ReadOptions
-from parquet_variant.spark.struct_view import ReadPlan, readers, struct_view
 from parquet_variant.spark.task_errors import from_spark_errors
 from parquet_variant.sql_query.sql import SqlQuery, plan_sql
-from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.tables.delta.log.snapshot import Snapshot as DeltaSnapshot
 from parquet_variant.tables.iceberg.catalogs.opening import catalog_properties
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
@@ -34,6 +41,32 @@ from parquet_variant.types.path import WILDCARD, VariantPath, backquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+# Files with the same columns for the paths have one scan. With more scans the data source is the simpler plan.
+_MAX_SCANS = 8
+_GLOB = frozenset("*?[]{}\\")
+# Schema path and Arrow type of the typed column that contains an output; None if the output is null in every row.
+_TypedColumn = tuple[tuple[str, ...], pa.DataType] | None
+
+
+@dataclass
+class ReadPlan:
+    """The reader of each file."""
+
+    columns: dict[str, pa.DataType | None]  # Names and types of the output columns.
+    # The files that the JVM reads without Python, grouped by the typed columns of the outputs.
+    jvm: dict[tuple[_TypedColumn, ...], list[str]] = field(default_factory=dict)
+    python: dict[str, str] = field(default_factory=dict)  # The files that the data source reads, with the reason.
+
+    @property
+    def jvm_files(self) -> list[str]:
+        """The files that the JVM reads without Python."""
+        return [file for files in self.jvm.values() for file in files]
+
+    def __str__(self) -> str:
+        lines = [f"jvm     {file}" for file in self.jvm_files]
+        lines += [f"python  {file}: {reason}" for file, reason in self.python.items()]
+        return "\n".join(lines)
 
 
 def read(
@@ -115,14 +148,15 @@ def run_query(spark: SparkSession, planned: SqlQuery) -> DataFrame:
 
     for use in planned.rewritten.uses:
         columns, column = _data_source_columns(use)
-        table, predicate = _opened(use.table, spark), use.predicate
+        table = open(use.table.path, version=use.table.version, at=use.table.timestamp, engine=spark)
         if len(_variants(use)) > 1:
             frame = read(table, columns).select(
                 *(_path_expression(needed).alias(name) for name, needed in use.needed.items())
             )
         else:
             # Spark filters all rows again, so that a filter of the data source helps only if it reads files.
-            where = None if predicate is None or not readers_of(use).python else predicate_text(predicate)
+            predicate = use.predicate
+            where = predicate_text(predicate) if predicate is not None and readers_of(use).python else None
             frame = read(table, columns, where, column=column)
         frame.createOrReplaceTempView(use.relation)
     try:
@@ -134,11 +168,7 @@ def run_query(spark: SparkSession, planned: SqlQuery) -> DataFrame:
 def readers_of(use: TableUse) -> ReadPlan:
     """Return which reader reads each file of a table in a query: the JVM or the data source."""
     columns, column = _data_source_columns(use)
-    return readers(_opened(use.table), columns, column=column)
-
-
-def _opened(table: BoundTable, spark: SparkSession | None = None) -> Table:
-    return open(table.path, version=table.version, at=table.timestamp, engine=spark)
+    return readers(open(use.table.path, version=use.table.version, at=use.table.timestamp), columns, column=column)
 
 
 def _data_source_columns(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]:
@@ -194,3 +224,140 @@ def _path_expression(needed: NeededColumn) -> Column:
     steps = [f"[{step}]" if isinstance(step, int) else f"['{step}']" for step in needed.path.segments]
     type_name = "variant" if needed.type is None else sql_type_name(needed.type)
     return try_variant_get(column, "$" + "".join(steps), type_name)
+
+
+# ---- Variants that the JVM reads as structs
+
+
+def readers(
+    table: Table, columns: Mapping[str, Any], where: str | None = None, *, column: str | None = None
+) -> ReadPlan:
+    """Return which reader reads each file of a table: the JVM, or the data source with the reason for it.
+
+    The JVM reads a Parquet file if, by its footer, the statistics of each row group exclude values in a residual for
+    every path, and the typed column has the requested type or one that Spark and this library cast to it in the same
+    way.
+
+    `columns`: name to path and type, as for `Scan.to_spark`.
+    """
+    if table.format != "parquet":
+        tasks = table.scan(columns, column=column).tasks()
+        reason = {"delta": "a Delta table", "iceberg": "an Iceberg table"}.get(table.format, table.format)
+        return ReadPlan({}, python={file.path: reason for task in tasks for file in task.files})
+    if where is not None:
+        return ReadPlan({}, python={file.path: "--where needs the data source" for file in locate(table.source)})
+    selection = read_selection(columns)
+    plan = ReadPlan({selected.name: selected.type for selected in selection})
+    for parquet_source in locate(table.source):
+        path = parquet_source.path
+        if not isinstance(parquet_source.filesystem, pafs.LocalFileSystem):
+            plan.python[path] = "not on a local disk"
+        elif _GLOB & set(path):
+            plan.python[path] = "the path contains characters of glob patterns"
+        else:
+            with open_file(parquet_source) as file:
+                try:
+                    typed_columns = tuple(_typed_column(file, selected, column) for selected in selection)
+                except _NeedsPython as reason:
+                    plan.python[path] = str(reason)
+                    continue
+            plan.jvm.setdefault(typed_columns, []).append(path)
+    while len(plan.jvm) > _MAX_SCANS:
+        _, files = plan.jvm.popitem()
+        plan.python |= dict.fromkeys(files, "too many different shredding schemas")
+    return plan
+
+
+class _NeedsPython(Exception):  # noqa: N818 - a reason, not an error
+    """The reason why the data source must read a file."""
+
+
+def _typed_column(file: OpenFile, selected: Selected, column: str | None) -> _TypedColumn:
+    """Return the typed column that contains every value of an output. Raises `_NeedsPython` if none does."""
+    if selected.path is None:
+        raise _NeedsPython(f"{selected.name} is an ordinary column")
+    if selected.type is None or pa.types.is_nested(selected.type):
+        raise _NeedsPython(f"{selected.name} is not a scalar")
+    variant = choose_column(file.schema, column, file.name)
+    if variant.repeated or variant.layout != "final":
+        raise _NeedsPython(f"the layout is {variant.layout}")
+    columns = columns_of_path(variant, selected.path, selected.type)
+    typed = columns.primitive
+    for number in file.facts.groups:
+        needed = columns.needed(partial(file.facts.statistics, group=number), scalar=True)
+        if any(leaf is not typed for leaf in needed or ()):
+            raise _NeedsPython(f"{selected.name} may have values in a residual")
+    if typed is None:
+        return None
+    if not all(isinstance(step, str) for step in selected.path.segments):
+        raise _NeedsPython(f"{selected.name} is in an array")
+    stored = leaf_type(typed)
+    if stored is None or not _casts_equally(stored, selected.type):
+        raise _NeedsPython(f"{selected.name} is stored as {stored or typed.spelled()}")
+    return typed.path, stored
+
+
+def _casts_equally(stored: pa.DataType, target: pa.DataType) -> bool:
+    """Return whether CAST in Spark returns the result of `try_variant_get` for every value."""
+    if stored == target:
+        # Spark's Parquet reader does not support time, UUID and nanoseconds.
+        return not (pa.types.is_time(stored) or stored == pa.uuid() or getattr(stored, "unit", "us") == "ns")
+    if pa.types.is_integer(stored):
+        return target == pa.float64() or (pa.types.is_integer(target) and target.bit_width >= stored.bit_width)
+    return bool(pa.types.is_decimal(stored) and target == pa.float64())
+
+
+def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
+    """Return one DataFrame with the columns of the plan for each group of files that the JVM reads.
+
+    Raises `VariantError` with reason ``"no-struct-view"`` if this version of Spark cannot read a Variant as a struct in
+    a single query.
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    if not plan.jvm:
+        return []
+    frames = []
+    try:
+        struct_session = _struct_session(spark)
+        of_rows = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows
+        for typed_columns, files in plan.jvm.items():
+            tree: dict[str, Any] = {}
+            # Expressions as text, because every part of an expression object is a call to the JVM.
+            outputs = []
+            for (name, output_type), typed_column in zip(plan.columns.items(), typed_columns, strict=True):
+                value = "NULL"
+                if typed_column is not None:
+                    path, stored = typed_column
+                    struct = tree
+                    for part in path[:-1]:
+                        struct = struct.setdefault(part, {})
+                    struct[path[-1]] = from_arrow_type(stored)
+                    value = ".".join(map(backquoted, path))
+                outputs.append(f"CAST({value} AS {from_arrow_type(output_type).simpleString()}) AS {backquoted(name)}")
+            frame = struct_session.read.schema(_struct(tree)).parquet(*files).selectExpr(*outputs)
+            frames.append(DataFrame(of_rows(spark._jsparkSession, frame._jdf.logicalPlan()), spark))
+    except (AttributeError, TypeError) as error:
+        raise VariantError(
+            f"this version of Spark cannot read Variants as structs ({error}): use engine='python'",
+            reason="no-struct-view",
+        ) from error
+    return frames
+
+
+@lru_cache(maxsize=8)
+def _struct_session(spark: SparkSession) -> SparkSession:
+    """Return a session that reads Variants as structs; the setting would affect all reads of the user's session."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.parquet.ignoreVariantAnnotation", "true")
+    session.conf.set("spark.sql.caseSensitive", "true")
+    return session
+
+
+def _struct(tree: Mapping[str, Any]) -> Any:
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType(
+        [StructField(name, _struct(child) if isinstance(child, dict) else child) for name, child in tree.items()]
+    )

@@ -328,7 +328,7 @@ class ChangingMethods(ReportingMethods):
             options = {name: getattr(self._options, name) for name in ("catalog", "storage_options", "filesystem")}
             source = self._rows_to_merge(registered_method("Table.open")(source, **options))
         elif hasattr(source, "toArrow"):
-            source = registered_method("Table.rows_of_dataframe")(source)
+            source = registered_method("Table.with_variants")(source.toArrow())
         merge: Merge = self._run(
             "merge",
             source,
