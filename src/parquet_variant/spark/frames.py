@@ -19,7 +19,7 @@ from pyspark.sql.types import ArrayType, MapType, StringType, StructField, Struc
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.errors import JsonError, VariantError, bad_option
 from parquet_variant.ingestion.partition_by import (
     PartitionBy,
     check_partition_names,
@@ -119,7 +119,7 @@ def appended_partitions(dest: str, columns: tuple[str, ...], schema: StructType)
 
 
 def _bad_partitioning(message: str) -> VariantError:
-    return VariantError(f"option partitionBy: {message}", reason="bad-option")
+    return bad_option(f"option partitionBy: {message}")
 
 
 # Spark sends 10,000 rows at a time. Larger batches share dictionaries and amortize the set-up of the kernels.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 from parquet_variant.encoding.cast.zones import zone_of
-from parquet_variant.errors import VariantError, choice_of
+from parquet_variant.errors import VariantError, bad_option, choice_of
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
@@ -133,10 +133,7 @@ class WriteOptions:
         Raises `VariantError` with reason ``"bad-option"`` without a checkpoint.
         """
         if self.checkpoint is None:
-            raise VariantError(
-                "a stream requires the option checkpointLocation, which identifies its batches: set it",
-                reason="bad-option",
-            )
+            raise bad_option("a stream requires the option checkpointLocation, which identifies its batches: set it")
         identity = self.checkpoint
         filesystem, path = filesystem_of(absolute(self.checkpoint))
         # Spark stores the id of the query there. A new checkpoint in the same directory has another id.
@@ -154,11 +151,10 @@ class WriteOptions:
         if self.application is None or self.transaction_version is None:
             missing = "txnAppId" if self.application is None else "txnVersion"
             problem = f"an idempotent change requires the options txnAppId and txnVersion: set {missing}, too"
-            raise VariantError(problem, reason="bad-option")
+            raise bad_option(problem)
         if self.format == "parquet":
-            raise VariantError(
-                "the options txnAppId and txnVersion apply to Delta and Iceberg tables: remove them, or write a table",
-                reason="bad-option",
+            raise bad_option(
+                "the options txnAppId and txnVersion apply to Delta and Iceberg tables: remove them, or write a table"
             )
         return self.application, self.transaction_version
 
@@ -312,7 +308,7 @@ class _OptionTexts:
         unknown = self.by_name.keys() - _SPARK_OPTIONS - {name.lower() for name in names}
         if unknown:
             name = min(unknown)
-            raise VariantError(f"unknown {operation} option {name!r}: {choice_of(name, names)}", reason="bad-option")
+            raise bad_option(f"unknown {operation} option {name!r}: {choice_of(name, names)}")
 
     def value(self, option: str, read: Callable[[str], Any] = str) -> Any:
         """Return the value of an option; None if it is not set."""
@@ -330,7 +326,7 @@ class _OptionTexts:
     def path(self) -> str:
         """Return the path of the files or the table, or the name of a table in a catalog."""
         if not (path := self.by_name.get("path")):
-            raise VariantError(f"no path: name one in load() or save(). {_NO_TABLES}", reason="bad-option")
+            raise bad_option(f"no path: name one in load() or save(). {_NO_TABLES}")
         return path if self.catalog is not None else absolute(path)
 
     def format(self, path: str, paths: int = 1) -> str:
@@ -347,7 +343,7 @@ class _OptionTexts:
                 problem = (
                     f"the option catalog applies to Iceberg tables, but format is {named!r}: remove one of the two"
                 )
-                raise VariantError(problem, reason="bad-option")
+                raise bad_option(problem)
             return "iceberg"
         if named is not None and (paths == 1 or named == "parquet"):
             return named
@@ -357,4 +353,4 @@ class _OptionTexts:
 
 
 def _bad_value(option: str, text: str, hint: str) -> VariantError:
-    return VariantError(f"option {option} is {text!r}: {hint}", reason="bad-option")
+    return bad_option(f"option {option} is {text!r}: {hint}")

@@ -23,7 +23,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import one_chunk
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import VariantError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.files.parquet.reading.read import partitioned_table
 from parquet_variant.files.parquet.scanning.scan import Scan, with_types
@@ -106,10 +106,7 @@ def _whole_rows(options: ReadOptions) -> StructType:
 
 def _path_type(name: str, path: str, type_name: str | None) -> DataType:
     if type_name is None:
-        raise VariantError(
-            f"column {name} has no type: set one in the option columns, as [path, type], or in schema()",
-            reason="bad-option",
-        )
+        raise bad_option(f"column {name} has no type: set one in the option columns, as [path, type], or in schema()")
     arrow = arrow_type(type_name)
     if arrow is not None and holds_variants(arrow):
         raise VariantError(

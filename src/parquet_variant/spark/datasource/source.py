@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructField, StructType
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import bad_option
 from parquet_variant.spark.task_errors import one_line
 
 # The key of an internal entry, which Spark passes to reads, and removes from the columns of other tables that a query
@@ -38,15 +38,13 @@ def creation_options(options: Mapping[str, str]) -> dict[str, str] | None:
         return None
     of_table = {name.removeprefix(_OPTION): text for name, text in options.items() if name.startswith(_OPTION)}
     if any(name == "catalog" or name.startswith("catalog.") for name in of_table):
-        raise VariantError(
-            "CREATE TABLE … USING variant does not support the option catalog: use pv.spark.register_table",
-            reason="bad-option",
+        raise bad_option(
+            "CREATE TABLE … USING variant does not support the option catalog: use pv.spark.register_table"
         )
     if not options.get("path"):
-        raise VariantError(
+        raise bad_option(
             "a catalog table USING variant requires a LOCATION with files or a table: use CREATE TABLE name USING "
-            "variant LOCATION '...'",
-            reason="bad-option",
+            "variant LOCATION '...'"
         )
     return {**of_table, "path": options["path"]}
 

@@ -23,7 +23,7 @@ import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from parquet_variant.errors import DeltaError, IcebergError, VariantError, VariantFileError
+from parquet_variant.errors import DeltaError, IcebergError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.io.staging import COMPACTED
 from parquet_variant.spark.datasource.options import ReadOptions
@@ -78,10 +78,9 @@ class LimitedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         names = {"maxFilesPerTrigger": options.max_files, "maxBytesPerTrigger": options.max_bytes}
         option = next((name for name, value in names.items() if value is not None), None)
         if option is not None and not SUPPORTS_LIMITS:
-            raise VariantError(
+            raise bad_option(
                 f"the option {option} requires Spark 4.2 or newer, because Spark {pyspark.__version__} does not limit "
-                "micro-batches of Python data sources: remove the option",
-                reason="bad-option",
+                "micro-batches of Python data sources: remove the option"
             )
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - the name in Spark's interface

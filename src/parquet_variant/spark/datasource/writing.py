@@ -20,7 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructField, StructType, VariantType
 
-from parquet_variant.errors import IcebergError, TableError, VariantError
+from parquet_variant.errors import IcebergError, TableError, VariantError, bad_option
 from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
 from parquet_variant.io.hive import partition_texts, types_to_declare
 from parquet_variant.io.staging import Staging, open_staging, sweep
@@ -341,10 +341,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         if options.transaction_version is not None:
-            raise VariantError(
+            raise bad_option(
                 f"option txnVersion is {options.transaction_version}: it applies to batches; streams number their "
-                "batches",
-                reason="bad-option",
+                "batches"
             )
         application = None if options.format == "parquet" else options.application
         self.stream = application or options.stream_id()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, bad_option
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.reading import read_schema
@@ -57,9 +57,7 @@ def register_table(spark: SparkSession, name: str, path: str | os.PathLike[str],
     source = absolute(path)
     parts = name.split(".")
     if not 1 <= len(parts) <= 3 or not all(parts):
-        raise VariantError(
-            f"invalid table name {name!r}: use table, database.table or catalog.database.table", reason="bad-option"
-        )
+        raise bad_option(f"invalid table name {name!r}: use table, database.table or catalog.database.table")
     parts = [part.strip("`") for part in parts]
     kind = format_of_table(source)
     if kind is None:
@@ -153,7 +151,7 @@ def _iceberg_statement(spark: SparkSession, parts: list[str], path: str) -> str:
 
 def _parquet_statement(parts: list[str], path: str) -> str:
     if any(character in path for character in "*?[") or path.endswith(".parquet"):
-        raise VariantError(f"{path} is not a directory: a catalog table is a directory of files", reason="bad-option")
+        raise bad_option(f"{path} is not a directory: a catalog table is a directory of files")
     columns = read_schema(ReadOptions.of({"path": path, "mergeSchema": "true"}))
     files = read_schema(ReadOptions.of({"path": path, "mergeSchema": "true", "recursiveFileLookup": "true"}))
     partitions = [field.name for field in columns.fields if field.name not in files.fieldNames()]

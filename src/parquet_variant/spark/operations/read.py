@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import VariantError, check_choice
+from parquet_variant.errors import VariantError, bad_option, check_choice
 from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile, locate, open_file
@@ -175,16 +175,14 @@ def _data_source_columns(use: TableUse) -> tuple[dict[str, tuple[str, str] | str
     """Return the columns of a table for the option ``columns``, and the Variant column of the paths."""
     table, variants = use.table, _variants(use)
     if table.path is None:
-        raise VariantError(
+        raise bad_option(
             f"{table.name} is not a path, and Spark reads files and tables by their paths: write the table to files, "
-            "or use the engine duckdb",
-            reason="bad-option",
+            "or use the engine duckdb"
         )
     needed_columns = use.needed.values()
     if path_like := [column.column for column in needed_columns if not column.path and column.column.startswith("$")]:
-        raise VariantError(
-            f"the name of the column {path_like[0]} of {table.name} looks like a path: use the engine duckdb",
-            reason="bad-option",
+        raise bad_option(
+            f"the name of the column {path_like[0]} of {table.name} looks like a path: use the engine duckdb"
         )
     if len(variants) > 1:
         # The data source extracts paths of one Variant column only, so that the columns are read as a whole.

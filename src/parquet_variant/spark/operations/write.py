@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from parquet_variant.errors import SchemaError, VariantError, check_choice
+from parquet_variant.errors import SchemaError, VariantError, bad_option, check_choice
 from parquet_variant.inference.profile import Profile
 from parquet_variant.ingestion.destinations.iceberg import table_location
 from parquet_variant.ingestion.job import IngestJob
@@ -75,9 +75,7 @@ def _source_paths(sources: Any, dest: str, json_column: str | None) -> Iterator[
         yield [absolute(path) for path in paths]
         return
     if json_column is None:
-        raise VariantError(
-            "a DataFrame requires json_column=, the name of the column that contains JSON", reason="bad-option"
-        )
+        raise bad_option("a DataFrame requires json_column=, the name of the column that contains JSON")
     if json_column not in sources.columns:
         names = ", ".join(sources.columns)
         raise VariantError(
@@ -140,7 +138,7 @@ def write(
 
     check_choice("format", format, ("parquet", "delta", "iceberg"))
     if catalog is not None and format != "iceberg":
-        raise VariantError(f"catalog= is not supported for format {format!r}: use iceberg", reason="bad-option")
+        raise bad_option(f"catalog= is not supported for format {format!r}: use iceberg")
     properties = catalog_properties(catalog)
     target = os.fspath(dest) if properties else absolute(dest)
     is_ignored, is_table = _destination(target, mode, format, properties)
@@ -171,10 +169,9 @@ def write(
     checked.transaction()  # raises before Spark plans the write
     partition_mode = str(df.sparkSession.conf.get(_PARTITION_MODE, "static")).lower()
     if mode == "overwrite" and checked.partition_by and partition_mode == "dynamic":
-        raise VariantError(
+        raise bad_option(
             f"{_PARTITION_MODE} is dynamic, but an overwrite replaces all partitions: set it to static, or use "
-            "Table.overwrite with partitions=True",
-            reason="bad-option",
+            "Table.overwrite with partitions=True"
         )
     writer = df.write.format("variant").options(**settings)
     with from_spark_errors():
