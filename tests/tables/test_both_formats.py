@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.errors import TableError
+from parquet_variant.errors import TableError, VariantError
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.io.temporaries import JobOwner, temporary_beside
 from parquet_variant.tables.delta.log import commit as commit_module
@@ -310,3 +310,32 @@ def test_a_merge_takes_ndjson_and_counts_what_it_would_change_in_a_dry_run(table
     assert (done.rows_updated, done.rows_inserted, done.rows_deleted) == (1, 1, 0)
     assert (planned.files_removed, planned.files_opened) == (done.files_removed, done.files_opened)
     assert sorted(row["n"] for row in pv.open(table).read().to_pylist()) == [1, 20, 40, 99]
+
+
+@FORMATS
+def test_json_text_of_arrow_becomes_variants_at_any_depth(table_format, tmp_path):
+    texts = ['{"a":1}', '["x"]', None, "2.5"]
+    views = pa.ExtensionArray.from_storage(pa.json_(pa.string_view()), pa.array(texts, pa.string_view()))
+    json_text = pa.ExtensionArray.from_storage(pa.json_(), pa.array(texts))
+    rows = pa.table({
+        "id": [1, 2, 3, 4],
+        "j": views,
+        "l": pa.ListArray.from_arrays(pa.array([0, 2, 2, 4, 4], pa.int32()), json_text),
+        "s": pa.StructArray.from_arrays([json_text], names=["j"]),
+    })  # fmt: skip
+    values = [None if text is None else json.loads(text) for text in texts]
+    pv.write(tmp_path / "t", rows, format=table_format)
+    pv.open(tmp_path / "t").append(rows)
+    table = pv.open(tmp_path / "t")
+    as_text = [None if value is None else json.dumps(value, separators=(",", ":")) for value in values]
+    for source, copies in ((table, 2), (pv.open(rows), 1)):
+        assert (
+            pv.variant_get(pv.open(source.to_arrow(), column="j").read(), "$", pa.json_()).to_pylist()
+            == as_text * copies
+        )
+        found = source.sql("SELECT j:a::int AS a, s.j:a::int AS b, l[1]:a::int AS c FROM t ORDER BY id").to_pylist()
+        assert found == [{"a": 1, "b": 1, "c": 1}] * copies + [{"a": None, "b": None, "c": None}] * 3 * copies
+    broken = pa.table({"j": pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a":']))})
+    with pytest.raises(VariantError):
+        pv.write(tmp_path / "u", broken, format=table_format)
+    assert not (tmp_path / "u").exists() or not any((tmp_path / "u").rglob("*.parquet"))

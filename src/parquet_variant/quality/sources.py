@@ -33,7 +33,7 @@ from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.parallel import in_order
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.interop.tables import table_of
+from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.tables.table.base import TableFormat
 from parquet_variant.tables.table.table import Table
@@ -274,7 +274,7 @@ def _of_vortex(table: Table, column: str | None) -> DataSet:
 
 
 def _of_memory(table: Table, column: str | None) -> DataSet:
-    rows = table_of(table.source)
+    rows = rows_of(table.source)
     column = chosen_variant(named_variants(rows.schema), column, VariantFileError, "no-such-column")
     values = VariantArray.from_arrow(rows, column)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.ops.interop.tables import table_of
+from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.query.predicate import And, Not, Or, Predicate, bind, joined
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.table_columns import NeededColumn, TableColumns
@@ -50,7 +50,7 @@ def bind_table(source: Any, name: str) -> BoundTable:
     ):
         return _scanned_table(plan, name)
     if not isinstance(source, (Table, VariantArray)) and hasattr(source, "__arrow_c_stream__"):
-        return _arrow_table(table_of(source), name)
+        return _arrow_table(rows_of(source), name)
     table = open_source(source)
     options = table.options
     if table.format in ("delta", "iceberg"):
@@ -60,7 +60,7 @@ def bind_table(source: Any, name: str) -> BoundTable:
         path = table.source if is_path else current if table.format == "iceberg" else None
         return replace(bound, path=path, version=options.version, timestamp=options.at)
     if table.format == "memory":
-        return _arrow_table(table_of(table.source), name)
+        return _arrow_table(rows_of(table.source), name)
     if table.format == "json":
         return replace(_json_table(table.source, name, options.text), path=table.source)
     if table.format == "vortex":

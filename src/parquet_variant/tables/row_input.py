@@ -1,7 +1,7 @@
 """The input of writes to a table: rows in any form, and the option ``schema=``.
 
 Owns the first batch of an iterable, all rows in memory, and shredding schemas by column. Single batches are
-converted by `interop.table_of`.
+converted by `interop.rows_of`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError, check_mapping
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.interop.tables import is_rows, table_of
+from parquet_variant.ops.interop.tables import is_rows, rows_of
 from parquet_variant.tables.schema import StructType, variant_paths
 
 # A schema for the only Variant column, or schemas by dotted column name; text is DDL or JSON.
@@ -23,19 +23,19 @@ SchemaOption: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema
 
 def all_rows(data: Any) -> list[pa.Table]:
     """Return all rows of data as tables, for operations that may need them again after a conflict."""
-    return list(map(table_of, batches_of(data)))
+    return list(map(rows_of, batches_of(data)))
 
 
 def first_rows(data: Any) -> tuple[pa.Table, Any]:
     """Return the first rows of data, and all of the data again; raise `TableError`, ``"bad-data"``, without a batch."""
     if is_rows(data) and not _are_batches(data):
-        table = table_of(data)
+        table = rows_of(data)
         return table, table
     batches = iter(batches_of(data))
     first = next(batches, None)
     if first is None:
         raise TableError("the data has no batches, so its columns are unknown: give one", reason="bad-data")
-    return table_of(first), chain([first], batches)
+    return rows_of(first), chain([first], batches)
 
 
 def batches_of(data: Any) -> Iterable[Any]:

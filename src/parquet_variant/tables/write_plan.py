@@ -20,7 +20,7 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, TableError, bad_option
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.interop.tables import table_of
+from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
@@ -143,7 +143,7 @@ class TableWritePlan(ABC, Generic[File]):
         try:
             for batch in batches:
                 try:
-                    rows = table_of(batch)
+                    rows = rows_of(batch)
                 except SchemaError as error:
                     raise TableError(error.message, reason="bad-data") from None
                 task.write(rows)

@@ -32,11 +32,13 @@ from parquet_variant.io.hive import partition_texts
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.interop.tables import rows_of, table_of
 from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Mode
 from parquet_variant.tables.partitions import partition_directory
-from parquet_variant.tables.row_input import all_rows
+from parquet_variant.tables.row_input import batches_of
+from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
 
 # An open file holds a row group in memory. Above this number the least recently used file is closed.
@@ -287,7 +289,7 @@ def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
 
     Raises `SchemaError`: reasons ``"missing-column"``, ``"unknown-column"`` and ``"type-mismatch"``.
     """
-    rows = pa.concat_tables(all_rows(data), promote_options="permissive")
+    rows = pa.concat_tables(map(table_of, batches_of(data)), promote_options="permissive")
     for name in schema.names:
         if name not in rows.column_names:
             raise SchemaError(f"{dest} has a column {name}, which the rows lack: add it", reason="missing-column")
@@ -299,6 +301,9 @@ def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
     columns, fields = [], []
     for expected in schema:
         field, column = rows.schema.field(expected.name), rows[expected.name]
+        if is_variant_field(expected) and is_json_type(field.type):
+            parsed = rows_of({field.name: column})
+            field, column = parsed.schema.field(0), parsed.column(0)
         if not is_variant_field(expected):
             try:
                 field, column = expected, column.cast(expected.type)

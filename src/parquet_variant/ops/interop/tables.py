@@ -20,6 +20,7 @@ from parquet_variant.arrays.capsules import (
     is_marked_by_spark,
     is_storage,
     is_variant_field,
+    plain_metadata,
     refuse_objects,
     with_extension,
     with_metadata,
@@ -28,7 +29,15 @@ from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_ta
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.types.forms import chunks_in_form, in_form, plain_form, without_null_entries
+from parquet_variant.types.forms import (
+    chunks_in_form,
+    in_form,
+    is_json_type,
+    plain_form,
+    with_fields,
+    without_null_entries,
+)
+from parquet_variant.types.targets import VARIANT_STORAGE
 
 
 def table_of(data: Any) -> pa.Table:
@@ -61,6 +70,33 @@ def table_of(data: Any) -> pa.Table:
     columns = [_stored_column(field, column) for field, column in zip(table.schema, table.columns, strict=True)]
     fields = pa.schema([field for field, _ in columns], table.schema.metadata)
     return pa.table([column for _, column in columns], schema=fields)
+
+
+def rows_of(data: Any) -> pa.Table:
+    """Return data as `table_of` does, with Variants in place of JSON text of the type ``arrow.json``, at any depth.
+
+    Raises `JsonError` also for text that is not JSON, with its row.
+
+    >>> rows_of({"j": pa.ExtensionArray.from_storage(pa.json_(), pa.array(["[1]"]))}).schema.types
+    [StructType(struct<metadata: binary not null, value: binary not null>)]
+    """
+    table = table_of(data)
+    fields = [_without_json(field) for field in table.schema]
+    for index, (field, new) in enumerate(zip(table.schema, fields, strict=True)):
+        if new.type != field.type:
+            chunks = [in_form(chunk, new.type, _json_as_variants) for chunk in table.column(index).chunks]
+            table = table.set_column(index, new, pa.chunked_array(chunks, new.type))
+    return table
+
+
+def _without_json(field: pa.Field) -> pa.Field:
+    if is_json_type(field.type):
+        return pa.field(field.name, VARIANT_STORAGE, field.nullable, EXTENSION_METADATA)
+    return field.with_type(with_fields(field.type, _without_json))
+
+
+def _json_as_variants(array: pa.Array, target: pa.DataType) -> pa.Array | None:
+    return plain_metadata(VariantArray.from_arrow(array).storage) if is_json_type(array.type) else None
 
 
 def is_rows(data: Any) -> bool:

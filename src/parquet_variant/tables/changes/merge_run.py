@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
-from parquet_variant.ops.interop.tables import table_of
+from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
 from parquet_variant.query.table_columns import NeededColumn, TableColumns
@@ -328,7 +328,7 @@ def merge(
     """Begin a merge of rows into a table: its methods add clauses, and ``execute`` commits; see `Table.merge`."""
     target.batch = batch
     workers = ThreadEngine(threads, progress)
-    return Merge(target, table_of(source), condition, source_alias, target_alias, zone, workers, options)
+    return Merge(target, rows_of(source), condition, source_alias, target_alias, zone, workers, options)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from parquet_variant.ops.interop.tables import table_of
+from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.support.choices import Errors
 from parquet_variant.tables.table.base import OpenOptions, TableFormat
 from parquet_variant.tables.table.scan import Scan
@@ -37,14 +37,14 @@ class MemoryTable(Table):
     format: ClassVar[TableFormat] = "memory"
 
     def __init__(self, source: Any, options: OpenOptions) -> None:
-        super().__init__(table_of(source) if isinstance(source, Mapping) else source, options)
+        super().__init__(rows_of(source) if isinstance(source, Mapping) else source, options)
         self._table: pa.Table | None = None
 
     @property
     def table(self) -> pa.Table:
         """The rows as a pyarrow table."""
         if self._table is None:
-            self._table = table_of(self._source)
+            self._table = rows_of(self._source)
         return self._table
 
     def _target(self, operation: str) -> pa.Table:

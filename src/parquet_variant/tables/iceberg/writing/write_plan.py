@@ -24,7 +24,7 @@ from parquet_variant.files.parquet.format.page_places import chunk_start_of
 from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import lower_text, upper_text
-from parquet_variant.ops.interop.tables import table_of
+from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
@@ -191,7 +191,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         if not self.order.is_sorted:
             return super().write_files(data, data_change=data_change)
         batches = list(batches_of(data))
-        tables = [self.with_generated_columns(table_of(batch)) for batch in batches]
+        tables = [self.with_generated_columns(rows_of(batch)) for batch in batches]
         if not tables:
             return []
         if any(table.schema != tables[0].schema for table in tables):
