@@ -73,12 +73,19 @@ def main(arguments: list[str] | None = None) -> int:
     usage_error: Any = typer.BadParameter.__base__
     try:
         with optional_libraries("this command"):
-            code = build(_commands_for(words))(words, prog_name="variant", standalone_mode=False)
+            # Only the named command is built if the others are not needed.
+            is_known = words[0] in COMMANDS and "_VARIANT_COMPLETE" not in os.environ
+            commands = (words[0],) if is_known else COMMANDS
+            code = build(commands)(words, prog_name="variant", standalone_mode=False)
         if code == INTERRUPTED:  # Typer returns this for Ctrl-C
             raise KeyboardInterrupt
         sys.stdout.flush()
     except OutputError as error:
-        return _output_failed(error, words[0], as_json)
+        problem = f"standard output cannot be written: {error.strerror}"
+        if words[0] not in _CHANGES:
+            return report_failure(problem, DATA_PROBLEM, as_json=as_json)
+        report_warning(f"{problem}; the command itself has succeeded")
+        return 0
     except typer.Exit as stop:
         return int(stop.exit_code)
     except (typer.Abort, KeyboardInterrupt):
@@ -101,15 +108,6 @@ def main(arguments: list[str] | None = None) -> int:
     return int(code or 0)
 
 
-def _output_failed(error: OutputError, command: str, as_json: bool) -> int:
-    """Report that standard output cannot be written; a change of data is done nevertheless."""
-    problem = f"standard output cannot be written: {error.strerror}"
-    if command in _CHANGES:
-        report_warning(f"{problem}; the command itself has succeeded")
-        return 0
-    return report_failure(problem, DATA_PROBLEM, as_json=as_json)
-
-
 def _missing_arguments_message(error: Any) -> str | None:
     """Return the message for a single word where SRC... and DEST are required; Click would report SRC as missing."""
     if getattr(getattr(error, "param", None), "nargs", 1) != -1 or not error.ctx:
@@ -123,11 +121,6 @@ def _reader_left() -> int:
     # Python flushes again at exit, which would fail.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
     return 0
-
-
-def _commands_for(words: list[str]) -> tuple[str, ...]:
-    """Return the commands to build: only the named one if the others are not needed."""
-    return (words[0],) if words[0] in COMMANDS and "_VARIANT_COMPLETE" not in os.environ else COMMANDS
 
 
 def build(commands: tuple[str, ...] = COMMANDS) -> Any:

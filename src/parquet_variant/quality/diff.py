@@ -19,7 +19,6 @@ from parquet_variant.errors import bad_option, check_number
 from parquet_variant.quality.findings import (
     CHANGES,
     Change,
-    Example,
     Finding,
     bound_text,
     percent,
@@ -28,7 +27,7 @@ from parquet_variant.quality.findings import (
     without_values,
 )
 from parquet_variant.quality.sources import data_of
-from parquet_variant.quality.summaries import Evidence, PathSummary, Summary, summarize
+from parquet_variant.quality.summaries import Evidence, PathSummary, Summary, places_of, summarize
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import WILDCARD, VariantPath, depth_first, is_within, outer_paths
@@ -261,12 +260,7 @@ def _finding(
 
 def _sampled_places(side: Summary, path: VariantPath) -> int:
     """Return the number of places for a value at a path among the rows of the sample."""
-    if not path.segments:
-        return side.sampled_rows
-    parent = side.paths.get(path.parent)
-    if parent is None:
-        return 0
-    places = parent.elements if path.segments[-1] is WILDCARD else parent.types.get("object", 0)
+    places = places_of(path, side.paths, side.sampled_rows)
     return min(places, side.sampled_rows) if side.sampled_rows else places
 
 
@@ -429,7 +423,7 @@ class DataDiff:
         lines = [f"{mark} {side_text(side)}" for mark, side in (("-", self.before), ("+", self.after))]
         lines += [self._verdict()]
         for finding in self.findings:
-            lines += ["", str(finding), *map(_example_text, finding.examples)]
+            lines += ["", str(finding), *(f"    {example}" for example in finding.examples)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -460,12 +454,6 @@ def side_text(summary: Summary) -> str:
     about = "about " if summary.rows_evidence == "sample" else ""
     size = f"{read[summary.rows_evidence]} ({summary.bytes_read:,} of {summary.data.size:,} bytes)"
     return f"{summary.data.name}: {about}{summary.rows:,} rows, {len(summary.paths):,} paths; {size}"
-
-
-def _example_text(example: Example) -> str:
-    mark = "-" if example.side == "before" else "+"
-    place = f"row {example.row:,}" + (f" of {example.file}" if example.file is not None else "")
-    return f"    {mark} {place}" + (f": {example.value}" if example.value is not None else "")
 
 
 def diff(

@@ -49,6 +49,10 @@ class Example:
     file: str | None
     value: str | None
 
+    def __str__(self) -> str:
+        place = f"row {self.row:,}" + (f" of {self.file}" if self.file is not None else "")
+        return f"{'-' if self.side == 'before' else '+'} {place}{'' if self.value is None else f': {self.value}'}"
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

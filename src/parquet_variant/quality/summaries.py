@@ -385,7 +385,7 @@ def _of_figures(
     evidence: Evidence = "values" if share >= 1 else "sample"
     profile, by_path = figures.profile, figures.by_path()
     paths = {
-        path: _summary(path, part, _places(path, by_path, profile.rows - profile.null_rows), evidence, part, evidence)
+        path: _summary(path, part, places_of(path, by_path, profile.rows - profile.null_rows), evidence, part, evidence)
         for path, part in by_path.items()
     }
     closed, sampled = share >= 1 and not profile.overflow_values, 0 if share >= 1 else profile.rows
@@ -393,7 +393,8 @@ def _of_figures(
     return Summary(data, rows, nulls, evidence, paths, closed, sampled, bytes_read, sample)
 
 
-def _places(path: VariantPath, figures: Mapping[VariantPath, PathFigures], rows: int) -> int:
+def places_of(path: VariantPath, figures: Mapping[VariantPath, PathFigures], rows: int) -> int:
+    """Return the number of places for a value at a path: the values of the type above it, or rows."""
     if not path.segments:
         return rows
     parent = figures.get(path.parent, PathFigures())
@@ -428,10 +429,10 @@ def _of_footers(data: DataSet, limit: int) -> Summary:
         if proof.is_proved(path) and path in proof.figures:
             part = proof.figures[path]
             if part.count:
-                places = _places(path, proof.figures, proof.rows - (proof.null_rows or 0))
+                places = places_of(path, proof.figures, proof.rows - (proof.null_rows or 0))
                 paths[path] = _summary(path, part, places, exact, details or PathFigures(), "sample")
         elif details is not None:
-            places = _places(path, sampled, sampled_values)
+            places = places_of(path, sampled, sampled_values)
             paths[path] = _summary(path, details, places, "sample", details, "sample")
     closed, bytes_read = proof.is_closed and not data.has_deletes, proof.footer_bytes + proof.residual_bytes
     bytes_read += sample.bytes_read

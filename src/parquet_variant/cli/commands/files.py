@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from typer import Argument, BadParameter, Option
 
@@ -35,21 +35,19 @@ _TABLES = ("delta", "iceberg")
 
 
 def optimize(
-    table: Annotated[
-        str, Argument(metavar="TABLE", help="A Delta or Iceberg table, or a directory of Parquet or Vortex files.")
-    ],
+    table: str = Argument(
+        ..., metavar="TABLE", help="A Delta or Iceberg table, or a directory of Parquet or Vortex files."
+    ),
     *,
-    reshred: Annotated[
-        bool, Option(help="Rewrite all files with one new schema, even if that saves no space.")
-    ] = False,
-    schema: Annotated[str | None, Option(help="Shredding schema: DDL, or a file of DDL, JSON or Parquet.")] = None,
+    reshred: bool = Option(False, help="Rewrite all files with one new schema, even if that saves no space."),
+    schema: str | None = Option(None, help="Shredding schema: DDL, or a file of DDL, JSON or Parquet."),
     policy: PolicyOptions,
-    min_saving: Annotated[
-        float, Option(help="Re-shred only if it saves this share of the encoded bytes.", min=0.0, max=1.0)
-    ] = 0.02,
-    drop_shredding: Annotated[bool, Option(help="Rewrite all files unshredded, and remove the table feature.")] = False,
-    dry_run: Annotated[bool, Option(help="Only report how the data has drifted from the schema.")] = False,
-    file_bytes: Annotated[int | None, Option(help="Approximate size of a file (default: 256 MiB).", min=1)] = None,
+    min_saving: float = Option(
+        0.02, help="Re-shred only if it saves this share of the encoded bytes.", min=0.0, max=1.0
+    ),
+    drop_shredding: bool = Option(False, help="Rewrite all files unshredded, and remove the table feature."),
+    dry_run: bool = Option(False, help="Only report how the data has drifted from the schema."),
+    file_bytes: int | None = Option(None, help="Approximate size of a file (default: 256 MiB).", min=1),
     column: Column = None,
     engine: EngineOption = "local",
     catalog: Catalog = None,
@@ -108,22 +106,18 @@ def optimize(
 
 
 def publish(
-    table: Annotated[
-        str,
-        Argument(
-            metavar="TABLE",
-            help="A Delta or Iceberg table, NAMESPACE.TABLE, a directory of Parquet files, or Vortex files.",
-        ),
-    ],
+    table: str = Argument(
+        ...,
+        metavar="TABLE",
+        help="A Delta or Iceberg table, NAMESPACE.TABLE, a directory of Parquet files, or Vortex files.",
+    ),
     *,
-    format: Annotated[str, Option("--as", help="The format to publish: iceberg, delta or ducklake.")],
-    to: Annotated[
-        str | None,
-        Option(
-            help="Where to publish: a directory, NAMESPACE.TABLE of --catalog, or the file of a DuckLake catalog "
-            "(FILE#SCHEMA.TABLE). By default the table's directory (Vortex files: TABLE.published), or TABLE.ducklake."
-        ),
-    ] = None,
+    format: str = Option(..., "--as", help="The format to publish: iceberg, delta or ducklake."),
+    to: str | None = Option(
+        None,
+        help="Where to publish: a directory, NAMESPACE.TABLE of --catalog, or the file of a DuckLake catalog "
+        "(FILE#SCHEMA.TABLE). By default the table's directory (Vortex files: TABLE.published), or TABLE.ducklake.",
+    ),
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:
@@ -148,31 +142,28 @@ def publish(
 
 
 def rewrite(
-    source: Annotated[
-        str, Argument(metavar="SRC", help="Parquet or Vortex file, directory or glob, or a Delta or Iceberg table.")
-    ],
-    dest: Annotated[str, Argument(metavar="DEST", help="A file if SRC is one file or a table, else a directory.")],
+    source: str = Argument(
+        ..., metavar="SRC", help="Parquet or Vortex file, directory or glob, or a Delta or Iceberg table."
+    ),
+    dest: str = Argument(..., metavar="DEST", help="A file if SRC is one file or a table, else a directory."),
     *,
-    format: Annotated[
-        OutputFormat | None,
-        Option("--format", help="Format of DEST (default: by its ending .parquet or .vortex, or that of SRC)."),
-    ] = None,
-    layout: Annotated[
-        AnyLayout | None,
-        Option(
-            help="Layout of the files (default: unchanged). Of Parquet: unshredded, final, draft-paths, draft-object; "
-            "of Vortex: auto, variant, struct."
-        ),
-    ] = None,
-    schema: Annotated[str | None, Option(help="Shredding schema: DDL, or a file of DDL, JSON or Parquet.")] = None,
-    reinfer: Annotated[bool, Option(help="Infer the schema from all values.")] = False,
-    annotation: Annotated[bool, Option(help="Annotate the column as VARIANT; otherwise it is a struct.")] = True,
-    on_conflict: Annotated[OnConflict, Option(help="For values whose value and typed_value conflict.")] = "error",
+    format: OutputFormat | None = Option(
+        None, "--format", help="Format of DEST (default: by its ending .parquet or .vortex, or that of SRC)."
+    ),
+    layout: AnyLayout | None = Option(
+        None,
+        help="Layout of the files (default: unchanged). Of Parquet: unshredded, final, draft-paths, draft-object; "
+        "of Vortex: auto, variant, struct.",
+    ),
+    schema: str | None = Option(None, help="Shredding schema: DDL, or a file of DDL, JSON or Parquet."),
+    reinfer: bool = Option(False, help="Infer the schema from all values."),
+    annotation: bool = Option(True, help="Annotate the column as VARIANT; otherwise it is a struct."),
+    on_conflict: OnConflict = Option("error", help="For values whose value and typed_value conflict."),
     writer: WriterOptions,
     column: Column = None,
     engine: EngineOption = "local",
     threads: Threads = None,
-    mode: Annotated[FileMode, Option(help="If a file or table exists.")] = "error",
+    mode: FileMode = Option("error", help="If a file or table exists."),
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:

@@ -44,29 +44,26 @@ Sort: TypeAlias = Annotated[SortBy | None, Option(help="With --explain: list the
 
 
 def infer(
-    sources: Annotated[
-        list[str], Argument(metavar="SRC...", help="JSON or Parquet files, directories or globs; - for standard input.")
-    ],
+    sources: list[str] = Argument(
+        ..., metavar="SRC...", help="JSON or Parquet files, directories or globs; - for standard input."
+    ),
     *,
     policy: PolicyOptions,
     sample: Sample = 1.0,
     column: Column = None,
     json: JsonOptions,
     threads: Threads = None,
-    explain: Annotated[bool, Option(help="Explain for each path why it is shredded or not.")] = False,
-    top: Annotated[int | None, Option(help="With --explain: list this number of paths.", min=1)] = None,
+    explain: bool = Option(False, help="Explain for each path why it is shredded or not."),
+    top: int | None = Option(None, help="With --explain: list this number of paths.", min=1),
     sort: Sort = None,
     also: AlsoTypes = None,
-    diff: Annotated[bool, Option(help="Show the difference from --policy auto without settings.")] = False,
-    against: Annotated[
-        str | None,
-        Option(metavar="SCHEMA", help="Show how the data has drifted from this schema, table or Parquet file."),
-    ] = None,
-    ddl: Annotated[bool, Option(help="Print the schema as DDL, for ingest --schema.")] = False,
+    diff: bool = Option(False, help="Show the difference from --policy auto without settings."),
+    against: str | None = Option(
+        None, metavar="SCHEMA", help="Show how the data has drifted from this schema, table or Parquet file."
+    ),
+    ddl: bool = Option(False, help="Print the schema as DDL, for ingest --schema."),
     allow_outside: AllowOutside = False,
-    as_json: Annotated[
-        bool, Option("--json", help="Print JSON: the schema, or every decision with --explain.")
-    ] = False,
+    as_json: bool = Option(False, "--json", help="Print JSON: the schema, or every decision with --explain."),
 ) -> None:
     """Choose which paths to shred, without writing anything.
 
@@ -125,48 +122,40 @@ class VortexOptions:
 
 
 def ingest(
-    sources: Annotated[
-        list[str], Argument(metavar="SRC...", help="JSON files, directories, globs or URIs; - for standard input.")
-    ],
-    dest: Annotated[str, Argument(metavar="DEST", help="Directory to write, or a .parquet or .vortex file.")],
+    sources: list[str] = Argument(
+        ..., metavar="SRC...", help="JSON files, directories, globs or URIs; - for standard input."
+    ),
+    dest: str = Argument(..., metavar="DEST", help="Directory to write, or a .parquet or .vortex file."),
     *,
-    schema: Annotated[
-        str | None, Option(help="Shredding schema: DDL, or a file of DDL or JSON (default: inferred).")
-    ] = None,
+    schema: str | None = Option(None, help="Shredding schema: DDL, or a file of DDL or JSON (default: inferred)."),
     policy: PolicyOptions,
     contract: ContractOption = None,
-    on_violation: Annotated[
-        OnViolation, Option(help="For rows that break --contract: fail, quarantine them, or warn.")
-    ] = "fail",
+    on_violation: OnViolation = Option("fail", help="For rows that break --contract: fail, quarantine them, or warn."),
     sample: SampleOrDefault = None,
     engine: EngineOption = "local",
-    into: Annotated[
-        OutputFormat, Option("--format", help="Write Parquet files, a Delta or Iceberg table, or Vortex files.")
-    ] = "parquet",
-    mode: Annotated[Mode, Option(help="If DEST has data: fail, append, overwrite, or do nothing.")] = "error",
-    only_new: Annotated[
-        bool, Option("--only-new", help="Append only files that DEST does not remember; see variant loads.")
-    ] = False,
-    schema_of: Annotated[
-        SchemaOf, Option(help="Appends: keep the types of the table, or type paths by the new values.")
-    ] = "table",
-    preview: Annotated[bool, Option(help="New Delta tables: use the feature name variantShredding-preview.")] = False,
+    into: OutputFormat = Option(
+        "parquet", "--format", help="Write Parquet files, a Delta or Iceberg table, or Vortex files."
+    ),
+    mode: Mode = Option("error", help="If DEST has data: fail, append, overwrite, or do nothing."),
+    only_new: bool = Option(
+        False, "--only-new", help="Append only files that DEST does not remember; see variant loads."
+    ),
+    schema_of: SchemaOf = Option(
+        "table", help="Appends: keep the types of the table, or type paths by the new values."
+    ),
+    preview: bool = Option(False, help="New Delta tables: use the feature name variantShredding-preview."),
     catalog: Catalog = None,
-    column: Annotated[
-        str | None, Option(help="Name of the Variant column (default: v, or that of --json-column).")
-    ] = None,
-    partition_by: Annotated[
-        list[str] | None,
-        Option(
-            metavar="NAME=PATH:TYPE",
-            help="Partition the rows by a column made of a path, such as day=$.ts:date; repeatable.",
-        ),
-    ] = None,
+    column: str | None = Option(None, help="Name of the Variant column (default: v, or that of --json-column)."),
+    partition_by: list[str] | None = Option(
+        None,
+        metavar="NAME=PATH:TYPE",
+        help="Partition the rows by a column made of a path, such as day=$.ts:date; repeatable.",
+    ),
     files: VortexOptions,
     writer: WriterOptions,
     json: JsonOptions,
     threads: Threads = None,
-    quiet: Annotated[bool, Option("--quiet", "-q", help="Print only warnings and errors.")] = False,
+    quiet: bool = Option(False, "--quiet", "-q", help="Print only warnings and errors."),
     as_json: AsJson = False,
 ) -> None:
     """Read JSON and write it shredded: all rows, or nothing."""

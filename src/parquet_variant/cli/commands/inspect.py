@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from typer import Argument, BadParameter, Option
 
@@ -37,13 +37,12 @@ SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missi
 def inspect(
     path: Path,
     column: Column = None,
-    predict_from: Annotated[
-        list[str] | None,
-        Option(metavar="SRC", help="The original JSON: compare typed shares with the predicted ones; repeatable."),
-    ] = None,
+    predict_from: list[str] | None = Option(
+        None, metavar="SRC", help="The original JSON: compare typed shares with the predicted ones; repeatable."
+    ),
     also: AlsoTypes = None,
-    top: Annotated[int | None, Option(help="Number of paths to list.", min=1)] = None,
-    sort: Annotated[SortBy, Option(help="Order of the paths, largest first.")] = "file",
+    top: int | None = Option(None, help="Number of paths to list.", min=1),
+    sort: SortBy = Option("file", help="Order of the paths, largest first."),
     catalog: Catalog = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
@@ -169,11 +168,9 @@ def _share(share: float | None) -> str | None:
 
 
 def validate(
-    paths: Annotated[
-        list[str], Argument(metavar="PATH...", help="Parquet files, directories, globs or URIs, or tables.")
-    ],
+    paths: list[str] = Argument(..., metavar="PATH...", help="Parquet files, directories, globs or URIs, or tables."),
     column: Column = None,
-    limit: Annotated[int, Option(help="Number of violations to list per column and file.", min=1)] = 1000,
+    limit: int = Option(1000, help="Number of violations to list per column and file.", min=1),
     threads: Threads = None,
     catalog: Catalog = None,
     allow_outside: AllowOutside = False,
@@ -194,15 +191,13 @@ def validate(
 
 
 def explore(
-    path: Annotated[str, Argument(metavar="PATH", help="Parquet or Vortex files, a table, or JSON.")],
-    html: Annotated[
-        FilePath, Option("--html", "-o", metavar="FILE", help="The self-contained page to write.")
-    ] = FilePath("explore.html"),
-    serve: Annotated[bool, Option(help="Serve the page on this machine, with rows and SQL.")] = False,
-    port: Annotated[int, Option(help="With --serve: the port; 0 for any free port.", min=0, max=65535)] = 0,
-    compare: Annotated[
-        str | None, Option(metavar="OTHER", help="Compare with this source, such as an earlier state.")
-    ] = None,
+    path: str = Argument(..., metavar="PATH", help="Parquet or Vortex files, a table, or JSON."),
+    html: FilePath = Option(
+        FilePath("explore.html"), "--html", "-o", metavar="FILE", help="The self-contained page to write."
+    ),
+    serve: bool = Option(False, help="Serve the page on this machine, with rows and SQL."),
+    port: int = Option(0, help="With --serve: the port; 0 for any free port.", min=0, max=65535),
+    compare: str | None = Option(None, metavar="OTHER", help="Compare with this source, such as an earlier state."),
     version: Version = None,
     catalog: Catalog = None,
     column: Column = None,

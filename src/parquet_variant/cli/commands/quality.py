@@ -27,50 +27,41 @@ ShowValues: TypeAlias = Annotated[
 
 
 def diff(
-    paths: Annotated[
-        list[str],
-        Argument(
-            metavar="A [B]",
-            help="Two of: JSON, Parquet or Vortex files, directories or globs, Delta or Iceberg tables; - for standard "
-            "input. One table with --version, --at or --partition.",
-        ),
-    ],
+    paths: list[str] = Argument(
+        ...,
+        metavar="A [B]",
+        help="Two of: JSON, Parquet or Vortex files, directories or globs, Delta or Iceberg tables; - for standard "
+        "input. One table with --version, --at or --partition.",
+    ),
     *,
-    version: Annotated[
-        list[int] | None,
-        Option(
-            metavar="NUMBER",
-            help="Delta version or Iceberg snapshot id, of A and of B; of one table, the newest is B by default.",
-        ),
-    ] = None,
-    at: Annotated[
-        list[str] | None, Option(metavar="TIME", help="The versions at these times (ISO 8601), instead of --version.")
-    ] = None,
-    partition: Annotated[
-        list[str] | None,
-        Option(metavar="NAME=VALUE", help="Only this partition, such as day=2026-01-31; twice for two of one table."),
-    ] = None,
-    factor: Annotated[
-        float, Option(help="Factor by which a range, a number of distinct values or a mean length must differ.")
-    ] = 3.0,
-    min_change: Annotated[
-        float, Option(help="Difference of a share (nulls, missing values, types) to report, from 0 to 1.")
-    ] = 0.05,
-    min_share: Annotated[
-        float, Option(help="Share below which a path or type of one side only is not reported.")
-    ] = 0.0,
-    ignore: Annotated[list[str] | None, Option(metavar="PATH", help="Do not compare this path; repeatable.")] = None,
+    version: list[int] | None = Option(
+        None,
+        metavar="NUMBER",
+        help="Delta version or Iceberg snapshot id, of A and of B; of one table, the newest is B by default.",
+    ),
+    at: list[str] | None = Option(
+        None, metavar="TIME", help="The versions at these times (ISO 8601), instead of --version."
+    ),
+    partition: list[str] | None = Option(
+        None, metavar="NAME=VALUE", help="Only this partition, such as day=2026-01-31; twice for two of one table."
+    ),
+    factor: float = Option(
+        3.0, help="Factor by which a range, a number of distinct values or a mean length must differ."
+    ),
+    min_change: float = Option(
+        0.05, help="Difference of a share (nulls, missing values, types) to report, from 0 to 1."
+    ),
+    min_share: float = Option(0.0, help="Share below which a path or type of one side only is not reported."),
+    ignore: list[str] | None = Option(None, metavar="PATH", help="Do not compare this path; repeatable."),
     values: ShowValues = True,
-    sample_bytes: Annotated[
-        int | None, Option(help="Bytes to read of larger data, without footers (default: 4 to 8 MiB).")
-    ] = None,
+    sample_bytes: int | None = Option(
+        None, help="Bytes to read of larger data, without footers (default: 4 to 8 MiB)."
+    ),
     column: Column = None,
     catalog: Catalog = None,
     json: JsonOptions,
     threads: Threads = None,
-    html: Annotated[
-        Path | None, Option(metavar="FILE", help="Also write the self-contained page of the differences.")
-    ] = None,
+    html: Path | None = Option(None, metavar="FILE", help="Also write the self-contained page of the differences."),
     as_json: AsJson = False,
 ) -> int:
     """Compare two data sets by path: what appeared, vanished, or changed its type, nulls, range or length.
@@ -134,16 +125,14 @@ def _partition(texts: Iterable[str]) -> dict[str, str]:
 
 
 def compat(
-    path: Annotated[
-        str, Argument(metavar="PATH", help="A Parquet or Vortex file, a directory, or a Delta or Iceberg table.")
-    ],
-    engine: Annotated[
-        list[str] | None, Option(help="An engine to try, such as duckdb; repeatable (default: all).")
-    ] = None,
-    timeout: Annotated[float, Option(help="Seconds after which an engine is stopped.", min=1)] = 120,
-    python: Annotated[
-        list[str] | None, Option(metavar="PYTHON", help="The Python of another environment with engines; repeatable.")
-    ] = None,
+    path: str = Argument(
+        ..., metavar="PATH", help="A Parquet or Vortex file, a directory, or a Delta or Iceberg table."
+    ),
+    engine: list[str] | None = Option(None, help="An engine to try, such as duckdb; repeatable (default: all)."),
+    timeout: float = Option(120, help="Seconds after which an engine is stopped.", min=1),
+    python: list[str] | None = Option(
+        None, metavar="PYTHON", help="The Python of another environment with engines; repeatable."
+    ),
     as_json: AsJson = False,
 ) -> int:
     """Try the installed engines on a copy of your files, and compare the values that they return.
@@ -194,14 +183,11 @@ class SourceOptions:
 def contract(
     data: Data,
     *,
-    level: Annotated[
-        ContractLevel,
-        Option(help="Types only; also required fields and enumerations; or all ranges, lengths and patterns."),
-    ] = "normal",
-    into: Annotated[
-        ContractFormat, Option("--format", help="YAML, JSON Schema, or the Open Data Contract Standard.")
-    ] = "yaml",
-    name: Annotated[str | None, Option(help="Name of the contract.")] = None,
+    level: ContractLevel = Option(
+        "normal", help="Types only; also required fields and enumerations; or all ranges, lengths and patterns."
+    ),
+    into: ContractFormat = Option("yaml", "--format", help="YAML, JSON Schema, or the Open Data Contract Standard."),
+    name: str | None = Option(None, help="Name of the contract."),
     source: SourceOptions,
     json: JsonOptions,
     threads: Threads = None,
@@ -227,11 +213,9 @@ def contract(
 def check(
     data: Data,
     *,
-    contract: Annotated[str, Option(metavar="FILE", help="The contract: YAML, JSON Schema or ODCS.")],
-    into: Annotated[
-        ReportFormat, Option("--format", help="Text, JSON, JUnit XML, or annotations of GitHub Actions.")
-    ] = "text",
-    examples: Annotated[int, Option(help="Example rows per rule.", min=0)] = 5,
+    contract: str = Option(..., metavar="FILE", help="The contract: YAML, JSON Schema or ODCS."),
+    into: ReportFormat = Option("text", "--format", help="Text, JSON, JUnit XML, or annotations of GitHub Actions."),
+    examples: int = Option(5, help="Example rows per rule.", min=0),
     values: ShowValues = True,
     source: SourceOptions,
     json: JsonOptions,

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from typer import Argument, BadParameter, Option
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 def schema(
     path: Path,
     column: Column = None,
-    names: Annotated[
-        Literal["short", "path"], Option(help="Name columns by the shortest unique end of a path, or all keys.")
-    ] = "short",
+    names: Literal["short", "path"] = Option(
+        "short", help="Name columns by the shortest unique end of a path, or all keys."
+    ),
     version: Version = None,
     at: At = None,
     as_json: AsJson = False,
@@ -79,7 +79,7 @@ def cat(
     at: At = None,
     catalog: Catalog = None,
     threads: Threads = None,
-    limit: Annotated[int | None, Option(help="Stop after this number of rows.", min=0)] = None,
+    limit: int | None = Option(None, help="Stop after this number of rows.", min=0),
     allow_outside: AllowOutside = False,
 ) -> None:
     """Print rows as JSON, one per line. PATH can also be JSON, or - for standard input.
@@ -122,32 +122,29 @@ _NOT_STRICT = {"delta": "Delta tables", "iceberg": "Iceberg tables", "vortex": "
 
 def query(
     path: Path,
-    sql: Annotated[
-        str | None,
-        Argument(
-            metavar="[SQL]", help='Query over the table t, such as "SELECT v:id::int FROM t WHERE v:mag::double > 5".'
-        ),
-    ] = None,
-    select: Annotated[
-        list[str] | None, Option("--select", "-s", help="'name=$.path:type', or an ordinary column; repeatable.")
-    ] = None,
-    where: Annotated[
-        str | None, Option("--where", "-w", help="Filter, such as \"mag > 5 and $.properties.place:string like 'x%'\".")
-    ] = None,
+    sql: str | None = Argument(
+        None, metavar="[SQL]", help='Query over the table t, such as "SELECT v:id::int FROM t WHERE v:mag::double > 5".'
+    ),
+    select: list[str] | None = Option(
+        None, "--select", "-s", help="'name=$.path:type', or an ordinary column; repeatable."
+    ),
+    where: str | None = Option(
+        None, "--where", "-w", help="Filter, such as \"mag > 5 and $.properties.place:string like 'x%'\"."
+    ),
     column: Column = None,
     version: Version = None,
     at: At = None,
     catalog: Catalog = None,
-    limit: Annotated[int | None, Option(help="Stop after this number of rows.", min=0)] = None,
-    explain: Annotated[bool, Option(help="Only report what the query would read.")] = False,
-    strict: Annotated[bool, Option(help="Fail if a value cannot be cast, instead of returning null.")] = False,
+    limit: int | None = Option(None, help="Stop after this number of rows.", min=0),
+    explain: bool = Option(False, help="Only report what the query would read."),
+    strict: bool = Option(False, help="Fail if a value cannot be cast, instead of returning null."),
     threads: Threads = None,
     allow_outside: AllowOutside = False,
     engine: EngineOption = "local",
-    output: Annotated[
-        str | None, Option("--output", "-o", metavar="FILE", help="Write a .csv, .parquet, .ndjson or .arrow file.")
-    ] = None,
-    force: Annotated[bool, Option(help="Replace an existing file of --output.")] = False,
+    output: str | None = Option(
+        None, "--output", "-o", metavar="FILE", help="Write a .csv, .parquet, .ndjson or .arrow file."
+    ),
+    force: bool = Option(False, help="Replace an existing file of --output."),
     as_json: AsJson = False,
 ) -> None:
     """Query by path, in SQL or with --select and --where.
@@ -231,16 +228,14 @@ class _Output:
 
 def sql_view(
     path: Path,
-    engine: Annotated[SqlEngine, Option(help="The engine that will run the statement.")] = "duckdb",
-    name: Annotated[str, Option(help="Name of the view.")] = "events",
-    select: Annotated[
-        list[str] | None,
-        Option(
-            "--select",
-            "-s",
-            help="'name=$.path:type', or an ordinary column (default: the shredded paths); repeatable.",
-        ),
-    ] = None,
+    engine: SqlEngine = Option("duckdb", help="The engine that will run the statement."),
+    name: str = Option("events", help="Name of the view."),
+    select: list[str] | None = Option(
+        None,
+        "--select",
+        "-s",
+        help="'name=$.path:type', or an ordinary column (default: the shredded paths); repeatable.",
+    ),
     column: Column = None,
 ) -> None:
     """Print a CREATE VIEW statement with the paths of a Variant as typed columns."""
@@ -269,7 +264,7 @@ def _answer_paths(
             from parquet_variant.spark.operations.read import readers
 
             plans = [readers(table, _for_spark(selects), where, column=column)]
-        document = report.to_dict() | (_readers_of(plans[0]) if plans else {})
+        document = report.to_dict() | (plans[0].to_dict() if plans else {})
         print_result(document, [report, *plans], as_json=output.as_json)
         return
     answer = _in_spark(table, selects, where) if output.on_spark else None
@@ -337,10 +332,6 @@ def _answer_sql(
         report_warning(warning)
 
 
-def _readers_of(plan: ReadPlan) -> dict[str, Any]:
-    return {"readers": {"jvm": plan.jvm_files, "python": plan.python}}
-
-
 def _in_spark(table: Table, columns: dict[str, str], where: str | None) -> pa.Table:
     from parquet_variant.spark.arrow_variant import with_variants
 
@@ -401,7 +392,7 @@ def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str
 
             readers = readers_of(use)
             lines.append(str(readers))
-            details |= _readers_of(readers)
+            details |= readers.to_dict()
         texts.append("\n".join(lines))
         documents.append(details | {"table": use.table.name, "needed_columns": columns, "filters": filters})
     document = documents[0] if len(documents) == 1 else {"tables": documents}

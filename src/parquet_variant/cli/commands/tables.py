@@ -28,14 +28,11 @@ if TYPE_CHECKING:
 
 def vacuum(
     table: Table,
-    hours: Annotated[
-        float | None,
-        Option(
-            help="Keep files that were removed in this number of hours (default: the retention of the table).", min=0
-        ),
-    ] = None,
-    dry_run: Annotated[bool, Option(help="Only list the files that would be deleted.")] = False,
-    force: Annotated[bool, Option(help="Allow fewer hours than the retention of the table.")] = False,
+    hours: float | None = Option(
+        None, help="Keep files that were removed in this number of hours (default: the retention of the table).", min=0
+    ),
+    dry_run: bool = Option(False, help="Only list the files that would be deleted."),
+    force: bool = Option(False, help="Allow fewer hours than the retention of the table."),
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:
@@ -67,7 +64,7 @@ def vacuum(
 
 def history(
     table: Table,
-    limit: Annotated[int | None, Option(help="Number of commits, newest first.", min=1)] = None,
+    limit: int | None = Option(None, help="Number of commits, newest first.", min=1),
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:
@@ -106,11 +103,10 @@ def restore(table: Table, version: Version = None, at: At = None, as_json: AsJso
 
 def table_set(
     table: Table,
-    properties: Annotated[
-        list[str],
-        Argument(metavar="NAME=VALUE...", help="Such as delta.enableVariantShredding=true; NAME= removes a property."),
-    ],
-    preview: Annotated[bool, Option(help="Use the feature name variantShredding-preview.")] = False,
+    properties: list[str] = Argument(
+        ..., metavar="NAME=VALUE...", help="Such as delta.enableVariantShredding=true; NAME= removes a property."
+    ),
+    preview: bool = Option(False, help="Use the feature name variantShredding-preview."),
     as_json: AsJson = False,
 ) -> None:
     """Set properties of a Delta table, or remove them."""
@@ -129,8 +125,8 @@ Where: TypeAlias = Annotated[str | None, Option(help="SQL condition, such as 'v:
 def delete(
     table: Table,
     where: Where = None,
-    every_row: Annotated[bool, Option("--all", help="Delete every row.")] = False,
-    dry_run: Annotated[bool, Option(help="Only count the rows to delete, and the files that hold them.")] = False,
+    every_row: bool = Option(False, "--all", help="Delete every row."),
+    dry_run: bool = Option(False, help="Only count the rows to delete, and the files that hold them."),
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:
@@ -147,12 +143,12 @@ def delete(
 
 def erase(
     table: Table,
-    where: Annotated[str, Option(help="SQL: 'v:user::string = \\'x\\''.")],
-    dry_run: Annotated[bool, Option(help="Only count the rows, files and versions to erase.")] = False,
-    yes: Annotated[bool, Option(help="Do not ask for confirmation.")] = False,
-    force: Annotated[
-        bool, Option(help="Erase even if a writer seems to be active; drop branches and tags of an Iceberg table.")
-    ] = False,
+    where: str = Option(..., help="SQL: 'v:user::string = \\'x\\''."),
+    dry_run: bool = Option(False, help="Only count the rows, files and versions to erase."),
+    yes: bool = Option(False, help="Do not ask for confirmation."),
+    force: bool = Option(
+        False, help="Erase even if a writer seems to be active; drop branches and tags of an Iceberg table."
+    ),
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:
@@ -167,9 +163,9 @@ def erase(
 
 def update(
     table: Table,
-    set_: Annotated[list[str], Option("--set", metavar="COLUMN=SQL", help="Column or path, and its value: v:a.b='x'.")],
+    set_: list[str] = Option(..., "--set", metavar="COLUMN=SQL", help="Column or path, and its value: v:a.b='x'."),
     where: Where = None,
-    every_row: Annotated[bool, Option("--all", help="Update every row.")] = False,
+    every_row: bool = Option(False, "--all", help="Update every row."),
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:
@@ -182,25 +178,22 @@ def update(
 
 def merge(
     table: Table,
-    source: Annotated[
-        str, Argument(metavar="SOURCE", help="A Delta or Iceberg table, Parquet files, JSON or CSV: path or URI.")
-    ],
-    on: Annotated[str, Option(help="SQL condition over both tables: 'target.id = source.v:id::bigint'.")],
-    matched: Annotated[str | None, Option(metavar="update|delete", help="Action for matched rows.")] = None,
-    set_: Annotated[
-        list[str] | None,
-        Option(
-            "--set", metavar="COLUMN=SQL", help="Assignment for --matched update (default: every column); repeatable."
-        ),
-    ] = None,
-    insert: Annotated[bool, Option(help="Insert source rows that match no row.")] = False,
-    not_matched_by_source: Annotated[
-        str | None, Option(metavar="delete", help="Action for rows that no source row matches.")
-    ] = None,
+    source: str = Argument(
+        ..., metavar="SOURCE", help="A Delta or Iceberg table, Parquet files, JSON or CSV: path or URI."
+    ),
+    on: str = Option(..., help="SQL condition over both tables: 'target.id = source.v:id::bigint'."),
+    matched: str | None = Option(None, metavar="update|delete", help="Action for matched rows."),
+    set_: list[str] | None = Option(
+        None, "--set", metavar="COLUMN=SQL", help="Assignment for --matched update (default: every column); repeatable."
+    ),
+    insert: bool = Option(False, help="Insert source rows that match no row."),
+    not_matched_by_source: str | None = Option(
+        None, metavar="delete", help="Action for rows that no source row matches."
+    ),
     matched_where: ClauseWhere = None,
     insert_where: ClauseWhere = None,
     not_matched_by_source_where: ClauseWhere = None,
-    dry_run: Annotated[bool, Option(help="Only count the rows to change, and the files that hold them.")] = False,
+    dry_run: bool = Option(False, help="Only count the rows to change, and the files that hold them."),
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> None:

@@ -17,6 +17,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from typer import Argument, BadParameter, Option
+from typer.models import OptionInfo
 
 from parquet_variant.support.choices import DEFAULT_COMPRESSION, Effort, InputFormat, OnError, OnInexact
 
@@ -382,8 +383,10 @@ def flat(command: Callable[..., int]) -> Callable[..., int]:
             inner = get_type_hints(group, include_extras=True)
             options = [(field.name, field.default, inner[field.name]) for field in fields(group)]
         for name, default, hint in options:
-            if default is False and hint.__metadata__[0].default is ...:  # without --no-NAME
-                hint.__metadata__[0].param_decls = (f"--{name.replace('_', '-')}",)
+            option: Any = default if isinstance(default, OptionInfo) else getattr(hint, "__metadata__", [None])[0]
+            is_flag = option.default is False if option is default else default is False and option.default is ...
+            if is_flag and not option.param_decls:  # without --no-NAME
+                option.param_decls = (f"--{name.replace('_', '-')}",)
             parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
 
     @wraps(command)

@@ -34,7 +34,7 @@ from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.quality.diff import DataDiff
-from parquet_variant.quality.explorer.page import diff_page, page, page_frame
+from parquet_variant.quality.explorer.page import page, page_frame
 from parquet_variant.quality.explorer.report import ExploreReport, PathSample, Sample, read_footers
 from parquet_variant.quality.footers import SAMPLE_ROW_GROUPS, SAMPLE_ROWS, evenly, first_rows
 from parquet_variant.quality.sources import DataFile, DataSet, data_of
@@ -264,7 +264,7 @@ def save_diff(differences: DataDiff, file: str | os.PathLike[str]) -> Path:
     ...     save_diff(differences, f"{folder}/diff.html").stat().st_size > 10_000
     True
     """
-    return _saved(diff_page(differences.to_dict()), file)
+    return _saved(page(differences.to_dict()), file)
 
 
 def _saved(document: str, file: str | os.PathLike[str]) -> Path:

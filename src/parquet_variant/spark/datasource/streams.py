@@ -296,30 +296,27 @@ class TableStreamReader(LimitedStreamReader, Generic[Version, File]):
 
     def _files(self, newest: Version, start: Offset, end: Offset) -> Iterator[tuple[Offset, File]]:
         """Yield the files between two offsets, with the offset after each file."""
-        version, skip = start["version"], start.get("files", 0)
+        skip = start.get("files", 0)
+        for number, before, files in self._versions_between(newest, start, end):
+            is_partial = "files" in end and before["version"] == end["version"]
+            for position in range(skip, end["files"] if is_partial else len(files)):
+                is_last = position + 1 == len(files)
+                yield {"version": number} if is_last else {**before, "files": position + 1}, files[position]
+            skip = 0
+
+    def _versions_between(
+        self, newest: Version, start: Offset, end: Offset
+    ) -> Iterator[tuple[int, Offset, Sequence[File]]]:
+        """Yield each version that two offsets name or enclose, with the offset before its files, and its files."""
+        version = start["version"]
         if version == _BEFORE_SNAPSHOT:
-            first = start.get("snapshot", end.get("snapshot", end["version"]))
-            files = self._files_of(self._at(newest, first))
-            stop = end.get("files", 0) if end["version"] == _BEFORE_SNAPSHOT else len(files)
-            for number in range(skip, stop):
-                is_last = number + 1 == len(files)
-                after = (
-                    {"version": first}
-                    if is_last
-                    else {"version": _BEFORE_SNAPSHOT, "snapshot": first, "files": number + 1}
-                )
-                yield after, files[number]
-            version, skip = first, 0
-            if end["version"] == _BEFORE_SNAPSHOT:
-                return
-        for number in self._versions(newest, version, self._last_read_version(newest, end)):
-            appended = self._appended(newest, number)
-            stop = end["files"] if number > end["version"] else len(appended)
-            for position in range(skip, stop):
-                is_last = position + 1 == len(appended)
-                after = {"version": number} if is_last else {"version": version, "files": position + 1}
-                yield after, appended[position]
-            version, skip = number, 0
+            version = start.get("snapshot", end.get("snapshot", end["version"]))
+            before = {"version": _BEFORE_SNAPSHOT, "snapshot": version}
+            yield version, before, self._files_of(self._at(newest, version))
+        if end["version"] != _BEFORE_SNAPSHOT:
+            for number in self._versions(newest, version, self._last_read_version(newest, end)):
+                yield number, {"version": version}, self._appended(newest, number)
+                version = number
 
     def _last_read_version(self, newest: Version, end: Offset) -> int:
         """Return the newest version from which a micro-batch reads files."""

@@ -58,15 +58,13 @@ class ReadPlan:
     jvm: dict[tuple[_TypedColumn, ...], list[str]] = field(default_factory=dict)
     python: dict[str, str] = field(default_factory=dict)  # The files that the data source reads, with the reason.
 
-    @property
-    def jvm_files(self) -> list[str]:
-        """The files that the JVM reads without Python."""
-        return [file for files in self.jvm.values() for file in files]
+    def to_dict(self) -> dict[str, Any]:
+        """Return the files of each reader as a document."""
+        return {"readers": {"jvm": [file for files in self.jvm.values() for file in files], "python": self.python}}
 
     def __str__(self) -> str:
-        lines = [f"jvm     {file}" for file in self.jvm_files]
-        lines += [f"python  {file}: {reason}" for file, reason in self.python.items()]
-        return "\n".join(lines)
+        lines = [f"jvm     {file}" for files in self.jvm.values() for file in files]
+        return "\n".join([*lines, *(f"python  {file}: {reason}" for file, reason in self.python.items())])
 
 
 def read(

@@ -18,23 +18,14 @@ _DIFF_SCRIPTS = ("document.js", "grid.js", "views.js", "diff.js")
 
 
 def page(document: dict[str, Any]) -> str:
-    """Return one self-contained HTML document.
+    """Return the report of a table, or the differences of two data sets, as one self-contained HTML document.
 
     >>> "<b>" in page({"source": "<b>"})
     False
     """
-    return _assembled("index.html", document["source"], _SCRIPTS, document)
-
-
-def diff_page(document: dict[str, Any]) -> str:
-    """Return the differences of two data sets as one self-contained HTML document."""
-    title = f"{document['before']['name']} → {document['after']['name']}"
-    return _assembled("diff.html", title, _DIFF_SCRIPTS, document)
-
-
-def _assembled(body: str, title: str, scripts: tuple[str, ...], document: dict[str, Any]) -> str:
+    parts, is_diff = files(__name__), "findings" in document
+    title = f"{document['before']['name']} → {document['after']['name']}" if is_diff else document["source"]
     # The data is compressed and encoded as base64, so that no string in it can end a script or begin a tag.
-    parts = files(__name__)
 
     def text_of(name: str) -> str:
         return parts.joinpath(name).read_text("utf-8")
@@ -43,8 +34,8 @@ def _assembled(body: str, title: str, scripts: tuple[str, ...], document: dict[s
     return Template(text_of("frame.html")).substitute(
         title=html.escape(f"{title} – parquet-variant"),
         style=text_of("style.css"),
-        body=text_of(body),
-        script="\n".join(map(text_of, scripts)),
+        body=text_of("diff.html" if is_diff else "index.html"),
+        script="\n".join(map(text_of, _DIFF_SCRIPTS if is_diff else _SCRIPTS)),
         data=base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"))).decode(),
     )
 
