@@ -21,7 +21,7 @@ from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.errors import VariantError
 from parquet_variant.io.temporaries import atomic_file
-from parquet_variant.ops.interop.display import display_texts, holds_variants, json_rows, nested_texts
+from parquet_variant.ops.interop.display import display_texts, holds_variants, json_rows
 
 FORMATS = {
     ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson",
@@ -185,7 +185,7 @@ def _flatten_table(table: pa.Table) -> pa.Table:
     for column, field in zip(table.columns, table.schema, strict=True):
         kind = field.type
         if is_variant_field(field) or pa.types.is_nested(kind):
-            columns.append(pa.array(nested_texts(one_chunk(column), field), pa.string()))
+            columns.append(pa.array(display_texts(one_chunk(column), field), pa.string()))
         elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             values = column.to_pylist()
             texts = [None if value is None else b64encode(value).decode() for value in values]

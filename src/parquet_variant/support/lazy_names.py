@@ -62,9 +62,15 @@ def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str],
     return get, lambda: sorted(modules)
 
 
-def register_methods(functions: Mapping[str, str]) -> None:
-    """Register the functions that implement methods of a lower layer, as ``module:function``."""
-    _METHODS.update(functions)
+def register_methods(classes: Mapping[str, Mapping[str, str]]) -> None:
+    """Register the functions that implement methods of a lower layer: names by class and module, separated by spaces.
+
+    A function that has another name than its method follows it: ``method:function``.
+    """
+    for owners, modules in classes.items():
+        for module, names in modules.items():
+            for method, _, function in (name.partition(":") for name in names.split()):
+                _METHODS.update({f"{owner}.{method}": f"{module}:{function or method}" for owner in owners.split()})
 
 
 def has_method(name: str) -> bool:

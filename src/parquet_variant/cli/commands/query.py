@@ -87,7 +87,8 @@ def cat(
     Rows are objects, with each Variant as JSON. If the Variant is the only column, or --column names it, only
     its values are printed.
     """
-    from parquet_variant.ops.interop.display import field_json
+    from parquet_variant.arrays.parts import one_chunk
+    from parquet_variant.ops.interop.display import json_texts
 
     options: dict[str, Any] = {"column": column, "version": version, "at": at}
     with queryable(path, threads, catalog=catalog, allow_outside=allow_outside, **options) as table:
@@ -98,7 +99,8 @@ def cat(
             if name is None:
                 print_json_rows(rows)
             else:
-                sys.stdout.writelines(f"{text}\n" for text in field_json(rows["v"], rows.schema.field("v")))
+                texts = json_texts(one_chunk(rows["v"]), rows.schema.field("v"))
+                sys.stdout.writelines(f"{text}\n" for text in texts)
 
 
 def _only_variant(table: Table) -> str | None:
@@ -201,7 +203,7 @@ class _Output:
         """Print a result, or write it to the file of ``--output``."""
         import pyarrow as pa
 
-        from parquet_variant.ops.interop.display import display_texts, nested_texts
+        from parquet_variant.ops.interop.display import display_texts
 
         parts = _limited(parts, self.limit)
         if self.file is not None:
@@ -216,11 +218,8 @@ class _Output:
                 print_json_rows(part)
             return
 
-        def texts(values: pa.Array, field: pa.Field) -> list[str | None]:
-            return nested_texts(values, field) if pa.types.is_nested(field.type) else display_texts(values)
-
         batches = (batch for part in parts for batch in part.to_batches(max_chunksize=4096))
-        columns = (map(texts, batch.columns, schema) for batch in batches)
+        columns = (map(display_texts, batch.columns, schema) for batch in batches)
         is_number = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating)
         numbers = [field.name for field in schema if any(test(field.type) for test in is_number)]
         print_grid(schema.names, (row for of_batch in columns for row in zip(*of_batch, strict=True)), right=numbers)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 EXTENSION = "x-variant"
 # Types that JSON does not have are strings with a format.
 _JSON_TYPES = ("object", "array", "string", "boolean", "integer", "number", "null")
-FORMAT_KEYWORDS = {"date": "date", "timestamp": "date-time", "uuid": "uuid"}
+_FORMATS = {"date": "date", "timestamp": "date-time", "uuid": "uuid"}
 _NAMES = {
     "minLength": "min_length",
     "maxLength": "max_length",
@@ -70,44 +70,85 @@ def _place(root: dict[str, Any], path: VariantPath, rules: PathRules) -> None:
 
 
 def _schema_of(rules: PathRules, *, is_root: bool = False) -> dict[str, Any]:
-    schema: dict[str, Any] = {}
-    extension: dict[str, Any] = {}
-    if other := [name for name in rules.types if name not in _JSON_TYPES]:
-        extension["type"] = list(rules.types)
-    types = ["string" if name in other else name for name in rules.types]
-    if types:
+    schema, plain = dict[str, Any](), plain_rules(rules)
+    is_required = plain.pop("required", False)
+    plain.pop("nullable", None)
+    if rules.types:
+        types = [name if name in _JSON_TYPES else "string" for name in rules.types]
         names = list(dict.fromkeys([*types, *(["null"] if rules.allows_null else [])]))
         schema["type"] = names[0] if len(names) == 1 else names
+        if all(name in _JSON_TYPES for name in rules.types):
+            del plain["type"]
+        else:
+            plain["type"] = rules.types
     elif not rules.allows_null:
         schema["type"] = [name for name in _JSON_TYPES if name not in ("null", "integer")]
-        extension["type"] = []
-    for keyword, name in _NAMES.items():
-        value = getattr(rules, name)
-        if isinstance(value, dt.date):
-            extension[name] = value.isoformat()
-        elif value is not None:
-            schema[keyword] = json_number(value)
+        plain = {"type": [], **plain}
+    schema |= _keywords_of(plain)
     if rules.values is not None:
-        allowed = [value.isoformat() if isinstance(value, dt.date) else json_number(value) for value in rules.values]
-        schema["enum"] = [*allowed, *([None] if rules.allows_null else [])]
-        if any(isinstance(value, dt.date) for value in rules.values):
-            extension["values"] = allowed
-    if rules.format in FORMAT_KEYWORDS:
-        schema["format"] = FORMAT_KEYWORDS[rules.format]
-    elif rules.format is not None:
-        extension["format"] = rules.format
-    if rules.presence is not None:
-        extension["presence"] = rules.presence
-    if is_root and rules.required:
-        extension["required"] = True
-    if not rules.extra_fields:
+        schema["enum"] = [*_json(rules.values), *([None] if rules.allows_null else [])]
+        if not any(isinstance(value, dt.date) for value in rules.values):
+            del plain["values"]
+    if not plain.pop("extra_fields", True):
         schema["additionalProperties"] = False
-    return schema | ({EXTENSION: extension} if extension else {})
+    if is_root and is_required:
+        plain["required"] = True
+    return schema | ({EXTENSION: _json(plain)} if plain else {})
 
 
-def json_number(value: Any) -> Any:
-    """Return a bound as JSON and YAML hold it: decimals as doubles."""
-    return float(value) if isinstance(value, Decimal) else value
+def _keywords_of(plain: dict[str, Any]) -> dict[str, Any]:
+    """Remove the rules that both standards have from the rules of a path, and return them by keyword."""
+    keywords = {
+        keyword: _json(plain.pop(name))
+        for keyword, name in _NAMES.items()
+        if name in plain and not isinstance(plain[name], dt.date)
+    }
+    if plain.get("format") in _FORMATS:
+        keywords["format"] = _FORMATS[plain.pop("format")]
+    return keywords
+
+
+def _rules_of_keywords(keywords: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the rules of the keywords that both standards have."""
+    rules = {}
+    formats = {keyword: name for name, keyword in _FORMATS.items()}
+    for keyword, value in keywords:
+        if keyword != "format":
+            rules[_NAMES[keyword]] = value
+        elif isinstance(value, str) and value in formats:
+            rules["format"] = formats[value]
+        else:
+            raise bad_contract(f"a contract cannot express the format {value!r}: use pattern")
+    return rules
+
+
+def _json(value: Any) -> Any:
+    """Return rules as JSON and YAML hold them: decimals as doubles, dates as strings."""
+    if isinstance(value, Mapping):
+        return {name: _json(item) for name, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_json(item) for item in value]
+    return value.isoformat() if isinstance(value, dt.date) else float(value) if isinstance(value, Decimal) else value
+
+
+def _add_extension(rules: dict[str, Any], extension: Mapping[str, Any]) -> None:
+    """Add the rules that a standard does not have, as `_json` wrote them."""
+    for name, value in extension.items():
+        if name in ("min", "max"):
+            rules[name] = as_bound(name, value)
+        elif name == "values" and isinstance(value, list):
+            rules[name] = [_with_dates(item) for item in value]
+        elif name == "type" and not value:
+            rules.pop("type", None)
+        else:
+            rules[name] = value
+
+
+def _with_dates(value: Any) -> Any:
+    try:
+        return as_bound("values", value) if isinstance(value, str) else value
+    except VariantError:
+        return value
 
 
 def from_json_schema(schema: Mapping[str, Any] | str) -> dict[str, Any]:
@@ -168,7 +209,8 @@ def _extension(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _rules_of(schema: Mapping[str, Any], required: bool) -> PathRules:
-    rules: dict[str, Any] = {name: schema[keyword] for keyword, name in _NAMES.items() if keyword in schema}
+    keywords = ((keyword, value) for keyword, value in schema.items() if keyword in (*_NAMES, "format"))
+    rules = _rules_of_keywords(keywords)
     types = schema.get("type", [])
     types = [types] if isinstance(types, str) else types
     if not isinstance(types, list):
@@ -191,38 +233,16 @@ def _rules_of(schema: Mapping[str, Any], required: bool) -> PathRules:
         if not rules["values"]:
             del rules["values"]
             rules["type"] = ["null"]
-    if "format" in schema:
-        formats = {keyword: name for name, keyword in FORMAT_KEYWORDS.items()}
-        if not isinstance(schema["format"], str) or schema["format"] not in formats:
-            raise bad_contract(f"a contract cannot express the format {schema['format']!r}: use pattern")
-        rules["format"] = formats[schema["format"]]
-    rules["nullable"], rules["required"] = nullable, required
     extension = {name: value for name, value in _extension(schema).items() if name != "contract_description"}
-    for name in ("min", "max"):
-        if name in extension:
-            extension[name] = as_bound(name, extension[name])
-    if "type" in extension and not extension["type"]:
-        del extension["type"]
-        del rules["type"]
-        rules["nullable"] = False
-    if any(isinstance(extension.get(name), dt.date) for name in ("min", "max")) or "values" in extension:
-        values = extension.get("values")
-        extension |= {"values": [_with_dates(value) for value in values]} if isinstance(values, list) else {}
-    return rules_of({**rules, **extension})
-
-
-def _with_dates(value: Any) -> Any:
-    try:
-        return as_bound("values", value) if isinstance(value, str) else value
-    except VariantError:
-        return value
+    rules["nullable"], rules["required"] = False if extension.get("type") == [] else nullable, required
+    _add_extension(rules, extension)
+    return rules_of(rules)
 
 
 API_VERSION = "v3.1.0"
 _PREFIX = "variant."
 # Types of contracts that are logical types of the standard; the others are custom properties.
 _LOGICAL = ("object", "array", "string", "boolean", "integer", "number", "date", "timestamp", "time")
-_OPTIONS = {keyword: name for keyword, name in _NAMES.items() if keyword != "description"}
 
 
 def is_odcs(text: str) -> bool:
@@ -264,21 +284,15 @@ def _property_of(paths: Rules, path: VariantPath) -> dict[str, Any]:
     is_array = WILDCARD in below
     if types is not None and types not in _LOGICAL:
         plain["type"] = types
-    options = {
-        option: json_number(plain.pop(name))
-        for option, name in _OPTIONS.items()
-        if name in plain and not isinstance(plain[name], dt.date)
-    }
-    if plain.get("format") in FORMAT_KEYWORDS:
-        options["format"] = FORMAT_KEYWORDS[plain.pop("format")]
-    description, required, enum = plain.pop("description", None), plain.pop("required", False), None
+    options = _keywords_of(plain)
+    description, required, enum = options.pop("description", None), plain.pop("required", False), None
     if rules.types:
         # In the standard, a field that is not required may be null.
         plain.pop("nullable", None)
         if rules.allows_null is rules.required:
             plain["nullable"] = rules.allows_null
     if "values" in plain and not any(isinstance(value, dt.date) for value in plain["values"]):
-        enum = [{"value": json_number(value)} for value in plain.pop("values")]
+        enum = [{"value": value} for value in _json(plain.pop("values"))]
     if is_array and types is None:
         plain["type"] = []
     fields = {
@@ -299,13 +313,7 @@ def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _custom_properties(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"property": _PREFIX + name, "value": _custom(value)} for name, value in plain.items()]
-
-
-def _custom(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_custom(item) for item in value]
-    return value.isoformat() if isinstance(value, dt.date) else json_number(value)
+    return [{"property": _PREFIX + name, "value": value} for name, value in _json(plain).items()]
 
 
 def from_odcs(document: str, schema: str | None, column: str | None) -> dict[str, Any]:
@@ -315,8 +323,7 @@ def from_odcs(document: str, schema: str | None, column: str | None) -> dict[str
         from pydantic import ValidationError
 
     try:
-        text = read_yaml(document, "an ODCS document")
-        model = OpenDataContractStandard.model_validate({} if text is None else text.plain)
+        model = OpenDataContractStandard.model_validate(read_yaml(document, "an ODCS document") or {})
     except ValidationError as error:
         raise bad_contract(f"the text is not an ODCS document: {error}") from None
     if not model.schema_:
@@ -328,8 +335,9 @@ def from_odcs(document: str, schema: str | None, column: str | None) -> dict[str
         _read(_named(schema_object.properties or [], column, place, "property"), VariantPath(), place, paths)
     else:
         _refuse(schema_object, place, ("quality",))
-        root = rules_of({"type": "object", **_custom_rules(schema_object)})
-        if root.rules():
+        rules: dict[str, Any] = {"type": "object"}
+        _add_extension(rules, _custom_rules(schema_object))
+        if (root := rules_of(rules)).rules():
             paths[VariantPath()] = root
         for item in schema_object.properties or []:
             _read(item, VariantPath() / str(item.name), f"{place}/{item.name}", paths)
@@ -356,33 +364,24 @@ def _refuse(item: Any, place: str, names: tuple[str, ...]) -> None:
 def _read(item: Any, path: VariantPath, place: str, paths: dict[VariantPath, PathRules]) -> None:
     """Add the rules of a property and of those below it."""
     _refuse(item, place, ("quality", "unique", "primaryKey", "map"))
-    rules: dict[str, Any] = {"description": item.description}
-    if item.logicalType is not None:
-        if item.logicalType not in _LOGICAL:
-            raise bad_contract(f"{place}: unknown logicalType {item.logicalType!r}: use {', '.join(_LOGICAL)}")
-        rules["type"] = item.logicalType
-    for option, value in (item.logicalTypeOptions or {}).items():
-        if option == "required":
-            continue  # the names of required fields, which the fields have themselves
-        if option == "format":
-            if value not in FORMAT_KEYWORDS.values():
-                raise bad_contract(f"{place}: a contract cannot express the format {value!r}: use pattern")
-            rules["format"] = next(name for name, keyword in FORMAT_KEYWORDS.items() if keyword == value)
-        elif option in _OPTIONS:
-            rules[_OPTIONS[option]] = value
-        else:
-            raise bad_contract(f"{place}: a contract cannot express the option {option!r}: remove it")
-    if item.enum:
-        rules["values"] = [entry.value for entry in item.enum if entry.value is not None]
-    if item.required and path.segments and path.segments[-1] is not WILDCARD:
-        rules["required"] = True
     try:
+        options = {name: value for name, value in (item.logicalTypeOptions or {}).items() if name != "required"}
+        if unknown := [name for name in options if name not in (*_NAMES, "format")]:
+            raise bad_contract(f"a contract cannot express the option {unknown[0]!r}: remove it")
+        rules = {"description": item.description, **_rules_of_keywords(options.items())}
+        if item.logicalType is not None:
+            if item.logicalType not in _LOGICAL:
+                raise bad_contract(f"unknown logicalType {item.logicalType!r}: use {', '.join(_LOGICAL)}")
+            rules["type"] = item.logicalType
+        if item.enum:
+            rules["values"] = [entry.value for entry in item.enum if entry.value is not None]
+        if item.required and path.segments and path.segments[-1] is not WILDCARD:
+            rules["required"] = True
         custom = _custom_rules(item)
-        if custom.get("type") == []:
-            del custom["type"], rules["type"]
-        if "type" in {**rules, **custom}:
+        if custom.get("type", rules.get("type")):
             rules["nullable"] = not item.required
-        paths[path] = rules_of({**rules, **custom})
+        _add_extension(rules, custom)
+        paths[path] = rules_of(rules)
     except VariantError as error:
         raise bad_contract(f"{place}: {error.message}", path=path.shorthand) from None
     for inner in item.properties or []:
@@ -392,12 +391,8 @@ def _read(item: Any, path: VariantPath, place: str, paths: dict[VariantPath, Pat
 
 
 def _custom_rules(item: Any) -> dict[str, Any]:
-    rules = {
+    return {
         entry.property.removeprefix(_PREFIX): entry.value
         for entry in item.customProperties or []
         if (entry.property or "").startswith(_PREFIX)
     }
-    for name in ("min", "max"):
-        if name in rules:
-            rules[name] = as_bound(name, rules[name])
-    return rules
