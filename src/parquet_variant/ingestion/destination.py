@@ -26,7 +26,7 @@ from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.commit_journal import visible_files
 from parquet_variant.io.filesystems import filesystem_of, info_of, write_errors
-from parquet_variant.io.staging import BAD_RECORDS, LOADS, StagedFile, Staging, check_target, staging_beside
+from parquet_variant.io.staging import BAD_RECORDS, LOADS, Staging, check_target, staging_beside
 from parquet_variant.io.temporaries import keep_mode, linked_file
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.tables.commits import is_uncommitted
@@ -108,7 +108,10 @@ class Destination:
 
 
 class FileDestination(Destination):
-    """One file. The staging area is next to it."""
+    """One file, which one task writes, and next to it a file of quarantined lines if there are any.
+
+    The staging area is next to the file.
+    """
 
     @classmethod
     def open(cls, request: IngestRequest, write: Write) -> FileDestination | None:
@@ -130,21 +133,31 @@ class FileDestination(Destination):
         check_target(filesystem, path, "overwrite" if mode == "overwrite" else "error")
         return cls(request, staging_beside(dest), write)
 
+    @property
+    def bad_records_path(self) -> str:
+        """The file of quarantined lines."""
+        return f"{self.dest}.bad_records.ndjson"
+
+    def commit(self, written: WrittenSplits) -> list[str]:
+        """Move the file to its final path; permissions of a file there and a symbolic link to it are kept."""
+        data = [file for file in written.files if not file.name.startswith(f"{BAD_RECORDS}/")]
+        if not data:
+            raise VariantFileError(
+                f"no line is valid JSON: nothing was written to {self.dest}; check the sources", reason="no-rows"
+            )
+        targets = [(file, self.bad_records_path) for file in written.files if file not in data]
+        for file, target in [*targets, (data[0], self.dest)]:
+            filesystem, path = filesystem_of(file.path)
+            with write_errors(target):
+                place = linked_file(filesystem, filesystem_of(target)[1])
+                keep_mode(filesystem, path, place)
+                filesystem.move(path, place)
+        self._staging.discard()
+        return [self.dest.rpartition("/")[2]]
+
     def abort(self) -> None:
         """Remove the staging area."""
         self._staging.discard()
-
-
-def move_file(file: StagedFile, target: str) -> None:
-    """Move a staged file to its final path; permissions of a file there and a symbolic link to it are kept.
-
-    Raises `VariantFileError` if the file system refuses it.
-    """
-    filesystem, path = filesystem_of(file.path)
-    with write_errors(target):
-        place = linked_file(filesystem, filesystem_of(target)[1])
-        keep_mode(filesystem, path, place)
-        filesystem.move(path, place)
 
 
 class TableDestination(Destination):

@@ -28,7 +28,7 @@ from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult, costs_of
 from parquet_variant.inference.profile import Profile
 from parquet_variant.inference.typed_strings import StringTypes, TypedStrings
-from parquet_variant.ingestion.destination import Destination
+from parquet_variant.ingestion.destination import Destination, FileDestination
 from parquet_variant.ingestion.hints import partition_warnings, root_hints
 from parquet_variant.ingestion.loads import NewFiles
 from parquet_variant.ingestion.option_paths import (
@@ -200,7 +200,7 @@ class IngestJob:
         A file is parsed and its columns are written in threads. A second file would repeat the work that is done once
         per file, such as choosing encodings.
         """
-        if self._is_one_task:
+        if isinstance(self._destination, FileDestination):
             return [list(chain(*tasks))]
         request, splits = self._request, list(chain(*tasks))
         is_text = self._rows is None and request.text.json_column is None
@@ -212,12 +212,6 @@ class IngestJob:
         if len(tasks) < 2 or largest >= _MIN_THREADED_BYTES or any(split.file.codec for split in splits):
             return tasks
         return pack_splits(splits, _MIN_THREADED_BYTES)
-
-    @property
-    def _is_one_task(self) -> bool:
-        # The join of several Vortex files into one does not support other columns.
-        text = self._request.text
-        return self._request.one_file or (text.json_column is not None and self._request.dest.endswith(".vortex"))
 
     def _table_fields(self, tasks: list[list[Split]]) -> tuple[pa.Field, ...]:
         """Return the output columns if the JSON is a column of a table."""
@@ -262,7 +256,7 @@ class IngestJob:
         text_bytes, columns = self._text_bytes(tasks), sum(1 for _ in inference.schema.leaves())
         if text_bytes > _MAX_TRIAL_BYTES or (text_bytes < _MIN_TRIAL_BYTES and columns < _MIN_TRIAL_COLUMNS):
             return []
-        file_bytes = text_bytes if self._is_one_task else _split_bytes(text_bytes, _TYPICAL_TASKS)
+        file_bytes = text_bytes if request.one_file else _split_bytes(text_bytes, _TYPICAL_TASKS)
         on_error = "quarantine" if request.text.on_error == "fail" else request.text.on_error
         lenient = replace(request.text, on_error=on_error, chunk_bytes=_MIN_SPLIT_BYTES)
         splits = [Split(file) for file in self._files]

@@ -8,7 +8,7 @@ writes a file, and `io.staging` moves files. Rows in memory that are added to a 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.reading.read import read_schema
 from parquet_variant.files.parquet.writing.write import with_layout
 from parquet_variant.files.parquet.writing.writer import VariantWriter
-from parquet_variant.ingestion.destination import Destination, FileDestination, move_file
+from parquet_variant.ingestion.destination import Destination, FileDestination
 from parquet_variant.ingestion.partition_by import PartitionBy, check_partition_names, existing_partitions
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
@@ -36,7 +36,7 @@ from parquet_variant.ops.interop.tables import rows_of, table_of
 from parquet_variant.ops.shred_variant import shred_variant
 from parquet_variant.query.selection import Selected
 from parquet_variant.support.choices import Mode
-from parquet_variant.tables.partitions import partition_directory
+from parquet_variant.tables.partitions import partition_directory, split_by_partition
 from parquet_variant.tables.row_input import batches_of
 from parquet_variant.types.forms import is_json_type
 from parquet_variant.types.path import VariantPath
@@ -112,29 +112,11 @@ class PartitionedFiles:
 
 
 class ParquetFileDestination(FileDestination):
-    """One Parquet file, and next to it a file of quarantined lines if there are any."""
+    """One Parquet file."""
 
     def write_no_rows(self, plan: TaskPlan) -> WrittenSplits | None:
         """Write a file without rows if its schema is known."""
         return None if self.request.schema is None else _write_no_rows(plan, self._staging)
-
-    @property
-    def bad_records_path(self) -> str:
-        """The file of quarantined lines."""
-        return f"{self.dest}.bad_records.ndjson"
-
-    def commit(self, written: WrittenSplits) -> list[str]:
-        """Move the file to its final path."""
-        bad = [file for file in written.files if file.name.startswith(f"{BAD_RECORDS}/")]
-        data = [file for file in written.files if file not in bad]
-        if not data:
-            raise VariantFileError(
-                f"no line is valid JSON: nothing was written to {self.dest}; check the sources", reason="no-rows"
-            )
-        for file, target in [*((file, self.bad_records_path) for file in bad), (data[0], self.dest)]:
-            move_file(file, target)
-        self._staging.discard()
-        return [self.dest.rpartition("/")[2]]
 
 
 class ParquetDirectory(Destination):
@@ -225,63 +207,49 @@ class DirectoryCommit:
     committed: bool = True
 
 
-def _put_parquet(mode: Mode, path: Any, data: Any, *, schema: Any = None, **options: Any) -> DirectoryCommit:
-    dest = _directory(path)
-    source = locate(dest)[0]
-    names = [name for name, _ in source.partition]
-    rows = _in_columns(data, read_schema(dest), dest)
-    if schema is None:  # the shredding schemas of the first file
-        variants = [field.name for field in rows.schema if is_variant_field(field) and field.name not in names]
-        schemas = {
-            name: ShreddingSchema.from_parquet(source.path, name, filesystem=source.filesystem) for name in variants
-        }
-        schema = {name: of_file for name, of_file in schemas.items() if of_file.kind != "variant"}
-    rows = with_layout(rows, schema)
-    staging = _begin(dest, mode)
+def _put(format: str, mode: Mode, path: Any, data: Any, *, schema: Any = None, **options: Any) -> DirectoryCommit:
+    if not isinstance(path, str | os.PathLike):
+        raise VariantFileError("rows cannot be added to a list of files: open their directory", reason="bad-path")
+    dest = path_text(path)
+    if format == "vortex":
+        from parquet_variant.files.vortex.reader import read_schema as read_vortex_schema
+        from parquet_variant.files.vortex.writer import write
+
+        rows = _in_columns(data, read_vortex_schema(dest), dest)
+    else:
+        source = locate(dest)[0]
+        names = [name for name, _ in source.partition]
+        rows = _in_columns(data, read_schema(dest), dest)
+        if schema is None:  # the shredding schemas of the first file
+            variants = [field.name for field in rows.schema if is_variant_field(field) and field.name not in names]
+            schemas = {
+                name: ShreddingSchema.from_parquet(source.path, name, filesystem=source.filesystem) for name in variants
+            }
+            schema = {name: of_file for name, of_file in schemas.items() if of_file.kind != "variant"}
+        rows = with_layout(rows, schema)
+    staging = open_staging(dest, mode)
+    assert staging is not None
+    staging = staging.begin()
     try:
-        with PartitionedFiles(staging, staging.attempt(0), 0, **options) as files:
-            for values, part in _partitions(rows, names):
-                files.write(values, part)
-            files.close()
-        written = staging.commit(files.files)
+        if format == "vortex":
+            staged = [StagedFile(staging.attempt(0), staging.file_name(0, extension="vortex"))]
+            row_count = write(filesystem_of(staged[0].path)[1], rows, schema=schema, **options).rows
+        else:
+            with PartitionedFiles(staging, staging.attempt(0), 0, **options) as files:
+                for values, part in split_by_partition(rows, names):
+                    files.write(values, part)
+                files.close()
+            staged, row_count = files.files, files.rows
+        written = staging.commit(staged)
     except BaseException:
         staging.abort()
         raise
-    return DirectoryCommit(files.rows, tuple(written))
-
-
-def _put_vortex(mode: Mode, path: Any, data: Any, *, schema: Any = None, **options: Any) -> DirectoryCommit:
-    from parquet_variant.files.vortex.reader import read_schema as read_vortex_schema
-    from parquet_variant.files.vortex.writer import write
-
-    dest = _directory(path)
-    rows = _in_columns(data, read_vortex_schema(dest), dest)
-    staging = _begin(dest, mode)
-    try:
-        file = StagedFile(staging.attempt(0), staging.file_name(0, extension="vortex"))
-        info = write(filesystem_of(file.path)[1], rows, schema=schema, **options)
-        written = staging.commit([file])
-    except BaseException:
-        staging.abort()
-        raise
-    return DirectoryCommit(info.rows, tuple(written))
+    return DirectoryCommit(row_count, tuple(written))
 
 
 # `Table.append` and `Table.overwrite` of directories.
-append_parquet, overwrite_parquet = partial(_put_parquet, "append"), partial(_put_parquet, "overwrite")
-append_vortex, overwrite_vortex = partial(_put_vortex, "append"), partial(_put_vortex, "overwrite")
-
-
-def _directory(path: Any) -> str:
-    if not isinstance(path, str | os.PathLike):
-        raise VariantFileError("rows cannot be added to a list of files: open their directory", reason="bad-path")
-    return path_text(path)
-
-
-def _begin(dest: str, mode: Mode) -> Staging:
-    staging = open_staging(dest, mode)
-    assert staging is not None
-    return staging.begin()
+append_parquet, overwrite_parquet = partial(_put, "parquet", "append"), partial(_put, "parquet", "overwrite")
+append_vortex, overwrite_vortex = partial(_put, "vortex", "append"), partial(_put, "vortex", "overwrite")
 
 
 def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
@@ -320,15 +288,3 @@ def _in_columns(data: Any, schema: pa.Schema, dest: str) -> pa.Table:
         columns.append(column)
         fields.append(field)
     return pa.table(columns, schema=pa.schema(fields))
-
-
-def _partitions(rows: pa.Table, names: list[str]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
-    """Yield the rows of each partition without the partition columns, with the partition's values as text."""
-    if not names:
-        yield {}, rows
-        return
-    texts = pa.table({name: rows[name].cast(pa.string()) for name in names})
-    keys = list(zip(*(texts[name].to_pylist() for name in names), strict=True))
-    for key in dict.fromkeys(keys):
-        mask = pa.array([other == key for other in keys])
-        yield dict(zip(names, key, strict=True)), rows.filter(mask).drop_columns(names)

@@ -1,4 +1,4 @@
-"""Vortex files as the destination of an ingest: tasks write and verify files, and the driver commits them.
+"""Vortex files as the destination of an ingest: tasks write the files, and the driver commits them.
 
 `files.vortex.writer` writes a file.
 """
@@ -13,37 +13,16 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.files.parquet.writing.conform import conform
 from parquet_variant.files.vortex.json_columns import JsonColumn
 from parquet_variant.files.vortex.library import vortex
 from parquet_variant.files.vortex.paths import SUFFIX
-from parquet_variant.files.vortex.reader import read
 from parquet_variant.files.vortex.writer import write
-from parquet_variant.ingestion.destination import Destination, FileDestination, move_file
+from parquet_variant.ingestion.destination import Destination, FileDestination
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.task import SplitRows, TaskRows, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, open_staging
 from parquet_variant.ops.columns.arguments import as_arrow
-from parquet_variant.support.choices import FileMode
-
-
-class VortexFileDestination(FileDestination):
-    """One Vortex file, which the driver joins from the files of the tasks."""
-
-    def commit(self, written: WrittenSplits) -> list[str]:
-        """Join the files of the tasks into one file."""
-        if len(written.files) == 1:
-            move_file(written.files[0], self.dest)
-        else:
-            column = self.request.column
-            mode: FileMode = "overwrite" if self.request.mode == "overwrite" else "error"
-            # The parts have different columns, because a column without values is not stored. One layout fits all.
-            chunks = [conform(read(part.path, column).to_unshredded().storage, "unshredded") for part in written.files]
-            rows = VariantArray.concat(map(VariantArray, chunks))
-            write(self.dest, {column: rows}, schema=self._task_plan.schema, mode=mode, **self.request.write)
-        self._staging.discard()
-        return [Path(self.dest).name]
 
 
 def open_vortex(request: IngestRequest) -> Destination | None:
@@ -64,7 +43,7 @@ def open_vortex(request: IngestRequest) -> Destination | None:
     if not dest.endswith(SUFFIX) or Path(dest).is_dir():
         staging = open_staging(dest, request.mode)
         return None if staging is None else Destination(request, staging, _write)
-    destination = VortexFileDestination.open(request, _write)
+    destination = FileDestination.open(request, _write)
     if destination is not None and request.text.on_error == "quarantine":
         raise VariantFileError(
             f"quarantined lines require a directory as the destination, not the file {dest}: "
