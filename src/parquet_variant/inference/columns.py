@@ -10,7 +10,7 @@ not parsed as dates or numbers, because the values would not be written back unc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from math import log2
@@ -24,7 +24,7 @@ from parquet_variant.inference.profile import Profile
 from parquet_variant.layouts.primitive_types import MAX_PRECISION, ddl_name, decimal
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType
-from parquet_variant.types.path import WILDCARD, VariantPath
+from parquet_variant.types.path import VariantPath
 
 # Digits of a decimal that is stored as an INT64.
 _NARROW = 18
@@ -335,20 +335,6 @@ def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
     return max(fitting_whole + fitting_scale - count, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """The expected values at a path that is a leaf of the schema, Variant nulls included, and how many are typed."""
-
-    path: VariantPath
-    values: int
-    typed: int
-
-    @property
-    def typed_share(self) -> float | None:
-        """`typed` as a share of `values`; None without values."""
-        return self.typed / self.values if self.values else None
-
-
 class Actual(Protocol):
     """The contents of a file at a path, such as a `PathReport` of `Table.inspect`."""
 
@@ -372,46 +358,22 @@ class Comparison:
         return None if self.predicted is None or self.actual is None else self.actual - self.predicted
 
 
-def predict(profile: Profile, schema: ShreddingSchema) -> tuple[Prediction, ...]:
-    """Predict how many values each leaf of a schema will hold, for data with a profile.
-
-    >>> import parquet_variant as pv
-    >>> profile = Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": "x"}', '{"b": null}']))
-    >>> for prediction in predict(profile, ShreddingSchema.from_ddl("a bigint, b date")):
-    ...     print(prediction.path, prediction.values, prediction.typed)
-    $['a'] 2 1
-    $['b'] 1 0
-    """
-    predictions: list[Prediction] = []
-
-    def walk(path_profile: PathProfile | None, node: ShreddingSchema, path: VariantPath) -> None:
-        if not node.children():
-            values = path_profile.count if path_profile is not None else 0
-            typed = typed_count(path_profile, node) if path_profile is not None else 0
-            predictions.append(Prediction(path, values, typed))
-        for name, child in node.fields:
-            walk(path_profile.field(name) if path_profile is not None else None, child, path / name)
-        if node.element is not None:
-            walk(path_profile.element if path_profile is not None else None, node.element, path / WILDCARD)
-
-    walk(profile.root, schema, VariantPath())
-    return tuple(predictions)
-
-
-def compare(predictions: Iterable[Prediction], actuals: Iterable[Actual]) -> tuple[Comparison, ...]:
-    """Compare predictions with the contents of files by path; a path that no file has is compared with None.
+def compare(predictions: Mapping[VariantPath, PathCost], actuals: Iterable[Actual]) -> tuple[Comparison, ...]:
+    """Compare the expected values at some paths with the contents of files: None for a path that no file has.
 
     >>> Contents = type("Contents", (), {"path": "$['a']", "typed": 1, "residual": 3})
-    >>> compare([Prediction(VariantPath(("a",)), 4, 2)], [Contents])
+    >>> compare({VariantPath(("a",)): PathCost(2, 0, 2, 0, 0)}, [Contents])
     (Comparison(path=VariantPath("$['a']"), predicted=0.5, actual=0.25),)
     """
     by_path = {actual.path: actual for actual in actuals}
     comparisons = []
-    for prediction in predictions:
-        actual = by_path.get(str(prediction.path))
-        share = None
+    for path, cost in predictions.items():
+        actual, share = by_path.get(str(path)), None
         if actual is not None and actual.typed is not None and actual.residual is not None:
-            values = actual.typed + actual.residual
-            share = actual.typed / values if values else None
-        comparisons.append(Comparison(prediction.path, prediction.typed_share, share))
+            share = _share(actual.typed, actual.residual)
+        comparisons.append(Comparison(path, _share(cost.typed, cost.null + cost.residual), share))
     return tuple(comparisons)
+
+
+def _share(typed: int, others: int) -> float | None:
+    return typed / (typed + others) if typed + others else None

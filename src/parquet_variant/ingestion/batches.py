@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -58,18 +58,10 @@ _SHOWN_DIGITS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Pass(Generic[Result]):
-    """The computation of a pass: a result from the tape of some rows, and the combination of two results."""
-
-    from_tape: Callable[[Tape], Result]
-    combine: Callable[[Result, Result], Result]
-
-
-@dataclass(frozen=True, slots=True)
 class ChunkResult(Generic[Result]):
-    """The outcome for a chunk: the result for the valid rows, and the table that contains their JSON column, if any."""
+    """The outcome for a chunk: results for its valid rows in order, and the table with their JSON column, if any."""
 
-    result: Result
+    results: list[Result]
     bad: list[BadRecord] = field(default_factory=list)
     text_bytes: int = 0
     counts: ValueCounts = field(default_factory=ValueCounts)
@@ -107,9 +99,12 @@ class _RowTexts:
 
 
 def steps(
-    splits: Sequence[Split], options: TextOptions, work: Pass[Result], sample: float = 1.0
+    splits: Sequence[Split], options: TextOptions, work: Callable[[Tape], Result], sample: float = 1.0
 ) -> Iterator[Callable[[], ChunkResult[Result]]]:
-    """Yield one function per chunk, or per group of small files, that parses it and returns its outcome."""
+    """Yield one function per chunk, or per group of small files, that parses it and returns its outcome.
+
+    `work`: computes a result from the tape of some rows.
+    """
     for group in _groups(splits, options):
         if len(group) > 1:
             yield partial(_process_together, group, options, work, sample)
@@ -136,7 +131,7 @@ def _groups(splits: Sequence[Split], options: TextOptions) -> Iterator[list[Spli
 
 
 def _process_together(
-    group: list[Split], options: TextOptions, work: Pass[Result], sample: float
+    group: list[Split], options: TextOptions, work: Callable[[Tape], Result], sample: float
 ) -> ChunkResult[Result]:
     """Process small files as one text. If anything is invalid or inexact, process them one by one for its position."""
     try:
@@ -149,12 +144,12 @@ def _process_together(
                 return replace(batch, text_bytes=sum(map(len, texts)))
     except VariantError:
         pass
-    total = ChunkResult(work.from_tape(_null_rows(0)))
+    total = ChunkResult([work(_null_rows(0))])
     for split in group:
         for step in _steps_of(split, options, work, sample):
             part = step()
             total = ChunkResult(
-                work.combine(total.result, part.result),
+                total.results + part.results,
                 total.bad + part.bad,
                 total.text_bytes + part.text_bytes,
                 total.counts + part.counts,
@@ -163,7 +158,7 @@ def _process_together(
 
 
 def _steps_of(
-    split: Split, options: TextOptions, work: Pass[Result], sample: float
+    split: Split, options: TextOptions, work: Callable[[Tape], Result], sample: float
 ) -> Iterator[Callable[[], ChunkResult[Result]]]:
     name = split.file.name
     if options.json_column is not None:
@@ -197,7 +192,7 @@ def _steps_of(
         is_null = options.on_error == "null"
         element = last[0].first_line + len(last[1].text) if last else 1
         bad = [] if is_null else [BadRecord.of(name, element, b"", error)]
-        yield lambda: ChunkResult(work.from_tape(_null_rows(int(is_null))), bad)
+        yield lambda: ChunkResult([work(_null_rows(int(is_null)))], bad)
 
 
 def _null_rows(count: int) -> Tape:
@@ -207,7 +202,7 @@ def _null_rows(count: int) -> Tape:
 
 
 def _process_chunk(
-    chunk: Chunk, lines: Lines, options: TextOptions, work: Pass[Result], sample: float
+    chunk: Chunk, lines: Lines, options: TextOptions, work: Callable[[Tape], Result], sample: float
 ) -> ChunkResult[Result]:
     """Parse the lines of a chunk and return the outcome for those in the sample."""
     data, starts, stops, _ = _buffers(binary_parts(lines.text))
@@ -222,7 +217,7 @@ def _process_chunk(
 
 
 def _process_rows(
-    source: str, rows: JsonRows, options: TextOptions, work: Pass[Result], sample: float
+    source: str, rows: JsonRows, options: TextOptions, work: Callable[[Tape], Result], sample: float
 ) -> ChunkResult[Result]:
     """Parse the JSON column of table rows and return the outcome for the rows in the sample."""
     data, starts, stops, valid = _buffers(rows.text)
@@ -253,7 +248,7 @@ def _buffers(text: BinaryParts) -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArr
 
 
 def _parse_texts(
-    texts: _RowTexts, rows: npt.NDArray[np.int64], options: TextOptions, work: Pass[Result]
+    texts: _RowTexts, rows: npt.NDArray[np.int64], options: TextOptions, work: Callable[[Tape], Result]
 ) -> tuple[ChunkResult[Result], npt.NDArray[np.int64]]:
     """Parse some of the texts, and return the index of the text of each row of the result.
 
@@ -295,11 +290,11 @@ def _parse_texts(
                         ]
                         rows = rows[~np.isin(rows, list(reasons))]
                         continue
-                result = reduce(work.combine, map(work.from_tape, tapes))
+                results = list(map(work, tapes))
                 parsed.tape.release()
                 bad.sort(key=lambda record: record.line)
                 text_bytes = int((texts.stops[requested] - texts.starts[requested]).sum())
-                return ChunkResult(result, bad, text_bytes, ValueCounts(typed, inexact, broken)), result_rows
+                return ChunkResult(results, bad, text_bytes, ValueCounts(typed, inexact, broken)), result_rows
         except VariantError as parse_error:  # from the parser with on_error="fail", or for a value that is too large
             if parse_error.row is None:
                 raise

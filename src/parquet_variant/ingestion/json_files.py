@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import VariantError, VariantFileError, check_choice
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
-from parquet_variant.ingestion.batches import ChunkResult, Pass, steps
+from parquet_variant.ingestion.batches import ChunkResult, steps
 from parquet_variant.ingestion.request import Sources, TextOptions
 from parquet_variant.ingestion.sources.input_files import find_input_files
 from parquet_variant.ingestion.sources.splits import Split
@@ -68,13 +69,12 @@ class JsonFiles:
         Raises `JsonError` or `VariantFileError` for a line or file that cannot be read, and for files without a value.
         """
 
-        def array_of(tape: Tape) -> VariantArray:
+        def work(tape: Tape) -> list[Used]:
             rows = shredded_rows(tape if paths is None else project(tape, paths), schema, per_batch=True)
-            return trusted_array(rows.storage(), fits_files=True)
+            return [use(trusted_array(rows.storage(), fits_files=True))] if tape.rows else []
 
-        work = Pass(array_of, lambda first, second: VariantArray.concat([first, second]))
         any_row = False
-        for results in self._each(work, lambda array: [use(array)] if len(array) else [], threads):
+        for results in self._each(work, threads):
             any_row = any_row or bool(results)
             yield from results
         if not any_row:
@@ -93,16 +93,16 @@ class JsonFiles:
 
     def keys(self, threads: int | None = None) -> frozenset[str]:
         """Return every key of the objects in the files. Raises as `arrays` does."""
-        work: Pass[frozenset[bytes]] = Pass(lambda tape: frozenset(tape.key_list), lambda first, second: first | second)
-        keys = frozenset[bytes]().union(*self._each(work, lambda keys: keys, threads))
+        keys = frozenset[bytes]().union(*self._each(lambda tape: frozenset(tape.key_list), threads))
         return frozenset(key.decode("utf-8", "surrogatepass") for key in keys)
 
-    def _each(self, work: Pass[Result], use: Callable[[Result], Used], threads: int | None) -> Iterator[Used]:
-        def run(step: Callable[[], ChunkResult[Result]]) -> Used:
+    def _each(self, work: Callable[[Tape], Result], threads: int | None) -> Iterator[Result]:
+        def run(step: Callable[[], ChunkResult[Result]]) -> list[Result]:
             check_interrupted()
-            return use(step().result)
+            return step().results
 
-        yield from in_order(run, steps(self.splits, self.text, work), thread_count(threads), read_ahead=True)
+        all_steps = steps(self.splits, self.text, work)
+        yield from chain.from_iterable(in_order(run, all_steps, thread_count(threads), read_ahead=True))
 
 
 @dataclass(frozen=True)

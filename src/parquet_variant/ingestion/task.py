@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import partial, reduce
 from operator import call
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.inference.path_table import ProfiledData
 from parquet_variant.inference.profile import Profile
-from parquet_variant.ingestion.batches import Pass, steps
+from parquet_variant.ingestion.batches import steps
 from parquet_variant.ingestion.option_paths import OtherTypes, SeenPaths
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import ValueCounts
@@ -113,12 +113,11 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
     a file that cannot be read.
     """
     total = Profile()
-    work = Pass(Profile.of_tape, Profile.merge)
-    all_steps = steps(splits, text.for_profile, work, 1.0 if text.sample is None else text.sample)
+    all_steps = steps(splits, text.for_profile, Profile.of_tape, 1.0 if text.sample is None else text.sample)
     for batch in in_order(call, all_steps, threads, read_ahead=True):
         check_interrupted()
-        data = ProfiledData(text_bytes=batch.text_bytes)
-        total = total.merge(replace(batch.result, typed_strings=batch.counts.typed, data=data))
+        profile, data = reduce(Profile.merge, batch.results, Profile()), ProfiledData(text_bytes=batch.text_bytes)
+        total = total.merge(replace(profile, typed_strings=batch.counts.typed, data=data))
     return total
 
 
@@ -139,7 +138,8 @@ class SplitRows:
     def __iter__(self) -> Iterator[TaskRows]:
         bad_stream = None
         text, written = self.request.text, self._written
-        all_steps = steps(self.splits, text, _shredding(self.plan.schema, written.paths, written.other_types))
+        work = partial(_shredded_tape, self.plan.schema, (written.paths, written.other_types))
+        all_steps = steps(self.splits, text, work)
         with ExitStack() as stack:
             for batch in in_order(call, all_steps, self.plan.threads, read_ahead=True):
                 check_interrupted()
@@ -156,8 +156,9 @@ class SplitRows:
                         filesystem.create_dir(path.rpartition("/")[0], recursive=True)
                         bad_stream = stack.enter_context(filesystem.open_output_stream(path))
                     bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
-                if len(batch.result):
-                    yield TaskRows(batch.result, batch.table, text.json_column)
+                shredded = _joined(batch.results)
+                if len(shredded):
+                    yield TaskRows(shredded, batch.table, text.json_column)
 
     def written(self, files: Sequence[StagedFile] = (), **figures: Any) -> WrittenSplits:
         """Return the result of the pass, with the file of bad records if there are any.
@@ -173,7 +174,7 @@ def read_arrays(splits: Sequence[Split], text: TextOptions) -> Iterator[VariantA
 
     Raises `JsonError` or `VariantFileError` as `profile_splits` does.
     """
-    return (_array(step().result) for step in steps(splits, text, _shredding(None)))
+    return (_array(_joined(step().results)) for step in steps(splits, text, partial(_shredded_tape, None, ())))
 
 
 def first_rows(
@@ -184,21 +185,18 @@ def first_rows(
     Raises `VariantError` as `profile_splits` does, but not for invalid lines.
     """
     lenient = replace(text, on_error="quarantine", chunk_bytes=text_bytes)
-    step = next(steps(splits, lenient, _shredding(schema)), None)
-    return None if step is None else _array(step().result)
-
-
-def _shredding(schema: ShreddingSchema | None, *observers: SeenPaths | OtherTypes) -> Pass[Shredded]:
-    return Pass(
-        partial(_shredded_tape, schema, observers),
-        lambda first, second: VariantArray.concat([_array(first), _array(second)]),
-    )
+    step = next(steps(splits, lenient, partial(_shredded_tape, schema, ())), None)
+    return None if step is None else _array(_joined(step().results))
 
 
 def _shredded_tape(schema: ShreddingSchema | None, observers: Sequence[SeenPaths | OtherTypes], tape: Tape) -> Shredded:
     for observer in observers:
         observer.look(tape)
     return shredded_rows(tape, schema=schema, per_batch=True)
+
+
+def _joined(parts: Sequence[Shredded]) -> Shredded:
+    return parts[0] if len(parts) == 1 else VariantArray.concat(list(map(_array, parts)))
 
 
 def _array(rows: Shredded) -> VariantArray:

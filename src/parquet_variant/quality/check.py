@@ -32,7 +32,6 @@ from parquet_variant.inference.contracts.contract_check import ContractCheck
 from parquet_variant.inference.contracts.path_rules import PathRules, order_of, scalar_key
 from parquet_variant.inference.contracts.report import ContractCounts, ContractReport, Example, RuleCount
 from parquet_variant.inference.contracts.rule_tables import RuleTables
-from parquet_variant.ingestion.batches import Pass
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.quality.footers import PathFacts, Residual, VariantFacts, variant_facts
@@ -290,8 +289,7 @@ def _rules_in(contract: Contract) -> list[tuple[VariantPath, str]]:
 def _of_text(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
     result = _Result()
     result.decide(_rules_in(rules.contract), _VALUES)
-    nothing = Pass(lambda tape: None, lambda first, second: None)
-    for batch in data.text_results(replace(data.text, contract=rules), nothing, threads):
+    for batch in data.text_results(replace(data.text, contract=rules), lambda tape: None, threads):
         result.parts.append(batch.counts.broken)
         result.bytes_read += batch.text_bytes
     return result

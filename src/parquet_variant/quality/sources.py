@@ -23,7 +23,7 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.files.parquet.reading.read import row_group_arrays
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.profile import Profile
-from parquet_variant.ingestion.batches import ChunkResult, Pass, steps
+from parquet_variant.ingestion.batches import ChunkResult, steps
 from parquet_variant.ingestion.ingest import profile as profile_files
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
@@ -32,6 +32,7 @@ from parquet_variant.ingestion.table_sources import find_tables
 from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.parallel import in_order
+from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.ops.shred_variant import infer_shredding_schema
@@ -109,7 +110,7 @@ class DataSet:
         return sum(file.size * (10 if file.codec else 1) for file in self.text_files)
 
     def text_results(
-        self, text: TextOptions, work: Pass[Result], threads: int, share: float = 1.0
+        self, text: TextOptions, work: Callable[[Tape], Result], threads: int, share: float = 1.0
     ) -> Iterator[ChunkResult[Result]]:
         """Yield the outcomes of the chunks of the JSON files, or of a share of them, in order."""
         splits = plan_splits(self.text_files, max(self.text_bytes // max(threads, 1), 1 << 20), text.layout)

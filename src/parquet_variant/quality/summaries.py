@@ -18,7 +18,6 @@ import pyarrow as pa
 from parquet_variant.errors import VariantFileError, check_count
 from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.inference.statistics import LeafStatistics
-from parquet_variant.ingestion.batches import Pass
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.quality.footers import (
     PathFacts,
@@ -361,8 +360,8 @@ def _of_text(data: DataSet, limit: int, threads: int) -> Summary:
     # Compressed text is about ten times as large as its files.
     share = min(1.0, limit / max(data.text_bytes, 1))
     figures, bytes_read = ValueFigures(), 0
-    for batch in data.text_results(data.text, Pass(ValueFigures.of_tape, ValueFigures.merge), threads, share):
-        figures = figures.merge(batch.result)
+    for batch in data.text_results(data.text, ValueFigures.of_tape, threads, share):
+        figures = reduce(ValueFigures.merge, batch.results, figures)
         bytes_read += batch.text_bytes
     return _of_figures(data, figures, share, bytes_read)
 

@@ -120,14 +120,15 @@ def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:
     """Compare the typed shares of the files with those predicted from the original JSON."""
     from parquet_variant.files.parquet.format.files import locate
-    from parquet_variant.inference.columns import compare, predict
+    from parquet_variant.inference.columns import compare
+    from parquet_variant.inference.policies.explicit import ExplicitPolicy
     from parquet_variant.ingestion.ingest import profile
     from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
     with Progress() as progress:
         data = profile(sources, on_error="quarantine", progress=progress)
     schema = ShreddingSchema.from_parquet(locate(files)[0].path, column.name)
-    return compare(predict(data, schema), column.paths)
+    return compare(ExplicitPolicy(schema).choose(data).predictions, column.paths)
 
 
 def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:

@@ -15,9 +15,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.inference.columns import (
     Costs,
     PathCost,
-    Prediction,
     bytes_saved,
-    predict,
     type_groups,
     typed_share,
 )
@@ -65,7 +63,6 @@ class InferenceResult:
     `schema`, `policy`: the shredding schema, and the policy that chose it.
     `decisions`: one decision per considered path, parents first.
     `rows`: rows of the profile.
-    `predictions`: the expected number of values per leaf of the schema; `inference.columns` compares them with a file.
     `costs`: typed, null, residual and missing values per path, with bytes.
     `typed_strings`: counts of strings that were to be typed, in the profiled rows.
     `suggested_types`: paths at which all profiled strings are dates, timestamps, UUIDs or numbers, with the types to
@@ -76,7 +73,6 @@ class InferenceResult:
     decisions: tuple[Decision, ...]
     policy: Policy
     rows: int
-    predictions: tuple[Prediction, ...] = ()
     costs: Costs = field(default_factory=lambda: Costs(0, {}))
     typed_strings: tuple[TypedStrings, ...] = ()
     suggested_types: tuple[TypeSuggestion, ...] = ()
@@ -91,8 +87,13 @@ class InferenceResult:
             kind = None if node is None else "variant"
             return replace(decision, type=kind, typed_share=0.0, bytes_saved=0, reason=reason)
 
-        predictions = tuple(prediction for prediction in self.predictions if schema.get(prediction.path) is not None)
-        return replace(self, schema=schema, decisions=tuple(map(narrowed, self.decisions)), predictions=predictions)
+        return replace(self, schema=schema, decisions=tuple(map(narrowed, self.decisions)))
+
+    @property
+    def predictions(self) -> dict[VariantPath, PathCost]:
+        """The expected values of each leaf of the schema; `inference.columns` compares them with a file."""
+        nothing = PathCost(0, 0, 0, 0, 0)
+        return {path: self.costs.paths.get(path, nothing) for path, _ in self.schema.leaves()}
 
     def __repr__(self) -> str:
         typed = sum(decision.shredded and decision.type not in ("object", "array") for decision in self.decisions)
@@ -235,7 +236,7 @@ def result_of(
     if schema is not None or profile.root is not None:
         walk(profile.root, schema, VariantPath())
     schema = schema or ShreddingSchema.variant()
-    result = InferenceResult(schema, tuple(decisions), policy, profile.rows, predict(profile, schema))
+    result = InferenceResult(schema, tuple(decisions), policy, profile.rows)
     limited = schema.limited_to(MAX_PHYSICAL_DEPTH)
     if limited != schema:
         reason = f"deeper than {MAX_PHYSICAL_DEPTH} Parquet levels, which some readers refuse"

@@ -27,10 +27,11 @@ from parquet_variant.inference.explain import slow_paths
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.decision import InferenceResult
 from parquet_variant.inference.profile import Profile
-from parquet_variant.ingestion.batches import Pass, steps
+from parquet_variant.ingestion.batches import steps
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.io.temporaries import atomic_file
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
+from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.value_edits import variant_normalize
 from parquet_variant.quality.diff import DataDiff
@@ -143,19 +144,19 @@ def _of_rows(path: str, data: DataSet) -> ExploreReport:
 def _of_text(path: str, data: DataSet) -> ExploreReport:
     """Return the report of JSON files, from the first lines; invalid lines are left out."""
     lenient = replace(data.text, on_error="quarantine", chunk_bytes=1 << 20)
-    work = Pass(
-        lambda tape: trusted_array(shredded_rows(tape, per_batch=True).storage()),
-        lambda first, second: VariantArray.concat([first, second]),
-    )
     parts: list[VariantArray] = []
     rows, text_bytes, is_complete = 0, 0, True
+
+    def work(tape: Tape) -> VariantArray:
+        return trusted_array(shredded_rows(tape, per_batch=True).storage())
+
     for step in steps([Split(file) for file in data.text_files], lenient, work):
         if rows >= SAMPLE_ROWS or text_bytes >= SAMPLE_BYTES:
             is_complete = False
             break
         chunk = step()
-        parts.append(chunk.result)
-        rows, text_bytes = rows + len(chunk.result), text_bytes + chunk.text_bytes
+        parts += chunk.results
+        rows, text_bytes = sum(map(len, parts)), text_bytes + chunk.text_bytes
     if not rows:
         raise VariantFileError(f"no JSON values in {path}: name files with JSON", reason="no-rows", file=path)
     sample = sample_of(VariantArray.concat(parts)[:SAMPLE_ROWS])
