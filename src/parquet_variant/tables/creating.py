@@ -154,8 +154,7 @@ def _format_of(path: Any, options: Mapping[str, Any]) -> WriteFormat:
         return "vortex"
     if str(path).endswith(".parquet"):
         return "parquet"
-    format: Any = format_of_table(path, options.get("storage_options"))
-    return format or "parquet"
+    return format_of_table(path, options.get("storage_options")) or "parquet"
 
 
 def create(

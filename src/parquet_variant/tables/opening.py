@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, Unpack, get_args
+from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 from pyarrow import fs
 
@@ -20,10 +20,14 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.table_directories import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata
 from parquet_variant.ops.interop.tables import is_rows
 from parquet_variant.support.lazy_names import registered_method
+from parquet_variant.tables.storage import open_storage
 from parquet_variant.tables.table.base import OpenOptions, TableFormat, TextKeywords
 from parquet_variant.tables.table.table import Table
 
 _GLOB = re.compile(r"[*?\[]")
+_Log: TypeAlias = Literal["delta", "iceberg"]
+# The property of published Iceberg tables, with the format of the source as the value.
+PUBLISHED_FROM = "parquet-variant.published-from"
 
 
 def open(
@@ -188,7 +192,7 @@ def _format_of_path(path: str | os.PathLike[str], options: OpenOptions) -> Table
     return "parquet"
 
 
-def format_of_table(path: Any, storage_options: Mapping[str, str] | None = None) -> TableFormat | None:
+def format_of_table(path: Any, storage_options: Mapping[str, str] | None = None) -> _Log | None:
     """Return ``"delta"`` or ``"iceberg"`` if a path is a table, else None.
 
     In a directory with both, it is the format that the other one was published from.
@@ -200,24 +204,41 @@ def format_of_table(path: Any, storage_options: Mapping[str, str] | None = None)
         return None
     if str(path).endswith(ICEBERG_METADATA):
         return "iceberg"
-    if not storage_options:
-        is_delta, is_iceberg = has_delta_log(path), has_iceberg_metadata(path)
-        if not (is_delta and is_iceberg):
-            return "delta" if is_delta else "iceberg" if is_iceberg else None
-    from parquet_variant.tables.publishing.publish import table_format
-
-    format: Any = table_format(path, storage_options)
-    return format
+    found = [format for format in get_args(_Log) if _has_table(path, format, storage_options)]
+    if len(found) > 1:
+        return "iceberg" if published_from(path, "delta", storage_options) == "iceberg" else "delta"
+    return found[0] if found else None
 
 
-def is_delta(path: Any) -> bool:
-    """Return whether a path is a Delta table, and not the copy of an Iceberg table."""
-    return format_of_table(path) == "delta"
+def published_from(path: str | os.PathLike[str], format: str, options: Mapping[str, str] | None = None) -> str | None:
+    """Return the format that the table of a format at a path was published from; None if it was not published."""
+    if not _has_table(path, format, options):
+        return None
+    try:
+        if format == "delta":
+            from parquet_variant.tables.delta.log.snapshot import load_snapshot
+            from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY
+
+            current = load_snapshot(open_storage(path, options), files=False)
+            return current.metadata.configuration.get(PUBLISHED_FROM_PROPERTY)
+        from parquet_variant.tables.iceberg.catalogs.opening import load_table
+
+        return load_table(path, None, options).metadata.properties.get(PUBLISHED_FROM)
+    except TableError:
+        return None
 
 
-def is_iceberg(path: Any) -> bool:
-    """Return whether a path is an Iceberg table, and not the copy of a Delta table."""
-    return format_of_table(path) == "iceberg"
+def _has_table(path: str | os.PathLike[str], format: str, options: Mapping[str, str] | None) -> bool:
+    """Return whether a path is a table of a format; `options` configure its object store."""
+    if format not in get_args(_Log):
+        return False
+    if not options:
+        return has_delta_log(path) if format == "delta" else has_iceberg_metadata(path)
+    storage = open_storage(path, options)
+    if format == "delta":
+        return any(True for _ in storage.list("_delta_log"))
+    is_metadata = str(path).endswith(ICEBERG_METADATA)
+    return is_metadata or any(file.path == "metadata/version-hint.text" for file in storage.list("metadata"))
 
 
 def is_vortex(path: Any) -> bool:

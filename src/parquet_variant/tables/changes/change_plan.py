@@ -132,11 +132,6 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
     records_changes: bool
     erases: bool = False
 
-    @property
-    def reset_column(self) -> str | None:
-        """The hidden column with the version of each row's last update; None if the table has none."""
-        return None
-
     def read_kept_rows(self, file: File, row_mask: Mask | None) -> pa.Table:
         """Read the rows of `read_rows` for a new file: if the plan erases, unshredded and with their own keys only."""
         rows = self.read_rows(file, row_mask)
@@ -160,11 +155,6 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
     def fixed_columns(self) -> frozenset[str]:
         """The columns whose change moves a row to another file, such as partition columns, in lower case."""
         return frozenset()
-
-    @property
-    def tracks_rows(self) -> bool:
-        """Whether files keep row ids, so that rewritten files need hidden columns."""
-        return bool(self.write.hidden_columns)
 
     # ---- reading a file
 
@@ -230,11 +220,6 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
     def with_deleted(self, file: File, deleted: Mask) -> File:
         """Write a deletion vector and return the file with it; the mask holds all deleted rows, by position."""
 
-    def as_updated(self, rows: pa.Table) -> pa.Table:
-        """Return updated rows, which keep their ids, with nulls in the hidden column that an update resets."""
-        index = -1 if self.reset_column is None else rows.schema.get_field_index(self.reset_column)
-        return rows if index < 0 else rows.set_column(index, rows.field(index), pa.nulls(len(rows), pa.int64()))
-
     def write_changes(self, write: TableWritePlan[File], changes: Mapping[str, pa.Table | None]) -> tuple[Any, ...]:
         """Write rows by change type (``insert``, ``delete``, ``update_preimage``, ``update_postimage``)."""
         return ()
@@ -245,7 +230,7 @@ class ChangePlan(ABC, _ScansVersion, Generic[File]):
         """Return the description of a copy of a file in which some columns, under the table's names, are new.
 
         `metrics`: those of the new columns.
-        Files are copied in parts only if `tracks_rows` is False, also for the two methods below.
+        Files are copied in parts only if they have no hidden columns, also for the two methods below.
         """
         raise NotImplementedError
 

@@ -6,7 +6,6 @@ Owns the report and the steps that read and write data files. Removing history a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.report_text import counted
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
-from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
+from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, TableChange
 from parquet_variant.tables.changes.operations import Condition, count_in_file, delete_from_file, run_change
 from parquet_variant.tables.storage import now_millis
 
@@ -121,86 +120,46 @@ def erase(
     """Erase the rows for which a condition is true from a table, its history and its statistics; see `Table.erase`."""
     if not isinstance(where, str) or not where.strip():
         raise TableError("erase needs a condition: pass where='v:user::int = 1'", reason="bad-argument")
-    workers = engine_or_threads(engine, threads, progress)
-    table, versions = erasable.table, erasable.version_count()
-    uri = table.uri
+    workers, uri = engine_or_threads(engine, threads, progress), erasable.table.uri
+    versions = erasable.version_count()
 
     def planned(table: ChangeableTable[Any]) -> tuple[Condition, ChangePlan[Any]]:
         plan: Any = table.plan(options)
         return Condition.of(table, where, zone), replace(plan, uses_vectors=False, records_changes=False, erases=True)
 
-    def opened(table: ChangeableTable[Any]) -> tuple[Condition, ChangePlan[Any], FileSet]:
-        """Return the condition, the plan, and the files that may hold matching rows or rows marked as deleted."""
+    def change(table: ChangeableTable[Any]) -> TableChange[Any]:
+        """Change the files that may hold matching rows, or rows that are only marked as deleted."""
         condition, plan = planned(table)
         matching = {plan.path(file) for file in table.to_files(condition.files(table, table.files))}
         mask = [plan.path(file) in matching or _has_deleted(plan, file) for file in table.to_files(table.files)]
-        return condition, plan, table.filtered(table.files, np.array(mask, dtype=bool))
-
-    def change(table: ChangeableTable[Any]) -> TableChange[Any]:
-        condition, plan, files = opened(table)
-        done = workers.run("erase", partial(_erase_from_file, plan, condition), table.to_files(files))
+        files = table.filtered(table.files, np.array(mask, dtype=bool))
+        step, work = ("count", _count_erased_in_file) if dry_run else ("erase", _erase_from_file)
         # The predicate is not recorded, because it may name what is erased.
-        return replace(condition.change(table, files, done), parameters={})
+        return replace(condition.change(table, workers, step, partial(work, plan), files), parameters={})
 
-    def refuse_misspelled(rows: int) -> None:
-        """Refuse to lose history for a condition that matches no row because of a misspelled path."""
-        if not rows:
-            advice = "; pass force=True (--force) if the path is right"
-            Condition.of(table, where, zone).missing_paths(table, advice)
-
-    if dry_run:
-        condition, plan, files = opened(table)
-        described = table.to_files(files)
-        counts = workers.run("count", partial(count_in_file, plan, condition), described)
-        refuse_misspelled(sum(counts))
-        rewritten = sum(rows > 0 or _has_deleted(plan, file) for rows, file in zip(counts, described, strict=True))
-        return EraseReport(uri, True, table.version, sum(counts), rewritten, versions_removed=versions)
-    if not force and (active := erasable.recent_files(now_millis() - _WRITER_MILLIS)):
+    if not (dry_run or force) and (active := erasable.recent_files(now_millis() - _WRITER_MILLIS)):
         raise TableError(
             f"a writer seems to be active, because {active[0]} has no commit and is younger than an hour: wait, or "
             "pass force=True (--force) if no writer is active",
             reason="writer-active",
             file=uri,
         )
-    done = run_change(table, "DELETE", change)
-    if not force:
-        refuse_misspelled(done.rows_deleted)
-    newest, data_files, log_files, verified = _finish_erasure(erasable, done.rows_deleted, planned, workers)
-    return EraseReport(
-        uri,
-        False,
-        newest.version,
-        rows_erased=done.rows_deleted,
-        files_rewritten=done.files_removed,
-        files_removed=data_files,
-        versions_removed=versions,
-        log_files_removed=log_files,
-        files_verified=verified,
-    )
-
-
-def _finish_erasure(
-    erasable: ErasableTable,
-    rows: int,
-    planned: Callable[[ChangeableTable[Any]], tuple[Condition, ChangePlan[Any]]],
-    engine: Engine,
-) -> tuple[ChangeableTable[Any], int, int, int]:
-    """Remove the history, and read all files again.
-
-    Return the newest version, and the numbers of removed data files, removed other files, and verified files.
-    Raises `TableError`: reason ``"not-erased"``, which says that the newest version is erased, if a step fails;
-    ``"conflict"`` if another writer committed meanwhile.
-    """
+    done = run_change(erasable.table, "DELETE", change, dry_run=dry_run)
+    if not done.rows_deleted and (dry_run or not force):
+        # History is not lost for a condition that matches no row because of a misspelled path.
+        advice = "; pass force=True (--force) if the path is right"
+        Condition.of(erasable.table, where, zone).missing_paths(erasable.table, advice)
+    report = EraseReport(uri, dry_run, done.version, done.rows_deleted, done.files_removed, versions_removed=versions)
+    if dry_run:
+        return report
     try:
-        newest, data_files, log_files = erasable.remove_history(rows)
+        newest, data_files, log_files = erasable.remove_history(done.rows_deleted)
         condition, plan = planned(newest)
         files = [plan.with_every_row(file) for file in newest.to_files(newest.files)]
-        counts = engine.run("verify", partial(count_in_file, plan, condition), files)
-        for path, matches in zip(map(plan.path, files), counts, strict=True):
-            if matches:
-                raise TableError(
-                    f"{counted(matches, 'matching row')} left in {path}: erase again", reason="not-erased", file=path
-                )
+        for found in workers.run("verify", partial(count_in_file, plan, condition), files):
+            if found.is_changed:
+                path, rows = plan.path(found.file), counted(found.rows_deleted, "matching row")
+                raise TableError(f"{rows} left in {path}: erase again", reason="not-erased", file=path)
     except (VariantError, OSError) as error:
         if isinstance(error, VariantError) and error.reason in ("conflict", "not-erased"):
             raise
@@ -208,14 +167,27 @@ def _finish_erasure(
             f"the newest version has no matching row, but older versions and files are not removed yet: {error}; erase "
             "again to finish",
             reason="not-erased",
-            file=erasable.table.uri,
+            file=uri,
         ) from error
-    return newest, data_files, log_files, len(files)
+    return replace(
+        report,
+        version=newest.version,
+        files_removed=data_files,
+        log_files_removed=log_files,
+        files_verified=len(files),
+    )
 
 
 def _has_deleted(plan: ChangePlan[Any], file: Any) -> bool:
     """Return whether a file holds rows that are only marked as deleted."""
     return bool(plan.with_every_row(file) != file)
+
+
+def _count_erased_in_file(
+    plan: ChangePlan[Any], condition: Condition, task: int, attempt: int, file: Any
+) -> FileChange[Any]:
+    found = count_in_file(plan, condition, task, attempt, file)
+    return replace(found, is_changed=found.is_changed or _has_deleted(plan, file))
 
 
 def _erase_from_file(

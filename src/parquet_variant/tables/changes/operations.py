@@ -106,11 +106,27 @@ class Condition:
         return live, live & is_true(self.expression, TARGET, rows, self.zone)
 
     def change(
-        self, table: ChangeableTable[Any], opened: FileSet, files: Sequence[FileChange[Any]]
+        self,
+        table: ChangeableTable[Any],
+        engine: Engine,
+        step: str,
+        work: Callable[..., FileChange[Any]],
+        files: FileSet | None = None,
     ) -> TableChange[Any]:
-        """Return the change of some files, which conflicts with files with matching rows that other commits add."""
+        """Change files (default: those that may hold matching rows) by tasks.
+
+        The change conflicts with files with matching rows that other commits add.
+        `work`: the task, which also takes the condition.
+        """
+        opened = self.files(table, table.files) if files is None else files
+        done = engine.run(step, partial(work, self), table.to_files(opened))
         parameters = {"predicate": self.where or "true"}
-        return TableChange(opened, files, lambda added: len(self.files(table, added)) > 0, parameters=parameters)
+        return TableChange(opened, done, lambda added: len(self.files(table, added)) > 0, parameters=parameters)
+
+    def with_hints(self, table: ChangeableTable[Any], change: TableChange[Any]) -> TableChange[Any]:
+        """Return a change with `missing_paths` if it matches no row; a repeated transaction may match none."""
+        matches_none = not change.changed and table.batch is None
+        return replace(change, hints=self.missing_paths(table)) if matches_none else change
 
     def missing_paths(self, table: ChangeableTable[Any], advice: str = "") -> tuple[str, ...]:
         """Return messages about the paths that the condition needs and no row has; call it if no row matches.
@@ -209,39 +225,11 @@ def delete(
     table.batch = batch
 
     def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
-        work = partial(delete_from_file, current.plan(options))
-        return _change_of_matching_rows(current, Condition.of(current, where, zone), workers, "delete", work)
+        step, work = ("count", count_in_file) if dry_run else ("delete", delete_from_file)
+        condition, changes = Condition.of(current, where, zone), current.plan(options)
+        return condition.with_hints(current, condition.change(current, workers, step, partial(work, changes)))
 
-    if not dry_run:
-        return run_change(table, "DELETE", plan)
-    condition = Condition.of(table, where, zone)
-    opened = condition.files(table, table.files)
-    counts = workers.run("count", partial(count_in_file, table.plan(options), condition), table.to_files(opened))
-    return ChangeResult(
-        table.version,
-        rows_deleted=sum(counts),
-        files_total=len(table.files),
-        files_opened=len(opened),
-        files_removed=sum(rows > 0 for rows in counts),
-        hints=() if any(counts) else condition.missing_paths(table),
-    )
-
-
-def _change_of_matching_rows(
-    table: ChangeableTable[Any],
-    condition: Condition,
-    engine: Engine,
-    step: str,
-    work: Callable[..., FileChange[Any]],
-) -> TableChange[Any]:
-    """Change the matching rows in every file that may hold some; `work`: the task, which also takes the condition.
-
-    Raises `TableError` if no row matches because of a misspelled path; a repeated transaction may match none.
-    """
-    opened = condition.files(table, table.files)
-    change = condition.change(table, opened, engine.run(step, partial(work, condition), table.to_files(opened)))
-    matches_none = not change.changed and table.batch is None
-    return replace(change, hints=condition.missing_paths(table)) if matches_none else change
+    return run_change(table, "DELETE", plan, dry_run=dry_run)
 
 
 def update(
@@ -268,8 +256,8 @@ def update(
         assignments = read_assignments(updates or {}, current.schema, tables, TARGET, zone)
         assignments += read_assignments(new_values or {}, current.schema, tables, TARGET, zone, literals=True)
         current.refuse_assignment(assignment.column for assignment in assignments)
-        work = partial(_update_file, current.plan(options), assignments)
-        return _change_of_matching_rows(current, Condition.of(current, where, zone), workers, "update", work)
+        condition, work = Condition.of(current, where, zone), partial(_update_file, current.plan(options), assignments)
+        return condition.with_hints(current, condition.change(current, workers, "update", work))
 
     return run_change(table, "UPDATE", plan)
 
@@ -293,26 +281,21 @@ def replace_where(
         condition = Condition.of(current, where, zone)
         changes, identities = current.plan(options), current.identities()
         new = [changes.write.with_generated_columns(part) for part in identities.fill(rows)]
+        assert condition.expression is not None
         for part in new:
-            _check_condition(changes, condition, part)
-        opened = condition.files(current, current.files)
-        done = engine.run("replace", partial(delete_from_file, changes, condition), current.to_files(opened))
-        return with_inserts(condition.change(current, opened, done), changes, new, identities)
+            needed = needed_table(changes.write.completed(part), condition.expression.columns[TARGET])
+            is_inside = is_true(condition.expression, TARGET, needed, zone)
+            if not is_inside.all():
+                raise TableError(
+                    f"the condition {where} is not true for {int((~is_inside).sum())} of the new rows: change the rows "
+                    "or the condition",
+                    reason="outside-condition",
+                    row=int((~is_inside).argmax()),
+                )
+        change = condition.change(current, engine, "replace", partial(delete_from_file, changes))
+        return with_inserts(change, changes, new, identities)
 
     return run_change(table, "WRITE", plan)
-
-
-def _check_condition(plan: ChangePlan[Any], condition: Condition, rows: pa.Table) -> None:
-    assert condition.expression is not None
-    needed = needed_table(plan.write.completed(rows), condition.expression.columns[TARGET])
-    is_inside = is_true(condition.expression, TARGET, needed, condition.zone)
-    if not is_inside.all():
-        raise TableError(
-            f"the condition {condition.where} is not true for {int((~is_inside).sum())} of the new rows: change the "
-            "rows or the condition",
-            reason="outside-condition",
-            row=int((~is_inside).argmax()),
-        )
 
 
 def with_inserts(
@@ -333,9 +316,10 @@ def read_updated_rows(plan: ChangePlan[Any], file: Any, columns: NeededColumns, 
     return renumbered(rows.filter(pa.array(updated)))
 
 
-def count_in_file(plan: ChangePlan[Any], condition: Condition, task: int, attempt: int, file: Any) -> int:
-    """Return the number of matching rows of a file (the work of a task)."""
-    return int(condition.rows(plan, file)[1].sum())
+def count_in_file(plan: ChangePlan[Any], condition: Condition, task: int, attempt: int, file: Any) -> FileChange[Any]:
+    """Count the matching rows of a file as `delete_from_file` deletes them (the work of a task)."""
+    rows = int(condition.rows(plan, file)[1].sum())
+    return FileChange(file, rows > 0, rows_deleted=rows)
 
 
 def delete_from_file(

@@ -56,7 +56,11 @@ def change_file(plan: ChangePlan[File], file: File, rows: RowChanges) -> FileCha
     after = before = None
     if updated.any() and table is not None:
         before = table.filter(pa.array(updated[needed]))
-        after = plan.as_updated(rows.new_rows(plan.unshredded(before)))
+        after = rows.new_rows(plan.unshredded(before))
+        # Updated rows keep their ids; the hidden column after the ids has the version of the last update.
+        for name in plan.write.hidden_columns[1:]:
+            if (index := after.schema.get_field_index(name)) >= 0:
+                after = after.set_column(index, after.field(index), pa.nulls(len(after), pa.int64()))
     write = plan.write_like(table) if table is not None else plan.write
     if after is None:
         write = replace(write, rules=Rules())  # Copied rows were checked when they were written.
@@ -135,7 +139,7 @@ def rewrite_file(plan: ChangePlan[File], file: File, rows: RowChanges, update: U
         assigned |= {name for name, _ in plan.write.rules.generated}
     moves_rows = any(name.lower() in plan.fixed_columns for name in assigned)
     # Options may ask for an order of rows, or for another writer.
-    is_whole = plan.erases or plan.uses_vectors or moves_rows or plan.write.options or plan.tracks_rows
+    is_whole = plan.erases or plan.uses_vectors or moves_rows or plan.write.options or plan.write.hidden_columns
     if is_whole or not rows.live.all():
         return change_file(plan, file, rows)
     patched = None

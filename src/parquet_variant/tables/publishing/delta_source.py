@@ -6,29 +6,29 @@ Owns the translation of types and statistics, and what of Delta other formats ca
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from dataclasses import replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.errors import IcebergError, TableError, VariantError
+from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.errors import TableError
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.file_locations import deleted_rows, relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector, was_float
-from parquet_variant.tables.delta.statistics import parsed_stats, value_at, with_json_stats
+from parquet_variant.tables.delta.statistics import StatsTable, decode_bounds_array, read_stats, with_json_stats
+from parquet_variant.tables.file_metrics import physical_place
 from parquet_variant.tables.iceberg.locations import absolute_location
-from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema, type_name
-from parquet_variant.tables.iceberg.metadata.values import from_json, raw_values, to_bytes
+from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile
+from parquet_variant.tables.iceberg.metadata.schema import Schema
+from parquet_variant.tables.iceberg.metadata.values import raw_values, to_bytes
 from parquet_variant.tables.iceberg.writing.write_plan import in_type, metric_leaves
 from parquet_variant.tables.partitions import partition_array
-from parquet_variant.tables.path_bounds import bounds_to_bytes, split_bounds
+from parquet_variant.tables.path_bounds import bounds_to_bytes
+from parquet_variant.tables.pruning import double_bounds, later_maxima, without_inverted
 from parquet_variant.tables.publishing.source import (
     FieldIds,
     ListedFile,
@@ -56,8 +56,6 @@ _NESTED_IDS = "delta.columnMapping.nested.ids"
 # Type changes of Delta that Iceberg's schema evolution does not have end in these types.
 _PROMOTIONS = {"short", "integer", "long", "double", "timestamp_ntz"}
 _INTEGERS = {"byte", "short", "integer", "long"}
-# Delta's writers cut the bounds of timestamps to milliseconds.
-_CUT_MICROSECONDS = 999
 _EMPTY_BOUNDS = bounds_to_bytes({})
 
 
@@ -98,12 +96,49 @@ class DeltaSource(Source):
 
     def described(self, columns: SourceColumns, files: Collection[ListedFile]) -> Iterator[DataFile]:
         """See `Source.described`."""
-        locations = {file.location for file in files}
+        locations, schema = {file.location for file in files}, self.snapshot.schema
         rows = self.snapshot.files
         mask = pa.array([self._located(path) in locations for path in rows["path"].to_pylist()], pa.bool_())
-        described = _Statistics(self.snapshot, columns)
-        for add in iter_adds(with_json_stats(rows.filter(mask), self.snapshot.schema)):
-            yield described.file(add, self._located(add.path))
+        rows = with_json_stats(rows.filter(mask), schema)
+        stats = read_stats(rows, schema)
+        metrics = []
+        for way, (_, f) in zip(leaves(schema), metric_leaves(columns.schema.struct), strict=True):
+            nulls = stats.get("nullCount", physical_place(way)).to_pylist()
+            metrics.append((f, nulls, *_bounds(stats, way, f.type)))
+        for number, add in enumerate(iter_adds(rows)):
+            count = stats.num_records[number].as_py()
+            count = self._footer_rows(add) if count is None else count
+            counted: dict[str, Any] = {name: {} for name in METRICS}
+            for f, nulls, lower, upper in metrics:
+                if nulls[number] is not None and 0 <= nulls[number] <= count:
+                    counted["value_counts"][f.id], counted["null_value_counts"][f.id] = count, nulls[number]
+                sides = lower[number], upper[number]
+                if f.type == VARIANT and None in sides:
+                    # Some readers take a Variant without bounds for unshredded.
+                    sides = (_EMPTY_BOUNDS, _EMPTY_BOUNDS) if self.snapshot.shredding_enabled else (None, None)
+                for name, bound in zip(("lower_bounds", "upper_bounds"), sides, strict=True):
+                    if bound is not None:
+                        counted[name][f.id] = bound
+            partition = []
+            for column, f in zip(self.snapshot.partition_fields, columns.partition_fields, strict=True):
+                assert isinstance(f.type, PrimitiveType)
+                value = partition_array(add.partition_values.get(column.physical_name), column.type, 1)
+                partition += raw_values(in_type(value, f.type), f.type)
+            yield DataFile(self._located(add.path), "parquet", count, add.size, 0, tuple(partition), **counted)
+
+    def _footer_rows(self, add: Add) -> int:
+        """Return the number of rows of a file whose statistics do not state it."""
+        storage = self.snapshot.storage
+        filesystem, path = storage.filesystem(relative_path(storage, add.path))
+        try:
+            with open_parquet(path, filesystem=filesystem) as opened:
+                return int(opened.metadata.num_rows)
+        except (OSError, pa.ArrowException) as error:
+            raise TableError(
+                f"the data file cannot be read, and the log does not state its number of rows: {error}",
+                reason="bad-data-file",
+                file=add.path,
+            ) from None
 
     def deleted_rows(self, file: ListedFile) -> Rows:
         """See `Source.deleted_rows`."""
@@ -178,102 +213,24 @@ class _Columns:
         return replace(f, field_id=int(number), type=self.with_ids(kind, place, column, key))
 
 
-class _Statistics:
-    """Translates the statistics and partition values of a log's files."""
-
-    def __init__(self, snapshot: Snapshot, columns: SourceColumns) -> None:
-        self.snapshot, self.columns = snapshot, columns
-        self.partitions = snapshot.partition_fields
-        self.kinds = [f.type for f in columns.partition_fields]
-        # The places of leaves under the names in data files, and whether bounds of the log are exact.
-        self.leaves = [
-            (tuple(part.physical_name for part in way), f, not was_float(way[-1]))
-            for way, (_, f) in zip(leaves(snapshot.schema), metric_leaves(columns.schema.struct), strict=True)
+def _bounds(stats: StatsTable, way: tuple[Field, ...], kind: TableType) -> list[list[bytes | None]]:
+    """Return the lower and the upper bounds of a column in each file as Iceberg has them; None where unknown."""
+    bounds = [stats.get(name, physical_place(way)) for name in ("minValues", "maxValues")]
+    is_exact = isinstance(kind, PrimitiveType) and kind != VOID and not was_float(way[-1])
+    if not is_exact or any(bound is None for bound in bounds):
+        return [[None] * len(stats.table)] * 2
+    lower, upper = map(one_chunk, bounds)
+    if kind == VARIANT:
+        rows = (decode_bounds_array(side).to_pylist() for side in (lower, upper))
+        return [[None if row is None else row["metadata"] + row["value"] for row in side] for side in rows]
+    assert isinstance(kind, PrimitiveType)
+    if pa.types.is_floating(lower.type):
+        lower, upper = double_bounds(lower), double_bounds(upper)
+    elif pa.types.is_timestamp(upper.type):
+        upper = later_maxima(upper)
+    raws = [raw_values(in_type(side, kind), kind) for side in without_inverted(lower, upper)]
+    if pa.types.is_floating(lower.type):
+        raws = [
+            [None if raw is None else raw or zero for raw in side] for side, zero in zip(raws, (-0.0, 0.0), strict=True)
         ]
-
-    def file(self, add: Add, location: str) -> DataFile:
-        stats = parsed_stats(add.stats)
-        rows = stats.get("numRecords")
-        if not isinstance(rows, int):
-            rows = _footer_rows(self.snapshot, add)
-        lower: dict[int, bytes] = {}
-        upper: dict[int, bytes] = {}
-        values: dict[int, int] = {}
-        nulls: dict[int, int] = {}
-        for place, f, is_exact in self.leaves:
-            count = value_at(stats.get("nullCount"), place)
-            if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= rows:
-                values[f.id], nulls[f.id] = rows, count
-            low, high = (
-                _bound(value_at(stats.get(name), place), f, up=name == "maxValues") if is_exact else None
-                for name in ("minValues", "maxValues")
-            )
-            if low is not None and high is not None and f.type != VARIANT and low > high:  # damaged
-                low = high = None
-            for bounds, bound in ((lower, low), (upper, high)):
-                if bound is not None and isinstance(f.type, PrimitiveType):
-                    bounds[f.id] = bound if f.type == VARIANT else to_bytes(bound, f.type)
-            if f.type == VARIANT and not (f.id in lower and f.id in upper):
-                lower.pop(f.id, None)
-                upper.pop(f.id, None)
-                if self.snapshot.shredding_enabled:
-                    # Some readers take a Variant without bounds for unshredded.
-                    lower[f.id] = upper[f.id] = _EMPTY_BOUNDS
-        return DataFile(
-            location, "parquet", rows, add.size, 0, self.partition(add), value_counts=values,
-            null_value_counts=nulls, lower_bounds=lower, upper_bounds=upper,
-        )  # fmt: skip
-
-    def partition(self, add: Add) -> tuple[Any, ...]:
-        values = []
-        for f, kind in zip(self.partitions, self.kinds, strict=True):
-            assert isinstance(kind, PrimitiveType)
-            array = partition_array(add.partition_values.get(f.physical_name), f.type, 1)
-            values.append(raw_values(in_type(array, kind), kind)[0])
-        return tuple(values)
-
-
-def _bound(value: Any, f: Field, *, up: bool) -> Any:
-    """Return a bound of the log, never tighter: raw, or as bytes for a Variant; None if it is unknown."""
-    if value is None or not isinstance(f.type, PrimitiveType) or f.type == VOID:
-        return None
-    with suppress(VariantError, ValueError, TypeError, ArithmeticError, OverflowError):
-        if f.type == VARIANT:
-            return b"".join(split_bounds(z85.decode(str(value))))
-        raw = _raw_bound(value, f.type, up=up)
-        to_bytes(raw, f.type)  # raises an error for a value that is out of range
-        return raw
-    return None
-
-
-def _raw_bound(value: Any, kind: PrimitiveType, *, up: bool) -> Any:
-    family = kind.family
-    if family in ("integer", "long") and isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if family in ("float", "double") and isinstance(value, (int, Decimal)):
-        number = float(value)
-        return number if number else (0.0 if up else -0.0)
-    if family == "decimal" and isinstance(value, (int, Decimal)):
-        scaled = Decimal(value).scaleb(kind.numbers[1])
-        return int(scaled.to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
-    if family == "string" and isinstance(value, str):
-        return value
-    if family == "date" and isinstance(value, str):
-        return from_json(value[:10], kind)
-    if family in ("timestamp", "timestamp_ntz") and isinstance(value, str):
-        return from_json(value, kind) + (_CUT_MICROSECONDS if up else 0)
-    raise IcebergError(f"a bound of type {type_name(kind)} is {value!r}", reason="bad-stats")
-
-
-def _footer_rows(snapshot: Snapshot, add: Add) -> int:
-    """Return the number of rows of a file whose statistics do not state it."""
-    filesystem, path = snapshot.storage.filesystem(relative_path(snapshot.storage, add.path))
-    try:
-        with open_parquet(path, filesystem=filesystem) as opened:
-            return int(opened.metadata.num_rows)
-    except (OSError, pa.ArrowException) as error:
-        raise TableError(
-            f"the data file cannot be read, and the log does not state its number of rows: {error}",
-            reason="bad-data-file",
-            file=add.path,
-        ) from None
+    return [[None if raw is None else to_bytes(raw, kind) for raw in side] for side in raws]

@@ -24,6 +24,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import DataFile
 from parquet_variant.tables.iceberg.metadata.values import arrow_array
 from parquet_variant.tables.iceberg.reading.deletes import PATH_ID, POSITION_ID
 from parquet_variant.tables.iceberg.writing.write_plan import metric_leaves
+from parquet_variant.tables.opening import PUBLISHED_FROM
 from parquet_variant.tables.partitions import partition_texts
 from parquet_variant.tables.publishing.ducklake_catalog import (
     ColumnRow,
@@ -36,7 +37,6 @@ from parquet_variant.tables.publishing.ducklake_catalog import (
     schema_of_rows,
 )
 from parquet_variant.tables.publishing.source import (
-    PUBLISHED_FROM,
     PUBLISHED_VERSION,
     Difference,
     ListedFile,

@@ -43,8 +43,8 @@ from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_sna
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
 from parquet_variant.tables.iceberg.writing.write import checked_schema
+from parquet_variant.tables.opening import PUBLISHED_FROM
 from parquet_variant.tables.publishing.source import (
-    PUBLISHED_FROM,
     PUBLISHED_VERSION,
     Difference,
     ListedFile,

@@ -1,6 +1,6 @@
 """`Table.publish`: one data set as tables of several formats.
 
-Owns the choice of the source, also among formats that share a directory, and of the target. Leaves reading to a module
+Owns the choice of the source and of the target. Leaves reading to a module
 for each source, and metadata to a module for each target.
 """
 
@@ -13,20 +13,17 @@ from typing import Literal
 from parquet_variant.errors import TableError, VariantError, check_choice
 from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.io.filesystems import path_text
-from parquet_variant.io.table_directories import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata
-from parquet_variant.tables.delta.log.snapshot import load_snapshot
 from parquet_variant.tables.delta.log.snapshot import snapshot as delta_snapshot
-from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, load_table
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.reading.snapshot import snapshot as iceberg_snapshot
+from parquet_variant.tables.opening import format_of_table, published_from
 from parquet_variant.tables.publishing.delta_source import DeltaSource
 from parquet_variant.tables.publishing.delta_target import publish_delta
 from parquet_variant.tables.publishing.ducklake_target import publish_ducklake
 from parquet_variant.tables.publishing.file_sources import ParquetFilesSource, VortexFilesSource
 from parquet_variant.tables.publishing.iceberg import IcebergSource, publish_iceberg
-from parquet_variant.tables.publishing.source import PUBLISHED_FROM, PublishResult, Source
-from parquet_variant.tables.storage import open_storage
+from parquet_variant.tables.publishing.source import PublishResult, Source
 
 Format = Literal["iceberg", "delta", "ducklake"]
 FORMATS = ("iceberg", "delta", "ducklake")
@@ -85,7 +82,7 @@ def open_source(
     """
     if catalog is not None and format != "iceberg":
         return IcebergSource(iceberg_snapshot(table, catalog=catalog, storage_options=options))
-    kind = table_format(table, options)
+    kind = format_of_table(table, options)
     if kind is None and vortex_files(table):
         # A table of a catalog is next to the files.
         location = None if catalog is not None or format == "ducklake" else to
@@ -105,47 +102,3 @@ def open_source(
     if (mark or kind) == "iceberg":
         return IcebergSource(iceberg_snapshot(table, storage_options=options))
     return ParquetFilesSource(table, options)
-
-
-def table_format(path: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> str | None:
-    """Return the format of the table at a path, ``"delta"`` or ``"iceberg"``; None if there is no table.
-
-    In a directory with both, it is the format that the other one was published from.
-
-    >>> table_format("examples") is None
-    True
-    """
-    is_delta, is_iceberg = (_has_table(path, name, options) for name in ("delta", "iceberg"))
-    if is_delta and is_iceberg:
-        return "iceberg" if published_from(path, "delta", options) == "iceberg" else "delta"
-    return "delta" if is_delta else "iceberg" if is_iceberg else None
-
-
-def published_from(path: str | os.PathLike[str], format: str, options: Mapping[str, str] | None = None) -> str | None:
-    """Return the format that the table of a format at a path was published from; None if it was not published."""
-    if not _has_table(path, format, options):
-        return None
-    if format == "delta":
-        try:
-            current = load_snapshot(open_storage(path, options), files=False)
-        except TableError:
-            return None
-        return current.metadata.configuration.get(PUBLISHED_FROM_PROPERTY)
-    try:
-        return load_table(path, None, options).metadata.properties.get(PUBLISHED_FROM)
-    except TableError:
-        return None
-
-
-def _has_table(path: str | os.PathLike[str], format: str, options: Mapping[str, str] | None) -> bool:
-    """Return whether a path is a table of a format; `options` configure its object store."""
-    if not options:
-        return format != "ducklake" and (has_delta_log if format == "delta" else has_iceberg_metadata)(path)
-    storage = open_storage(path, options)
-    if format == "delta":
-        return any(True for _ in storage.list("_delta_log"))
-    if format == "iceberg":
-        return str(path).endswith(ICEBERG_METADATA) or any(
-            file.path == "metadata/version-hint.text" for file in storage.list("metadata")
-        )
-    return False

@@ -28,8 +28,6 @@ from parquet_variant.types.path import VariantPath
 
 Rows = npt.NDArray[np.uint64]
 Entry = TypeVar("Entry")
-# The property of published Iceberg tables, with the format of the source as the value.
-PUBLISHED_FROM = "parquet-variant.published-from"
 # In the summary of an Iceberg snapshot: the version of the source.
 PUBLISHED_VERSION = "parquet-variant.published-version"
 _NAMESPACE = uuid.UUID("6f2d3a52-3a0b-4d0c-9d3e-0a6b3f7f8f11")

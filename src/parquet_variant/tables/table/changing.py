@@ -92,16 +92,8 @@ class ChangingMethods(ReportingMethods):
         True
         False
         """
-        return self._run(
-            "append",
-            data,
-            schema=schema,
-            policy=policy,
-            schema_mode=schema_mode,
-            batch=batch,
-            file_bytes=file_bytes,
-            **files,
-        )
+        options = {"schema": schema, "policy": policy, "batch": batch, "file_bytes": file_bytes, **files}
+        return self._run("append", data, schema_mode=schema_mode, **options)
 
     def overwrite(
         self,
@@ -215,16 +207,8 @@ class ChangingMethods(ReportingMethods):
         1
         [{'n': 1}, 3]
         """
-        return self._run(
-            "delete",
-            where,
-            dry_run=dry_run or None,
-            batch=batch,
-            zone=zone,
-            threads=threads,
-            progress=progress,
-            **files,
-        )
+        options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
+        return self._run("delete", where, dry_run=dry_run or None, **options)
 
     def update(
         self,
@@ -268,17 +252,8 @@ class ChangingMethods(ReportingMethods):
         ...     pv.open(folder).read().to_pylist()
         [{'n': 1}, {'n': 20, 'seen': True}]
         """
-        return self._run(
-            "update",
-            updates,
-            where,
-            new_values=new_values,
-            batch=batch,
-            zone=zone,
-            threads=threads,
-            progress=progress,
-            **files,
-        )
+        options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
+        return self._run("update", updates, where, new_values=new_values, **options)
 
     def merge(
         self,
@@ -329,18 +304,8 @@ class ChangingMethods(ReportingMethods):
             source = self._rows_to_merge(registered_method("Table.open")(source, **options))
         elif hasattr(source, "toArrow"):
             source = registered_method("Table.with_variants")(source.toArrow())
-        merge: Merge = self._run(
-            "merge",
-            source,
-            on,
-            source_alias=source_alias,
-            target_alias=target_alias,
-            batch=batch,
-            zone=zone,
-            threads=threads,
-            progress=progress,
-            **files,
-        )
+        options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
+        merge: Merge = self._run("merge", source, on, source_alias=source_alias, target_alias=target_alias, **options)
         engine = self._engine(progress)
         return merge if engine is None else replace(merge, engine=engine)
 
@@ -400,13 +365,5 @@ class ChangingMethods(ReportingMethods):
         ...     report.rows_erased, report.versions_removed, pv.open(folder).read().to_pylist()
         (1, 1, [{'user': 2}])
         """
-        return self._run(
-            "erase",
-            where,
-            dry_run=dry_run or None,
-            force=force or None,
-            zone=zone,
-            threads=threads,
-            progress=progress,
-            **files,
-        )
+        options = {"zone": zone, "threads": threads, "progress": progress, **files}
+        return self._run("erase", where, dry_run=dry_run or None, force=force or None, **options)

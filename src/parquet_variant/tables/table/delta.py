@@ -33,14 +33,9 @@ class DeltaTable(Table):
     @property
     def snapshot(self) -> Snapshot:
         """The files, schema and properties of the version: that of `pv.open`, or the newest."""
-        options = self._options
-        return snapshot(
-            self._absolute(self._source),
-            version=options.version,
-            timestamp=options.at,
-            storage_options=options.storage_options,
-            allow_outside=options.allow_outside,
-        )
+        source, options = self._absolute(self._source), self._options
+        places: dict[str, Any] = {"storage_options": options.storage_options, "allow_outside": options.allow_outside}
+        return snapshot(source, version=options.version, timestamp=options.at, **places)
 
     @property
     def version(self) -> int:

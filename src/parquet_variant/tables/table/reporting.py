@@ -144,17 +144,9 @@ class ReportingMethods(ReadingMethods):
         type  $.id: integer -> string (100 values) [values]
         appeared  $.note: is in 100% of its parents (100 values), as null [values]
         """
-        return registered_method("Table.diff")(
-            self,
-            other,
-            factor=factor,
-            min_change=min_change,
-            min_share=min_share,
-            ignore=ignore,
-            values=values,
-            sample_bytes=sample_bytes,
-            threads=threads,
-        )
+        limits = {"factor": factor, "min_change": min_change, "min_share": min_share, "ignore": ignore}
+        run = registered_method("Table.diff")
+        return run(self, other, values=values, sample_bytes=sample_bytes, threads=threads, **limits)
 
     def contract(
         self, level: ContractLevel = "normal", *, name: str | None = None, threads: int | None = None
@@ -386,16 +378,7 @@ class ReportingMethods(ReadingMethods):
         ...     pv.open(f"{folder}/b.parquet").paths()
         {'$.a': 'bigint'}
         """
-        return self._run(
-            "rewrite",
-            self._absolute(dest),
-            format=format,
-            layout=layout,
-            schema=schema,
-            column=column,
-            on_conflict=None if on_conflict == "error" else on_conflict,
-            mode=mode,
-            threads=threads,
-            progress=progress,
-            **files,
-        )
+        options: dict[str, Any] = {"format": format, "layout": layout, "schema": schema, "column": column, **files}
+        options |= {"threads": threads, "progress": progress}
+        given = None if on_conflict == "error" else on_conflict
+        return self._run("rewrite", self._absolute(dest), on_conflict=given, mode=mode, **options)

@@ -125,22 +125,13 @@ class Table(ChangingMethods):
         (2, 1)
         """
         options: dict[str, Any] = {"file_bytes": file_bytes, "progress": progress, **files}
-        if threads is not None:
-            options["threads"] = threads
+        options |= {} if threads is None else {"threads": threads}
         if drop_shredding:
             if reshred or schema is not None or policy is not None or dry_run:
                 raise bad_option("drop_shredding= cannot be combined with reshred=, schema=, policy= or dry_run=")
             return self._run("drop_shredding", **options)
-        return self._run(
-            "optimize",
-            reshred=reshred or None,
-            schema=schema,
-            policy=policy,
-            min_saving=min_saving,
-            rewrite_all=rewrite_all or None,
-            dry_run=dry_run or None,
-            **options,
-        )
+        options |= {"reshred": reshred or None, "rewrite_all": rewrite_all or None, "dry_run": dry_run or None}
+        return self._run("optimize", schema=schema, policy=policy, min_saving=min_saving, **options)
 
     def vacuum(self, *, retention: timedelta | None = None, dry_run: bool = False, force: bool = False) -> list[str]:
         """Delete the files that the table no longer needs.

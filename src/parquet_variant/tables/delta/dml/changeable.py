@@ -91,11 +91,6 @@ class DeltaChangePlan(ChangePlan[Add]):
         """The partition columns, in lower case."""
         return frozenset(name.lower() for name in self.current.partition_columns)
 
-    @property
-    def tracks_rows(self) -> bool:
-        """Whether files keep row ids."""
-        return self.current.row_tracking_columns is not None
-
     def path(self, file: Add) -> str:
         """See `ChangePlan.path`."""
         return relative_path(self.storage, file.path)
@@ -121,12 +116,6 @@ class DeltaChangePlan(ChangePlan[Add]):
         if columns is None:
             return tracked_rows(self.current, file, row_mask, shredded=True)
         return read_file(self.current, columns, file, row_mask=row_mask, shredded=True)
-
-    @property
-    def reset_column(self) -> str | None:
-        """See `ChangePlan.reset_column`."""
-        names = self.current.row_tracking_columns
-        return None if names is None else names[1]
 
     def with_deleted(self, file: Add, deleted: Mask) -> Add:
         """Return the file with a deletion vector; its bounds stay valid, but may be wider than its rows."""

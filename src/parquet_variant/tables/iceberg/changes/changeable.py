@@ -107,11 +107,6 @@ class IcebergChangePlan(ChangePlan[TableFile]):
                 rows = rows.set_column(rows.column_names.index(name), lineage_field(name), rows[name])
         return rows
 
-    @property
-    def reset_column(self) -> str:
-        """See `ChangePlan.reset_column`."""
-        return LAST_UPDATED.name
-
     def with_deleted(self, file: TableFile, deleted: Mask) -> TableFile:
         """Write a deletion vector to a Puffin file of its own; see `ChangePlan.with_deleted`."""
         positions = np.flatnonzero(deleted).astype(np.uint64)
