@@ -93,6 +93,7 @@ register_methods(
             "spark.arrow_variant": "with_variants",
         },
         "ParquetTable": {
+            "files.parquet.format.files": "data_files",
             "ingestion.destinations.parquet": "append:append_parquet overwrite:overwrite_parquet",
             "files.parquet.operations.rewrite": "annotate",
             "files.parquet.operations.inspect": "inspect",
@@ -103,6 +104,7 @@ register_methods(
             "ingestion.loads": "loads:list_directory_loads",
         },
         "VortexTable": {
+            "files.vortex.paths": "data_files:vortex_files",
             "ingestion.destinations.parquet": "append:append_vortex overwrite:overwrite_vortex",
             "files.vortex.reader": "inspect read read_json schema:read_schema to_arrow:read_table",
             "files.vortex.rewriting": "optimize",
@@ -125,10 +127,11 @@ register_methods(
             "tables.changes.operations": "replace_where",
             "tables.delta.maintenance.vacuum": "erasable:ErasableDeltaTable vacuum",
             "ingestion.destinations.delta": "loads:list_loads",
-            "tables.delta.reading.read": "read scan:DeltaScan.plan to_arrow:read_table",
+            "tables.delta.reading.read": "data_files read scan:DeltaScan.plan to_arrow:read_table",
             "tables.delta.dml.write": "replace_partitions",
         },
         "IcebergTable": {
+            "tables.iceberg.reading.planning": "data_files",
             "ingestion.destinations.iceberg": "loads:list_loads",
             "tables.iceberg.maintenance.evolution": (
                 "add_columns drop_column drop_reference fast_forward make_branch:branch make_tag:tag move_column "

@@ -55,22 +55,13 @@ def data_files(path: Any, catalog: str | None = None, *, allow_outside: bool = F
     from parquet_variant.errors import VariantFileError
 
     table = open_table(path, catalog, allow_outside=allow_outside, input_format="auto")  # rows of CSV are not read
-    files = [table.source]
     if table.format == "vortex":
         raise VariantFileError(
             f"{table.uri} is a Vortex file, and this command needs Parquet: use query or cat",
             reason="not-parquet",
             file=table.uri,
         )
-    if table.format == "delta":
-        from parquet_variant.tables.delta.reading.read import data_files as files_of_table
-
-        files = files_of_table(table.source, allow_outside=table.options.allow_outside)
-    elif table.format == "iceberg":
-        from parquet_variant.tables.iceberg.locations import normal_location
-        from parquet_variant.tables.iceberg.reading.planning import plan_files
-
-        files = [normal_location(file.path) for file in plan_files(table.snapshot).files]
+    files = table.data_files() if table.format in ("delta", "iceberg") else [table.source]
     if not files:
         name = f"the {table.format.title()} table {table.uri}"
         raise VariantFileError(f"{name} has no files", reason="no-files", file=table.uri)

@@ -64,10 +64,10 @@ class DeltaTable(Table):
             return self._run("erasable")
         options, source = self._options, self._source
         if operation in _OF_STORAGES:
-            outside = options.allow_outside and operation in ("added", "changes")
             if isinstance(source, Snapshot):
                 return source.storage
-            return open_storage(self._absolute(source), options.storage_options, allow_outside=outside)
+            path, storage_options = self._absolute(source), options.storage_options
+            return open_storage(path, storage_options, allow_outside=options.allow_outside)
         if operation == "publish":
             return source.storage.uri if isinstance(source, Snapshot) else self._absolute(source)
         # Files that no plan of this package made can only be committed to a snapshot that the user names.

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Progress
@@ -19,6 +20,7 @@ from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:
     from parquet_variant.inference.contracts.contract import Contract
+from parquet_variant.tables.table.base import OpenOptions
 from parquet_variant.tables.table.reading import ReadingMethods
 
 
@@ -30,6 +32,35 @@ class RewriteKeywords(FileKeywords, total=False):
 
 class ReportingMethods(ReadingMethods):
     """The methods that report, compare, check, publish and rewrite."""
+
+    def data_files(self) -> list[str]:
+        """Return the paths or URIs of the files that hold the rows: of the version, for Delta and Iceberg.
+
+        Raises
+        ------
+        TableError
+            ``"outside-table"`` if a file is outside of a Delta table that was opened without `allow_outside`.
+
+        Examples
+        --------
+        >>> import tempfile, parquet_variant as pv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pv.write(folder, {"n": [1]}, format="delta")
+        ...     [file.rpartition("/")[2][:5] for file in pv.open(folder).data_files()]
+        ['part-']
+        """
+        return self._run("data_files")
+
+    def _of_files(self) -> ReportingMethods:
+        """Return the data files of a Delta or Iceberg table as a table of Parquet files; other tables as they are."""
+        if self.format not in ("delta", "iceberg"):
+            return self
+        files = self.data_files()
+        if not files:
+            name = f"the {self.format.title()} table {self._name}"
+            raise VariantFileError(f"{name} has no files", reason="no-files", file=self._name)
+        opened: ReportingMethods = registered_method("Table.parquet")(files, OpenOptions(column=self._options.column))
+        return opened
 
     def inspect(self, *, column: str | None = None) -> Any:
         """Report the content of the files: rows, row groups, columns and paths; only footers are read.
@@ -48,7 +79,7 @@ class ReportingMethods(ReadingMethods):
         >>> [(path.path, path.typed_share, path.residual_share) for path in report.columns[0].paths]
         [('$', None, 0.0), ("$['a']", 0.5, 0.5)]
         """
-        return self._run("inspect", column=column)
+        return self._of_files()._run("inspect", column=column)
 
     def validate(self, *, column: str | None = None, limit: int = 1000, threads: int | None = None) -> Any:
         """Check files, including every value, against the specification of shredding and encoding.
@@ -75,7 +106,7 @@ class ReportingMethods(ReadingMethods):
         ...     pv.open(folder).validate().violations
         []
         """
-        return self._run("validate", column=column, limit=limit, threads=threads)
+        return self._of_files()._run("validate", column=column, limit=limit, threads=threads)
 
     def profile(self, **options: Any) -> Profile:
         """Profile the paths: types, shares, ranges and lengths; see `pv.profile`."""

@@ -266,6 +266,11 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
     ]
 
 
+def data_files(source: Source, filesystem: fs.FileSystem | None = None) -> list[str]:
+    """Return the paths of the Parquet files of a path, directory, glob or list; see `Table.data_files`."""
+    return [file.path for file in locate(source, filesystem)]
+
+
 def _partition_root(path: str, relative: str) -> str:
     """Return the directory above the partition directories of a file, which may be above the one that was listed."""
     folders = relative.split("/")[:-1]

@@ -115,7 +115,9 @@ def restore(
     removed = current.files.filter(pc.invert(pc.is_in(current_keys, past_keys)))
     existing = {file.path for file in current.storage.list("")} if len(added) else set()
     paths = [relative_path(current.storage, path) for path in added["path"].to_pylist()]
-    missing = [path for path in paths if path not in existing and current.storage.unlinked(path) not in existing]
+    # The files of a shallow clone may be outside of it.
+    inside = [path for path in paths if "://" not in path and not path.startswith("/")]
+    missing = [path for path in inside if path not in existing and current.storage.unlinked(path) not in existing]
     if missing:
         raise DeltaError(
             f"the version cannot be restored, because {len(missing)} of its files are missing, such as {missing[0]}",

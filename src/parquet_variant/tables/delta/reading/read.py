@@ -6,7 +6,6 @@ columns of a data file. Leaves the query to `tables.table_scan`, and the choice 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -40,7 +39,7 @@ from parquet_variant.tables.columns import (
 )
 from parquet_variant.tables.delta.file_locations import deleted_rows, partition_keys, relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds
-from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector
 from parquet_variant.tables.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.tables.partitions import partition_array
@@ -150,22 +149,15 @@ def _read_masked_rows(
     return rows if rows is not None and rows.schema.types == kinds else None
 
 
-def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) -> list[str]:
-    """Return paths or URLs of the Parquet files of the newest version.
+def data_files(current: Snapshot) -> list[str]:
+    """Return paths or URLs of the Parquet files of a version; see `Table.data_files`.
 
-    Raises `TableError`: as `snapshot`; ``"outside-table"`` if a file is outside of the table, perhaps through a link.
-
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.write(folder, {"v": pv.parse_json(["1"])}, format="delta")
-    ...     [file.removeprefix(folder)[:5] for file in data_files(folder)]
-    ['/part']
+    Raises `TableError`: ``"outside-table"`` if a file is outside of the table, perhaps through a link.
     """
-    newest = snapshot(table, allow_outside=allow_outside)
-    root, files = os.fspath(table).rstrip("/"), []
-    for path in newest.files["path"].to_pylist():
-        relative = relative_path(newest.storage, path)
-        newest.storage.filesystem(relative)  # refuses links to files outside of the table
+    root, files = current.storage.uri.rstrip("/"), []
+    for path in current.files["path"].to_pylist():
+        relative = relative_path(current.storage, path)
+        current.storage.filesystem(relative)  # refuses links to files outside of the table
         files.append(relative if "://" in relative or relative.startswith("/") else f"{root}/{relative}")
     return files
 

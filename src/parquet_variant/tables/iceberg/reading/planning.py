@@ -22,6 +22,7 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile, FieldSummary, ManifestEntry, ManifestFile
 from parquet_variant.tables.iceberg.metadata.partitioning import (
     PartitionField,
@@ -362,6 +363,11 @@ def files_among(snapshot: Snapshot, query: QueryColumns, files: list[TableFile])
         keep &= matching_by_metrics(query, described)
         matches += [member for member, is_kept in zip(members, keep, strict=True) if is_kept]
     return matches
+
+
+def data_files(snapshot: Snapshot) -> list[str]:
+    """Return paths or URLs of the data files of a snapshot; see `Table.data_files`."""
+    return [normal_location(file.path) for file in plan_files(snapshot).files]
 
 
 def parquet_files(snapshot: Snapshot) -> tuple[ParquetSource, ...]:
