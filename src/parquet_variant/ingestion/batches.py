@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -49,7 +50,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 _ROW_BYTES = 256
 # Stored bytes of small files that are read together.
 _GROUP_BYTES = 1 << 20
-# Suffixes of file names with JSON, or with lines that may be JSON.
+# Suffixes of names of files whose lines may be JSON.
 _JSON_SUFFIXES = frozenset(
     ("json", "jsonl", "ndjson", "geojson", "jsonlines", "log", "txt", "data", "gz", "zst", "bz2", "lz4", "csv", "tsv")
 )
@@ -344,11 +345,9 @@ def _advice(file: str | None, options: TextOptions, line: int, text: bytes) -> s
     if (is_csv(file) or is_header) and options.layout.format != "csv":
         return "for CSV set input_format='csv'"
     advice = "fix the line, or skip invalid lines with on_error='quarantine'"
-    suffix = (
-        None if is_csv(file) else re.search(r"[^/.]\.([A-Za-z][A-Za-z0-9]{0,9})(\.(?:gz|zst|bz2|lz4))?$", file or "")
-    )
-    if suffix is not None and suffix[1].lower() not in _JSON_SUFFIXES:
-        return f"{advice}; if the file is not JSON, leave it out with exclude='*.{suffix[1]}'"
+    suffix = PurePosixPath(file or "").suffix[1:]
+    if suffix.isalpha() and suffix.lower() not in _JSON_SUFFIXES:
+        return f"{advice}; if the file is not JSON, leave it out with exclude='*.{suffix}'"
     return advice
 
 

@@ -301,30 +301,39 @@ def _with_field_as_column(table: pa.Table, path: str) -> pa.Table:
 
 
 def _numbered_tables(split: Split, options: CsvOptions) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the tables of a split with the number of their first row."""
-    if split.part is None and split.file.head.startswith(_PARQUET):
-        with split.file.errors():
-            yield from _parquet_tables(split)
-        return
+    """Yield the tables of a split with the number of their first row; of Parquet the row groups that begin in it."""
     first_row = 1
-    for table in _part_tables(split, split.part) if split.part is not None else _file_tables(split.file, options):
-        yield first_row, table
-        first_row += table.num_rows
+    if split.part is not None or not split.file.head.startswith(_PARQUET):
+        for table in _tables(split, options):
+            yield first_row, table
+            first_row += table.num_rows
+        return
+    from parquet_variant.files.parquet.format.files import locate, open_file
+    from parquet_variant.files.parquet.format.page_places import chunk_start_of
+    from parquet_variant.files.parquet.reading.read import partitioned_table
+
+    start, end = split.byte_range or (0, None)
+    with split.file.errors(), open_file(locate(split.file.name)[0]) as opened:
+        for group in range(opened.metadata.num_row_groups):
+            offset = chunk_start_of(opened.metadata.row_group(group).column(0))
+            if start <= offset and (end is None or offset < end):
+                yield first_row, table_of(partitioned_table(opened, [group]))
+            first_row += opened.metadata.row_group(group).num_rows
 
 
-def _part_tables(split: Split, part: TablePart) -> Iterator[pa.Table]:
-    if part.rows is not None:
+def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
+    """Yield the rows of a part of a table, or of an Arrow, Vortex or CSV file."""
+    file, part = split.file, split.part
+    if part is not None and part.rows is not None:
         yield part.rows
         return
-    from parquet_variant.tables.delta.log.snapshot import snapshot
-    from parquet_variant.tables.delta.reading.read import iter_files
+    if part is not None:
+        from parquet_variant.tables.delta.log.snapshot import snapshot
+        from parquet_variant.tables.delta.reading.read import iter_files
 
-    current = snapshot(split.file.name, version=part.version)
-    yield from (table for _, table in iter_files(current, current.schema, current.files.slice(part.number, 1)))
-
-
-def _file_tables(file: InputFile, options: CsvOptions) -> Iterator[pa.Table]:
-    """Yield the rows of an Arrow, Vortex or CSV file."""
+        current = snapshot(file.name, version=part.version)
+        yield from (table for _, table in iter_files(current, current.schema, current.files.slice(part.number, 1)))
+        return
     with file.errors():
         if file.head.startswith(_ARROW_FILE):
             with file.open_seekable() as stream:
@@ -340,23 +349,6 @@ def _file_tables(file: InputFile, options: CsvOptions) -> Iterator[pa.Table]:
         else:
             for table in csv_tables(file, options):
                 yield with_types(table, dict(options.types), file.name)
-
-
-def _parquet_tables(split: Split) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the row groups that begin in the bytes of the split."""
-    from parquet_variant.files.parquet.format.files import locate, open_file
-    from parquet_variant.files.parquet.format.page_places import chunk_start_of
-    from parquet_variant.files.parquet.reading.read import partitioned_table
-
-    start, end = split.byte_range or (0, None)
-    (source,) = locate(split.file.name)
-    first_row = 1
-    with open_file(source) as file:
-        for group in range(file.metadata.num_row_groups):
-            offset = chunk_start_of(file.metadata.row_group(group).column(0))
-            if start <= offset and (end is None or offset < end):
-                yield first_row, table_of(partitioned_table(file, [group]))
-            first_row += file.metadata.row_group(group).num_rows
 
 
 @dataclass(frozen=True, slots=True)

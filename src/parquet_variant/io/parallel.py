@@ -53,36 +53,21 @@ def available_cpus() -> int:
 
 @cache
 def cpu_quota() -> int | None:
-    """Return the smallest CPU quota of the control groups of this process, version 2 or 1; None without a quota.
+    """Return the smallest CPU quota of the control groups (version 2) of this process; None without a quota.
 
-    It is read once per process, because reading its twenty files takes longer than a small scan.
+    It is read once per process, because reading its files takes longer than a small scan.
     """
-    limits = []
-    for folder in _own_groups():
+    name = ""
+    with suppress(OSError, ValueError):
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        name = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
+    folder, limits = CGROUP / name, list[int]()
+    for group in {folder, *(parent for parent in folder.parents if parent.is_relative_to(CGROUP)), CGROUP}:
         with suppress(OSError, ValueError):
-            allowed, period = (folder / "cpu.max").read_text().split()[:2]
+            allowed, period = (group / "cpu.max").read_text().split()[:2]
             if allowed != "max":
                 limits.append(-(-int(allowed) // int(period)))
-        with suppress(OSError, ValueError):
-            allowed, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
-            if int(allowed) > 0:
-                limits.append(-(-int(allowed) // int(period)))
     return min(limits, default=None)
-
-
-def _own_groups() -> Iterator[Path]:
-    """Yield the directories of the control groups of this process and of their ancestors."""
-    lines = []
-    with suppress(OSError):
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    for line in lines:
-        number, controllers, name = line.split(":", 2)
-        if number != "0" and "cpu" not in controllers.split(","):
-            continue
-        root = CGROUP if number == "0" else CGROUP / controllers
-        folder = root / name.lstrip("/")
-        yield from (folder, *(parent for parent in folder.parents if parent.is_relative_to(root)))
-    yield from (CGROUP, CGROUP / "cpu")
 
 
 class ThreadPool(ThreadPoolExecutor):

@@ -24,7 +24,6 @@ from parquet_variant.ingestion.formats.layout import (
     DEPTH_STEP,
     LINE_END,
     OPENING,
-    RECORD_SEPARATOR,
     SPACE,
     WHITESPACE,
     Splitter,
@@ -41,7 +40,6 @@ class WrappedSplitter(Splitter):
     r"""Convert the blocks of documents to lines with one element of the arrays at a path each.
 
     `names`: the keys on the path to the array; empty if the document is the array.
-    `is_sequence`: the text is a JSON text sequence (RFC 7464), in which a record separator precedes every document.
 
     >>> splitter = WrappedSplitter(["a", "items"])
     >>> splitter.feed(b'{"n": 2, "a": {"items": [{"x": 1}, [')
@@ -52,10 +50,9 @@ class WrappedSplitter(Splitter):
 
     colons = True
 
-    def __init__(self, names: Sequence[str], is_sequence: bool = False) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
         self._names = list(names)
-        self._is_sequence = is_sequence
         # The number of open containers on the path: the document, one object per name, the array.
         self._matched = 0
         self._key: str | None = None
@@ -78,14 +75,7 @@ class WrappedSplitter(Splitter):
         self.raise_pending_error()
         lines: list[bytes] = []
         try:
-            if self._is_sequence:
-                first, *records = block.split(RECORD_SEPARATOR)
-                self._feed(first, lines)
-                for record in records:
-                    self._check_complete("a document")
-                    self._feed(record, lines)
-            else:
-                self._feed(block, lines)
+            self._feed(block, lines)
         except JsonError as error:
             self.error = error
         if self.error is not None or sum(map(len, self._held)) > HELD_BYTES:
@@ -194,7 +184,10 @@ class WrappedSplitter(Splitter):
     def finish(self) -> bytes:
         """Check the end of the text. Raises `JsonError` if a document is truncated, or none contains the array."""
         self.raise_pending_error()
-        self._check_complete("the last document")
+        if self.depth or self.unfinished():
+            raise JsonError(
+                "the last document is truncated, or followed by other text: fix the file", reason="truncated"
+            )
         if not self._found:
             keys = ", ".join(map(repr, list(self._keys_seen)[:_KEYS_SHOWN])) or "none"
             raise JsonError(
@@ -202,10 +195,6 @@ class WrappedSplitter(Splitter):
                 reason="no-rows",
             )
         return b""
-
-    def _check_complete(self, document: str) -> None:
-        if self.depth or self.unfinished():
-            raise JsonError(f"{document} is truncated, or followed by other text: fix the file", reason="truncated")
 
     @property
     def _path(self) -> VariantPath:

@@ -25,7 +25,6 @@ from parquet_variant.ingestion.formats.layout import (
     DocumentSplitter,
     TextLayout,
     detect,
-    is_json_sequence,
     start_of_text,
 )
 from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
@@ -134,7 +133,7 @@ def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayou
     head, detected = detect(stream, file.name, layout.format)
     blocks = _blocks(head, stream, SPLITTER_BLOCK_BYTES)
     if layout.prefix is not None:
-        wrapped = WrappedSplitter([str(name) for name in layout.prefix], is_json_sequence(head))
+        wrapped = WrappedSplitter([str(name) for name in layout.prefix])
         yield from _split_chunks(file, blocks, chunk_bytes, wrapped, "element")
     elif detected == "csv":
         reader, number, offset = CsvReader(layout.csv, file.name), 1, 0
@@ -150,7 +149,7 @@ def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayou
     elif detected == "array":
         yield from _split_chunks(file, blocks, chunk_bytes, ArraySplitter(), "element")
     else:
-        yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(is_json_sequence(head)), "document")
+        yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(), "document")
 
 
 def whole_text(split: Split, layout: TextLayout) -> bytes:
@@ -249,7 +248,6 @@ def _lines_before(file: InputFile, start: int) -> int:
     return lines
 
 
-_SPACE, _RECORD_SEPARATOR = 0x20, 0x1E
 _IS_BLANK = np.isin(np.arange(256), list(b" \t\r\n"))
 # Bytes of a line that are looked at in all lines at once.
 _INDENTATION = 16
@@ -266,8 +264,7 @@ class Lines:
 def split_lines(chunk: Chunk) -> Lines:
     r"""Split a chunk into its lines, as an Arrow string array over the bytes of the chunk, without blank lines.
 
-    The text is not checked to be UTF-8, because the parser does that. A record separator at the start of a line, as in
-    JSON text sequences (RFC 7464), becomes a space.
+    The text is not checked to be UTF-8, because the parser does that.
 
     >>> from parquet_variant.ingestion.sources.input_files import InputFile
     >>> lines = split_lines(Chunk(InputFile("a.json"), b'{"a": 1}\n\n[2]'))
@@ -280,11 +277,6 @@ def split_lines(chunk: Chunk) -> Lines:
     data = np.frombuffer(chunk.data, np.uint8)
     starts = offsets[:-1]
     first_bytes = data[starts] if len(starts) else np.zeros(0, np.uint8)
-    separators = starts[first_bytes == _RECORD_SEPARATOR]
-    if len(separators):
-        data = data.copy()
-        data[separators] = _SPACE
-        first_bytes = data[starts]
     text = pa.Array.from_buffers(string_type, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     number = np.arange(len(ends))
     blank = _blank_lines(data, offsets, first_bytes)
