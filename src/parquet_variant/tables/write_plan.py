@@ -32,6 +32,7 @@ from parquet_variant.tables.columns import (
     stored_schema,
     to_stored,
     unchanged,
+    with_other_columns,
 )
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector
 from parquet_variant.tables.row_input import batches_of
@@ -189,9 +190,7 @@ class _Task(Generic[File]):
         table = self.conformed(table)
         hidden = [name for name in self.plan.hidden_columns if name in table.column_names]
         for key, partition, part in self.plan.split(table):
-            stored = to_stored(part, self.plan.schema)
-            for name in hidden:
-                stored = stored.append_column(part.schema.field(name), part[name])
+            stored = with_other_columns(to_stored(part, self.plan.schema), part.select(hidden))
             self._write_partition(key, partition, stored)
 
     def conformed(self, table: pa.Table) -> pa.Table:
@@ -204,15 +203,11 @@ class _Task(Generic[File]):
                 raise TableError(f"column {f.name!r} must not be null and is missing", reason="missing-column")
             if not f.nullable and table[f.name].null_count:
                 raise TableError(f"column {f.name!r} must not be null", reason="null-value")
-        hidden = [
-            (table.schema.field(name), table[name]) for name in self.plan.hidden_columns if name in table.column_names
-        ]
+        hidden = table.select([name for name in self.plan.hidden_columns if name in table.column_names])
         table = align_table(table, self.plan.schema, by_given_name, self._shredded, exact=True)
         check_nulls(table, self.plan.schema)
         self.plan.rules.enforce(table)
-        for arrow_field, column in hidden:
-            table = table.append_column(arrow_field, column)
-        return table
+        return with_other_columns(table, hidden)
 
     def finish(self, data_change: bool) -> list[File]:
         try:

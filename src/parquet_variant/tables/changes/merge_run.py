@@ -61,16 +61,9 @@ class MergeClause:
     values: Mapping[str, str] | None = None
     predicate: str | None = None  # SQL that must also be true; None for no condition.
     without: frozenset[str] = frozenset()  # Columns that "all columns" leaves out, in lower case.
-
-
-@dataclass(frozen=True)
-class _ParsedClause:
-    """A clause with parsed expressions."""
-
-    kind: str
-    action: str
-    predicate: SqlExpression | None
-    assignments: tuple[Assignment, ...]
+    # The predicate and the values, once they are parsed.
+    expression: SqlExpression | None = None
+    assignments: tuple[Assignment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,17 +76,17 @@ class _Merge:
     rows: pa.Table  # The source.
     keys: pa.Table  # The columns of the source that the condition and predicates need, as a `numbered` table.
     condition: SqlExpression
-    clauses: tuple[_ParsedClause, ...]
+    clauses: tuple[MergeClause, ...]  # Parsed.
     columns: Mapping[str, Mapping[str, NeededColumn]]  # What the condition and predicates need, by alias.
 
-    def of_kind(self, kind: RowKind) -> list[tuple[int, _ParsedClause]]:
+    def of_kind(self, kind: RowKind) -> list[tuple[int, MergeClause]]:
         """Return the clauses for a kind of rows, with their numbers."""
         return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind == kind]
 
     def clause_sql(self, kind: RowKind) -> str:
         """Return SQL for the number of the clause that applies to a row."""
         branches = [
-            f"WHEN {'TRUE' if clause.predicate is None else clause.predicate.text} THEN {number}"
+            f"WHEN {'TRUE' if clause.expression is None else clause.expression.text} THEN {number}"
             for number, clause in self.of_kind(kind)
         ]
         return f"CASE {' '.join(branches)} ELSE {_NO_CLAUSE} END" if branches else str(_NO_CLAUSE)
@@ -106,33 +99,26 @@ def _parse_merge(request: Merge, table: ChangeableTable[Any]) -> _Merge:
     clauses = tuple(_parsed_clause(clause, request, table.schema, tables) for clause in request.clauses)
     table.refuse_assignment(a.column for clause in clauses if clause.action == "update" for a in clause.assignments)
     columns: dict[str, dict[str, NeededColumn]] = {target: {}, source: {}}
-    for expression in [condition, *(clause.predicate for clause in clauses)]:
+    for expression in [condition, *(clause.expression for clause in clauses)]:
         for name, needed in (expression.columns if expression is not None else {}).items():
             columns[name].update(needed)
-    return _Merge(
-        target=target,
-        source=source,
-        zone=request.zone,
-        rows=request.source,
-        keys=needed_table(request.source, columns[source]),
-        condition=condition,
-        clauses=clauses,
-        columns=columns,
-    )
+    keys, rows = needed_table(request.source, columns[source]), request.source
+    return _Merge(target, source, request.zone, rows, keys, condition, clauses, columns)
 
 
 def _parsed_clause(
     clause: MergeClause, request: Merge, schema: StructType, tables: Mapping[str, TableColumns]
-) -> _ParsedClause:
+) -> MergeClause:
     target, source = request.target_alias, request.source_alias
     visible = {
         "matched": tables,
         "not_matched": {source: tables[source]},
         "not_matched_by_source": {target: tables[target]},
     }[clause.kind]
-    predicate = None if clause.predicate is None else read_expression(clause.predicate, visible, zone=request.zone)
+    if clause.predicate is not None:
+        clause = replace(clause, expression=read_expression(clause.predicate, visible, zone=request.zone))
     if clause.action == "delete":
-        return _ParsedClause(clause.kind, clause.action, predicate, ())
+        return clause
     values = _all_columns(clause, request, schema) if clause.values is None else clause.values
     assignments = read_assignments(values, schema, visible, target, request.zone)
     if clause.action == "insert" and any(assignment.path is not None for assignment in assignments):
@@ -140,7 +126,7 @@ def _parsed_clause(
             "an insert clause sets a path inside a Variant, which a new row does not have yet: set the whole column",
             reason="bad-assignment",
         )
-    return _ParsedClause(clause.kind, clause.action, predicate, tuple(assignments))
+    return replace(clause, assignments=tuple(assignments))
 
 
 def _all_columns(clause: MergeClause, request: Merge, schema: StructType) -> dict[str, str]:

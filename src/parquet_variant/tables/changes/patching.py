@@ -78,16 +78,8 @@ def change_file(plan: ChangePlan[File], file: File, rows: RowChanges) -> FileCha
         gone = table.filter(pa.array(deleted[needed]))
         changes = {"delete": gone, "update_preimage": before, "update_postimage": after}
         change_data = plan.write_changes(write, changes)
-    copied = 0 if plan.uses_vectors else int(is_kept.sum())
-    return FileChange(
-        file=file,
-        is_changed=True,
-        added=tuple(added),
-        change_data=change_data,
-        rows_deleted=int(deleted.sum()),
-        rows_updated=int(updated.sum()),
-        rows_copied=copied,
-    )
+    counts = int(deleted.sum()), int(updated.sum()), 0 if plan.uses_vectors else int(is_kept.sum())
+    return FileChange(file, True, tuple(added), change_data, *counts)
 
 
 @dataclass(frozen=True)

@@ -138,14 +138,8 @@ class IcebergTable(Table):
         ...     len(pv.open(folder)), len(pv.open(folder, branch="audit"))
         (1, 2)
         """
-        return self._run(
-            "make_branch",
-            name,
-            version=version,
-            max_age_ms=max_age_ms,
-            min_snapshots_to_keep=min_snapshots_to_keep,
-            max_snapshot_age_ms=max_snapshot_age_ms,
-        )
+        limits = {"max_age_ms": max_age_ms, "max_snapshot_age_ms": max_snapshot_age_ms}
+        return self._run("make_branch", name, version=version, min_snapshots_to_keep=min_snapshots_to_keep, **limits)
 
     def tag(self, name: str, *, version: int | None = None, max_age_ms: int | None = None) -> CommitResult:
         """Make a tag, or move it to another snapshot.
