@@ -75,9 +75,19 @@ class SparkEngine:
         if not items:
             return []
         with _job(self.spark, step, len(items), self.progress), from_spark_errors():
-            if is_connect(self.spark):
-                return _run_over_connect(self.spark, _in_worker(work), list(items))
-            return self._tasks(work, items).collect()
+            if not is_connect(self.spark):
+                return self._tasks(work, items).collect()
+            in_worker, inputs = _in_worker(work), list(items)
+
+            def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                for batch in batches:
+                    for task in batch.column(0).to_pylist():
+                        result = pickle.dumps(in_worker(task, inputs[task]))
+                        yield pa.RecordBatch.from_pydict({"task": [task], "result": [result]})
+
+            tasks = self.spark.range(0, len(inputs), 1, len(inputs))
+            rows = tasks.mapInArrow(run, "task bigint, result binary").collect()
+            return [pickle.loads(row.result) for row in sorted(rows, key=lambda row: row.task)]
 
     def reduce(
         self,
@@ -109,18 +119,6 @@ def _in_worker(work: Callable[[int, int, Item], Result]) -> Callable[[int, Item]
             return work(task, context.taskAttemptId() if context else 0, item)
 
     return run
-
-
-def _run_over_connect(spark: SparkSession, in_worker: Callable[[int, Item], Result], items: list[Item]) -> list[Result]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                result = pickle.dumps(in_worker(task, items[task]))
-                yield pa.RecordBatch.from_pydict({"task": [task], "result": [result]})
-
-    tasks = spark.range(0, len(items), 1, len(items))
-    rows = tasks.mapInArrow(run, "task bigint, result binary").collect()
-    return [pickle.loads(row.result) for row in sorted(rows, key=lambda row: row.task)]
 
 
 @contextmanager

@@ -93,7 +93,7 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
         "parse_json": udf(lambda text: to_spark(parse(text)), VariantType()),
         "try_parse_json": udf(lambda text: to_spark(parse(text, errors="null")), VariantType()),
         "to_json": udf(lambda values: to_json(_variants(values)), StringType()),
-        "variant_get": udf(_getter(None, zone, strict=True), VariantType()),
+        "variant_get": udf(_getter(None, zone, "raise"), VariantType()),
         "canonical": udf(lambda values: sort_keys(_variants(values)), BinaryType()),
         "variant_delete": udf(_delete, VariantType()),
         "variant_strip_nulls": udf(lambda values: to_spark(strip_nulls(_variants(values))), VariantType()),
@@ -103,8 +103,8 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
         functions[f"try_{name}"] = udf(_edit(edit, "null"), VariantType())
     for suffix, arrow_type in FUNCTION_TYPES.items():
         returns = from_arrow_type(arrow_type)
-        functions[f"variant_get_{suffix}"] = udf(_getter(arrow_type, zone, strict=True), returns)
-        functions[f"try_variant_get_{suffix}"] = udf(_getter(arrow_type, zone, strict=False), returns)
+        functions[f"variant_get_{suffix}"] = udf(_getter(arrow_type, zone, "raise"), returns)
+        functions[f"try_variant_get_{suffix}"] = udf(_getter(arrow_type, zone, "null"), returns)
     for name, function in functions.items():
         spark.udf.register(f"{prefix}{name}", function)
     return [f"{prefix}{name}" for name in functions]
@@ -121,57 +121,44 @@ def _variants(values: pa.Array) -> VariantArray:
     return from_spark(values)
 
 
-def _getter(arrow_type: pa.DataType | None, zone: str, *, strict: bool) -> Callable[[pa.Array, pa.Array], pa.Array]:
+def _getter(arrow_type: pa.DataType | None, zone: str, errors: Errors) -> Callable[[pa.Array, pa.Array], pa.Array]:
     """Return a function ``(variants, paths) -> values``."""
-    errors: Errors = "raise" if strict else "null"
 
-    def get(values: pa.Array, paths: pa.Array) -> pa.Array:
-        variants = _variants(values)
+    def of_path(path: str, rows: VariantArray) -> pa.Array:
+        found = variant_get(rows, path, arrow_type or "variant", zone=zone, errors=errors)
+        return to_spark(found) if arrow_type is None else found
 
-        def of_path(rows: Any, path: str) -> pa.Array:
-            found = variant_get(_rows(variants, rows), path, arrow_type or "variant", zone=zone, errors=errors)
-            return to_spark(found) if arrow_type is None else found
-
-        return _by_path(paths, arrow_type or SPARK_VARIANT, of_path)
-
-    return get
+    return lambda values, paths: _by_path(paths, arrow_type or SPARK_VARIANT, of_path, values)
 
 
 def _edit(edit: Callable[..., Any], errors: Errors) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Array]:
     """Return a function ``(variants, paths, new values) -> changed variants``; all values are VARIANTs."""
 
-    def change(values: pa.Array, paths: pa.Array, new: pa.Array) -> pa.Array:
-        variants, added = _variants(values), _variants(new)
+    def of_path(path: str, rows: VariantArray, new: VariantArray) -> pa.Array:
+        return to_spark(edit(rows, path, new, errors=errors))
 
-        def of_path(rows: Any, path: str) -> pa.Array:
-            return to_spark(edit(_rows(variants, rows), path, _rows(added, rows), errors=errors))
-
-        return _by_path(paths, SPARK_VARIANT, of_path)
-
-    return change
+    return lambda values, paths, new: _by_path(paths, SPARK_VARIANT, of_path, values, new)
 
 
 def _delete(values: pa.Array, paths: pa.Array) -> pa.Array:
-    variants = _variants(values)
-    return _by_path(paths, SPARK_VARIANT, lambda rows, path: to_spark(variant_delete(_rows(variants, rows), path)))
+    def of_path(path: str, rows: VariantArray) -> pa.Array:
+        return to_spark(variant_delete(rows, path))
+
+    return _by_path(paths, SPARK_VARIANT, of_path, values)
 
 
-def _rows(variants: VariantArray, rows: Any) -> VariantArray:
-    return variants if rows is None else variants.take(rows)
-
-
-def _by_path(paths: pa.Array, kind: pa.DataType, work: Callable[[Any, str], pa.Array]) -> pa.Array:
+def _by_path(paths: pa.Array, kind: pa.DataType, work: Callable[..., pa.Array], *columns: pa.Array) -> pa.Array:
     """Return the results for the rows of each path, in the order of the rows; NULL where the path is NULL.
 
-    `work`: called with the numbers of rows, or None for all of them, which is fast, and their path.
+    `work`: called with a path and the VARIANTs of its rows, one array per column.
     """
-    distinct = paths.unique()
+    distinct, variants = paths.unique(), list(map(_variants, columns))
     if len(distinct) == 1 and distinct[0].is_valid:
-        return work(None, distinct[0].as_py())
-    order, parts = [np.flatnonzero(paths.is_null().to_numpy(zero_copy_only=False))], []
-    parts.append(pa.nulls(len(order[0]), kind))
+        return work(distinct[0].as_py(), *variants)
+    order = [np.flatnonzero(paths.is_null().to_numpy(zero_copy_only=False))]
+    parts = [pa.nulls(len(order[0]), kind)]
     for path in distinct.drop_null().to_pylist():
         rows = np.flatnonzero(pa.compute.equal(paths, path).fill_null(False).to_numpy(zero_copy_only=False))
         order.append(rows)
-        parts.append(work(rows, path))
+        parts.append(work(path, *(column.take(rows) for column in variants)))
     return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(order))))

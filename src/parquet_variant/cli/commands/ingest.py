@@ -7,7 +7,7 @@ Owns the options and the reports. Leaves the work to `ingestion.job`, on threads
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from typer import Argument, BadParameter, Option
 
@@ -36,11 +36,7 @@ from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, Sch
 from parquet_variant.support.lazy_names import registered_method
 
 if TYPE_CHECKING:
-    from parquet_variant.inference.policies.decision import InferenceResult
     from parquet_variant.ingestion.result import IngestResult
-
-
-Sort: TypeAlias = Annotated[SortBy | None, Option(help="With --explain: list the paths in this order, largest first.")]
 
 
 def infer(
@@ -55,7 +51,7 @@ def infer(
     threads: Threads = None,
     explain: bool = Option(False, help="Explain for each path why it is shredded or not."),
     top: int | None = Option(None, help="With --explain: list this number of paths.", min=1),
-    sort: Sort = None,
+    sort: SortBy | None = Option(None, help="With --explain: list the paths in this order, largest first."),
     also: AlsoTypes = None,
     diff: bool = Option(False, help="Show the difference from --policy auto without settings."),
     against: str | None = Option(
@@ -71,7 +67,8 @@ def infer(
     """
     from parquet_variant.inference.columns import estimate_path
     from parquet_variant.inference.drift import find_drift
-    from parquet_variant.inference.explain import explain_diff, explain_estimate
+    from parquet_variant.inference.explain import explain as explain_all
+    from parquet_variant.inference.explain import explain_diff, explain_estimate, explain_json, explain_table
     from parquet_variant.inference.infer import infer
     from parquet_variant.ingestion.ingest import profile
 
@@ -89,21 +86,16 @@ def infer(
         for path, kind in read_types(also, "--also"):
             print(explain_estimate(estimate_path(data, path, kind)))
     elif explain or top or sort:
-        print(_explained(result, sort, top, as_json=as_json))
+        if as_json:
+            print(explain_json(result))
+        else:
+            print(explain_table(result, sort or "saved", top) if top or sort else explain_all(result))
     elif as_json:
         print(result.schema.to_json())
     elif ddl:
         print(result.schema.to_ddl())
     else:
         print(result.schema)
-
-
-def _explained(result: InferenceResult, sort: SortBy | None, top: int | None, *, as_json: bool) -> str:
-    from parquet_variant.inference.explain import explain, explain_json, explain_table
-
-    if as_json:
-        return explain_json(result)
-    return explain_table(result, sort or "saved", top) if top or sort else explain(result)
 
 
 # Columns that the report of an ingest names.
@@ -114,11 +106,10 @@ _SHOWN_COLUMNS = 8
 class VortexOptions:
     """Options for writing Vortex files."""
 
-    layout: Annotated[
-        VortexLayout,
-        Option(help="Vortex files: the Variant type, a struct of typed columns, or one column per path and type."),
-    ] = "auto"
-    exact: Annotated[bool, Option(help="Vortex files: also keep the exact text of --json-column.")] = False
+    layout: VortexLayout = Option(
+        "auto", help="Vortex files: the Variant type, a struct of typed columns, or one column per path and type."
+    )
+    exact: bool = Option(False, help="Vortex files: also keep the exact text of --json-column.")
 
 
 def ingest(

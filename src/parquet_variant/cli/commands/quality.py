@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json as json_text
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -163,19 +163,19 @@ Output: TypeAlias = Annotated[
 class SourceOptions:
     """Options that choose the rows of a source."""
 
-    version: Annotated[int | None, Option(help="Version of a Delta table, or snapshot id of an Iceberg table.")] = None
-    at: Annotated[str | None, Option(metavar="TIME", help="The version at a time (ISO 8601).")] = None
-    partition: Annotated[
-        list[str] | None, Option(metavar="NAME=VALUE", help="Only this partition, such as day=2026-01-31; repeatable.")
-    ] = None
+    version: int | None = Option(None, help="Version of a Delta table, or snapshot id of an Iceberg table.")
+    at: str | None = Option(None, metavar="TIME", help="The version at a time (ISO 8601).")
+    partition: list[str] | None = Option(
+        None, metavar="NAME=VALUE", help="Only this partition, such as day=2026-01-31; repeatable."
+    )
     column: Column = None
     catalog: Catalog = None
 
     def open(self, paths: list[str], json: JsonOptions) -> Any:
         """Open the data; only options for JSON that were given are passed, since others would select JSON."""
         partition = _partition(self.partition) if self.partition else None
-        defaults = JsonOptions().read()
-        given = {name: value for name, value in json.read().items() if value != defaults[name]}
+        defaults: dict[str, Any] = {field.name: field.default for field in fields(json)}
+        given = {name: text for name, text in json.read().items() if getattr(json, name) != defaults[name].default}
         source: Any = paths[0] if len(paths) == 1 else paths  # only one path can be a table
         return open_table(source, **asdict(self) | {"partition": partition} | given)
 

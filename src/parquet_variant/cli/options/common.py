@@ -259,21 +259,16 @@ def read_settings(texts: list[str] | None, option: str) -> dict[str, Any]:
 class PolicyOptions:
     """Options of the shredding policy."""
 
-    policy: Annotated[
-        str, Option(help="Policy that chooses what to shred: auto, spark, hints, workload, explicit.")
-    ] = "auto"
-    settings: Annotated[
-        list[str] | None,
-        Option(
-            "--set", metavar="NAME=VALUE", help="Set a constant of the policy, such as min_row_share=0.05; repeatable."
-        ),
-    ] = None
-    queries: Annotated[
-        str | None,
-        Option(
-            metavar="FILE", help="File of SQL queries whose paths --policy workload shreds first.", show_default=False
-        ),
-    ] = None
+    policy: str = Option("auto", help="Policy that chooses what to shred: auto, spark, hints, workload, explicit.")
+    settings: list[str] | None = Option(
+        None,
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set a constant of the policy, such as min_row_share=0.05; repeatable.",
+    )
+    queries: str | None = Option(
+        None, metavar="FILE", help="File of SQL queries whose paths --policy workload shreds first.", show_default=False
+    )
 
     def read(self) -> ShreddingPolicy:
         """Return the policy."""
@@ -284,61 +279,47 @@ class PolicyOptions:
 class JsonOptions:
     """Options for reading JSON."""
 
-    on_error: Annotated[
-        OnError, Option(help="For an invalid line: fail, quarantine it in a separate file, or write SQL NULL.")
-    ] = "fail"
-    on_inexact: Annotated[
-        OnInexact, Option(help="For numbers that no type keeps exactly: report their count, or fail.")
-    ] = "report"
-    exclude: Annotated[
-        list[str] | None,
-        Option(metavar="PATTERN", help="Leave out files and directories such as '*.md'; repeat.", show_default=False),
-    ] = None
-    input_format: Annotated[
-        InputFormat,
-        Option(
-            help="Layout of the input: one value per line, one array per file, documents over many lines, or CSV rows."
-        ),
-    ] = "auto"
-    root: Annotated[
-        str | None,
-        Option(metavar="PATH", help="Path of the rows inside documents, such as '$.items[*]'.", show_default=False),
-    ] = None
-    json_column: Annotated[
-        str | None,
-        Option(
-            metavar="NAME|PATH",
-            help="Read SRC as tables (Parquet, Vortex, Arrow, CSV, Delta) with JSON in this column (s.x: in a field of "
-            "a struct), and keep other columns; or $.path: parse the strings with JSON at this path of the JSON.",
-        ),
-    ] = None
-    infer_types: Annotated[bool, Option(help="With --json-column of CSV: type the other columns by their values.")] = (
-        False
+    on_error: OnError = Option(
+        "fail", help="For an invalid line: fail, quarantine it in a separate file, or write SQL NULL."
     )
-    parse: Annotated[
-        list[str] | None,
-        Option(
-            metavar="NAME=VALUE",
-            help="Parser option, such as floats=double; CSV: delimiter, quote_char, header, null_values; repeatable.",
-        ),
-    ] = None
-    types: Annotated[
-        list[str] | None,
-        Option(
-            "--type",
-            metavar="PATH:TYPE",
-            help="Type strings at PATH: date, timestamp, timestamp_ntz, uuid or binary if the text can be written "
-            "back; timestamp!, timestamp_ntz!, uuid! or number! in any form; bigint!, boolean!; timestamp_s!, "
-            "timestamp_ms! or timestamp_us! for numbers since 1970; auto! types what all values allow. Repeatable.",
-        ),
-    ] = None
-    detect_timestamps: Annotated[
-        bool | None,
-        Option(
-            "--detect-timestamps/--no-detect-timestamps",
-            help="Type strings that are dates or timestamps and are reproduced exactly (default: only CSV).",
-        ),
-    ] = None
+    on_inexact: OnInexact = Option(
+        "report", help="For numbers that no type keeps exactly: report their count, or fail."
+    )
+    exclude: list[str] | None = Option(
+        None, metavar="PATTERN", help="Leave out files and directories such as '*.md'; repeat.", show_default=False
+    )
+    input_format: InputFormat = Option(
+        "auto",
+        help="Layout of the input: one value per line, one array per file, documents over many lines, or CSV rows.",
+    )
+    root: str | None = Option(
+        None, metavar="PATH", help="Path of the rows inside documents, such as '$.items[*]'.", show_default=False
+    )
+    json_column: str | None = Option(
+        None,
+        metavar="NAME|PATH",
+        help="Read SRC as tables (Parquet, Vortex, Arrow, CSV, Delta) with JSON in this column (s.x: in a field of "
+        "a struct), and keep other columns; or $.path: parse the strings with JSON at this path of the JSON.",
+    )
+    infer_types: bool = Option(False, help="With --json-column of CSV: type the other columns by their values.")
+    parse: list[str] | None = Option(
+        None,
+        metavar="NAME=VALUE",
+        help="Parser option, such as floats=double; CSV: delimiter, quote_char, header, null_values; repeatable.",
+    )
+    types: list[str] | None = Option(
+        None,
+        "--type",
+        metavar="PATH:TYPE",
+        help="Type strings at PATH: date, timestamp, timestamp_ntz, uuid or binary if the text can be written "
+        "back; timestamp!, timestamp_ntz!, uuid! or number! in any form; bigint!, boolean!; timestamp_s!, "
+        "timestamp_ms! or timestamp_us! for numbers since 1970; auto! types what all values allow. Repeatable.",
+    )
+    detect_timestamps: bool | None = Option(
+        None,
+        "--detect-timestamps/--no-detect-timestamps",
+        help="Type strings that are dates or timestamps and are reproduced exactly (default: only CSV).",
+    )
 
     def read(self) -> dict[str, Any]:
         """Return the keywords of `ingest` and `profile`."""
@@ -351,21 +332,18 @@ class JsonOptions:
 class WriterOptions:
     """Options for writing Parquet files."""
 
-    compression: Annotated[str, Option(help="Compression codec of Parquet files.")] = DEFAULT_COMPRESSION
-    effort: Annotated[
-        Effort | None,
-        Option(help="Compression of Parquet files: fast, balanced (default) or small, which takes longer."),
-    ] = None
-    sort_by: Annotated[
-        list[str] | None,
-        Option(metavar="PATH", help="Sort each file by this path, such as '$.ts' or '$.ts:timestamp'; repeatable."),
-    ] = None
-    bloom_filters: Annotated[
-        list[str] | None,
-        Option("--bloom-filter", metavar="PATH", help="Write a bloom filter for this shredded path; repeatable."),
-    ] = None
-    row_group_bytes: Annotated[int | None, Option(help="Arrow bytes per row group (default: 128 MiB).", min=1)] = None
-    writer: Annotated[str | None, Option("--writer", help="Writer of the pages: native (default) or pyarrow.")] = None
+    compression: str = Option(DEFAULT_COMPRESSION, help="Compression codec of Parquet files.")
+    effort: Effort | None = Option(
+        None, help="Compression of Parquet files: fast, balanced (default) or small, which takes longer."
+    )
+    sort_by: list[str] | None = Option(
+        None, metavar="PATH", help="Sort each file by this path, such as '$.ts' or '$.ts:timestamp'; repeatable."
+    )
+    bloom_filters: list[str] | None = Option(
+        None, "--bloom-filter", metavar="PATH", help="Write a bloom filter for this shredded path; repeatable."
+    )
+    row_group_bytes: int | None = Option(None, help="Arrow bytes per row group (default: 128 MiB).", min=1)
+    writer: str | None = Option(None, "--writer", help="Writer of the pages: native (default) or pyarrow.")
 
     def read(self) -> dict[str, Any]:
         """Return the keywords of the writer that were given."""

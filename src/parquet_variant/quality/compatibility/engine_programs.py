@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,11 +31,16 @@ class MissingExtensionError(Exception):
     """An extension of an engine that is not installed; the text says how to install it."""
 
 
-def _with_pyarrow(request: dict[str, Any]) -> Any:
+def _concatenated(tables: Iterable[Any]) -> Any:
     import pyarrow as pa
+
+    return pa.concat_tables(list(tables))
+
+
+def _with_pyarrow(request: dict[str, Any]) -> Any:
     from pyarrow import parquet
 
-    return pa.concat_tables([parquet.ParquetFile(path).read(columns=request["columns"]) for path in request["paths"]])
+    return _concatenated(parquet.ParquetFile(path).read(columns=request["columns"]) for path in request["paths"])
 
 
 def _with_duckdb(request: dict[str, Any]) -> Any:
@@ -94,8 +99,6 @@ def _with_spark(request: dict[str, Any]) -> Any:
 
 
 def _from_spark(spark: Any, request: dict[str, Any]) -> Any:
-    import pyarrow as pa
-
     start = time.perf_counter()
     tables = []
     for path in request["paths"]:
@@ -109,7 +112,7 @@ def _from_spark(spark: Any, request: dict[str, Any]) -> Any:
         request["types"] = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
         tables.append(frame.toArrow())
     request["seconds"] = time.perf_counter() - start
-    return pa.concat_tables(tables)
+    return _concatenated(tables)
 
 
 def _with_sail(request: dict[str, Any]) -> Any:
@@ -123,15 +126,10 @@ def _with_sail(request: dict[str, Any]) -> Any:
 
 
 def _with_datafusion(request: dict[str, Any]) -> Any:
-    import pyarrow as pa
     from datafusion import SessionConfig, SessionContext
 
-    context = SessionContext(SessionConfig().with_target_partitions(1))
-    tables = []
-    for path in request["paths"]:
-        frame = context.read_parquet(path)
-        tables.append(frame.select(*_quoted(request["columns"], '"')).to_arrow_table())
-    return pa.concat_tables(tables)
+    context, names = SessionContext(SessionConfig().with_target_partitions(1)), _quoted(request["columns"], '"')
+    return _concatenated(context.read_parquet(path).select(*names).to_arrow_table() for path in request["paths"])
 
 
 def _with_chdb(request: dict[str, Any]) -> Any:
@@ -188,11 +186,9 @@ def _with_daft(request: dict[str, Any]) -> Any:
 
 
 def _with_vortex(request: dict[str, Any]) -> Any:
-    import pyarrow as pa
-
     import vortex
 
-    return pa.concat_tables([vortex.open(path).to_arrow(request["columns"]).read_all() for path in request["paths"]])
+    return _concatenated(vortex.open(path).to_arrow(request["columns"]).read_all() for path in request["paths"])
 
 
 _SHOWN_CHARACTERS = 240
@@ -210,11 +206,6 @@ ENGINES = {
     "daft": Engine("daft", "daft", _ALL, _with_daft),
     "vortex": Engine("vortex", "vortex-data", ("vortex",), _with_vortex),
 }
-
-
-def engines_of(kind: str) -> list[str]:
-    """Return the engines that read a kind of data."""
-    return [name for name, engine in ENGINES.items() if kind in engine.kinds]
 
 
 def _quoted(names: list[str], quote: str) -> list[str]:

@@ -30,7 +30,6 @@ from parquet_variant.files.vortex.paths import vortex_files
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.equals import equals
 from parquet_variant.quality.compatibility import engine_programs
-from parquet_variant.quality.compatibility.engine_programs import engines_of
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.opening import open as open_any
 from parquet_variant.tables.table.base import TableFormat
@@ -63,7 +62,7 @@ def copy_of(table: Table) -> Iterator[Subject]:
     path that does not exist on this machine, and for data without a Variant column.
     """
     source = Path(table.uri)
-    if not engines_of(table.format) or not (source.exists() or table.options.catalog is not None):
+    if not _engines_of(table.format) or not (source.exists() or table.options.catalog is not None):
         raise VariantFileError(
             f"{source} does not exist on this machine as files or a table: name a local file, directory or table",
             reason="no-such-file",
@@ -89,6 +88,10 @@ def copy_of(table: Table) -> Iterator[Subject]:
                 file=paths[0],
             )
         yield Subject(table.format, tuple(paths), rows, variants)
+
+
+def _engines_of(kind: str) -> list[str]:
+    return [name for name, engine in engine_programs.ENGINES.items() if kind in engine.kinds]
 
 
 def _copied(files: list[str], folder: Path) -> list[str]:
@@ -212,7 +215,7 @@ def compat(
 ) -> CompatReport:
     """Try the engines that are installed here, and compare values; see `Table.compat`."""
     with copy_of(table) as subject, TemporaryDirectory(prefix="variant-compat-") as folder:
-        readers = engines_of(subject.kind)
+        readers = _engines_of(subject.kind)
         names = readers if engines is None else list(strings_of("engines", engines))
         check_names(f"engine for {subject.kind} data", names, readers, VariantError)
         trial = _Trial(subject, Path(folder), timeout, [sys.executable, *(str(python) for python in pythons)])

@@ -308,12 +308,11 @@ class Exploration:
 
             table = read_json(report.source)
         with closing(plan_sql(query, {"t": table}, opens_paths=False).batches(seconds=seconds)) as batches:
-            parts = [next(batches)]
-            while rows is None or sum(map(len, parts)) < rows:
-                part = next(batches, None)
-                if part is None:
-                    break
+            parts: list[pa.Table] = []
+            for part in batches:
                 parts.append(part)
+                if rows is not None and sum(map(len, parts)) >= rows:
+                    break
         return pa.concat_tables(parts).slice(0, rows)
 
     def _repr_html_(self) -> str:

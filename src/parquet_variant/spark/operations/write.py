@@ -13,14 +13,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from parquet_variant.errors import SchemaError, VariantError, bad_option, check_choice
 from parquet_variant.inference.profile import Profile
-from parquet_variant.ingestion.destinations.iceberg import table_location
+from parquet_variant.ingestion.destinations import delta, iceberg
 from parquet_variant.ingestion.job import IngestJob
 from parquet_variant.ingestion.partition_by import existing_partitions
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources
@@ -57,7 +57,7 @@ def ingest(
     """
     # Absolute paths, because the working directory of the workers may differ from that of the driver.
     target = absolute(dest) if options.get("catalog") is None else os.fspath(dest)
-    place = target if options.get("catalog") is None else table_location(target, options["catalog"])
+    place = target if options.get("catalog") is None else iceberg.table_location(target, options["catalog"])
     with _source_paths(sources, place, options.get("json_column")) as files:
         request = IngestRequest.of(files, target, format=format, **options)
         if _is_dataframe(sources):
@@ -141,14 +141,20 @@ def write(
         raise bad_option(f"catalog= is not supported for format {format!r}: use iceberg")
     properties = catalog_properties(catalog)
     target = os.fspath(dest) if properties else absolute(dest)
-    is_ignored, is_table = _destination(target, mode, format, properties)
-    if is_ignored:
+    table: Any = None
+    if format == "parquet":
+        is_written = open_staging(target, mode) is not None
+    elif format == "iceberg":
+        is_written, table = iceberg.open_table(target, mode, properties or None)
+    else:
+        is_written, table = delta.open_table(target, mode)
+    if not is_written:  # the destination has data, and the mode is "ignore"
         return
     column, _ = choose_column(df.schema, column)
     try:
         schema = infer_schema(df, column, policy) if schema is None else ShreddingSchema.of(schema)
     except VariantError as error:
-        exists = existing_partitions(target) is not None if format == "parquet" else is_table
+        exists = table is not None or (format == "parquet" and existing_partitions(target) is not None)
         if error.reason != "no-rows" or not exists:
             raise
         if format == "parquet" and mode == "append":
@@ -176,21 +182,6 @@ def write(
     writer = df.write.format("variant").options(**settings)
     with from_spark_errors():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(target)
-
-
-def _destination(dest: str, mode: Mode, format: str, catalog: Mapping[str, str]) -> tuple[bool, bool]:
-    """Check the destination; return whether it has data and the mode is ``"ignore"``, and whether it is a table."""
-    if format == "parquet":
-        return open_staging(dest, mode) is None, False
-    if format == "iceberg":
-        from parquet_variant.ingestion.destinations.iceberg import open_table as open_iceberg_table
-
-        is_written, table = open_iceberg_table(dest, mode, catalog or None)
-        return not is_written, table is not None
-    from parquet_variant.ingestion.destinations.delta import open_table
-
-    is_written, current = open_table(dest, mode)
-    return not is_written, current is not None
 
 
 def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -> ShreddingSchema:
