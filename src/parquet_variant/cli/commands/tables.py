@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 import typer
 from typer import Argument, BadParameter, Option
@@ -182,12 +181,14 @@ def merge(
         ..., metavar="SOURCE", help="A Delta or Iceberg table, Parquet files, JSON or CSV: path or URI."
     ),
     on: str = Option(..., help="SQL condition over both tables: 'target.id = source.v:id::bigint'."),
-    matched: str | None = Option(None, metavar="update|delete", help="Action for matched rows."),
+    matched: Literal["update", "delete"] | None = Option(
+        None, metavar="update|delete", help="Action for matched rows."
+    ),
     set_: list[str] | None = Option(
         None, "--set", metavar="COLUMN=SQL", help="Assignment for --matched update (default: every column); repeatable."
     ),
     insert: bool = Option(False, help="Insert source rows that match no row."),
-    not_matched_by_source: str | None = Option(
+    not_matched_by_source: Literal["delete"] | None = Option(
         None, metavar="delete", help="Action for rows that no source row matches."
     ),
     matched_where: ClauseWhere = None,
@@ -200,10 +201,6 @@ def merge(
     """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
     from parquet_variant.sql_query.binding import bind_table
 
-    if matched not in (None, "update", "delete"):
-        raise BadParameter(f"invalid --matched {matched!r}: use update or delete")
-    if not_matched_by_source not in (None, "delete"):
-        raise BadParameter(f"invalid --not-matched-by-source {not_matched_by_source!r}: use delete")
     if set_ and matched != "update":
         raise BadParameter("--set needs --matched update")
     for condition, clause, option in (
@@ -241,15 +238,14 @@ def _check_condition(tables: dict[str, BoundTable], on: str) -> None:
 
     condition = read_expression(on, {name: table.columns for name, table in tables.items()})
     for name, table in tables.items():
-        for hint in needed_path_hints(partial(_known_keys, table), condition, name):
+
+        def known_keys(column: str, table: BoundTable = table) -> frozenset[str] | None:
+            return table.keys(column) or None  # None for a table without objects, such as an empty one
+
+        for hint in needed_path_hints(known_keys, condition, name):
             if is_correction(hint):
                 raise VariantError(f"--on: in the {name} {hint}", reason="no-such-path")
             report_warning(f"--on: in the {name} {hint}")
-
-
-def _known_keys(table: BoundTable, column: str) -> frozenset[str] | None:
-    """Return the keys of a column; None for a table without objects, such as an empty one."""
-    return table.keys(column) or None
 
 
 def _check_rows(where: str | None, every_row: bool) -> None:
