@@ -88,8 +88,7 @@ register_methods(
             "quality.diff": "diff",
             "quality.explorer.explore": "explore",
             "sql_query.sql": "sql",
-            "sql_query.sql_view": "sql_view",
-            "sql_query.typed_view": "typed",
+            "sql_query.typed_view": "sql_view typed",
             "spark.arrow_variant": "with_variants",
         },
         "ParquetTable": {

@@ -96,7 +96,7 @@ def test_an_interrupt_ends_a_command_with_one_line(tmp_path: Path, words: list[s
     if words[0] == "explore":
         process.stdout.readline()
     else:  # the query is about to run, or runs
-        while "parquet_variant.sql_query.batches" not in process.stderr.readline():
+        while "parquet_variant.sql_query.tables" not in process.stderr.readline():
             assert process.poll() is None
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)

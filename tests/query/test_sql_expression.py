@@ -17,10 +17,10 @@ from parquet_variant.query.predicate import bind, evaluate
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
 from parquet_variant.query.rewriting.scopes import Relation, Scope, TableUse
 from parquet_variant.query.rewriting.values import QueryContext
+from parquet_variant.query.selection import TableColumns, TableFacts
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
 from parquet_variant.query.sql_expression import read_expression, run_sql
 from parquet_variant.query.sql_types import sql_type_named
-from parquet_variant.query.table_columns import TableColumns, TableFacts
 
 
 def term(text: str, engine: Any = "duckdb") -> tuple[str, str] | None:

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.query.selection import TableColumns
 from parquet_variant.query.sql_expression import read_expression
-from parquet_variant.query.table_columns import TableColumns
 from parquet_variant.tables.expressions import is_true, numbered
 
 _ZONES = ["America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "America/Havana", "Pacific/Apia", "Asia/Tehran"]

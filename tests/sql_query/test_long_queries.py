@@ -12,8 +12,8 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
 from parquet_variant.query.duckdb_engine import interruptible
+from parquet_variant.query.selection import TableColumns
 from parquet_variant.query.sql_expression import read_expression
-from parquet_variant.query.table_columns import TableColumns
 from parquet_variant.tables.expressions import is_true, numbered
 
 ROWS = pv.VariantArray.from_pylist([{"a": number, "s": f"x{number}"} for number in range(10)])

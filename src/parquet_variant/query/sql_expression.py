@@ -20,8 +20,8 @@ from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.rewriting.expressions import ExpressionRewriter
 from parquet_variant.query.rewriting.scopes import Relation, Scope, TableUse
 from parquet_variant.query.rewriting.values import QueryContext
+from parquet_variant.query.selection import NeededColumn, TableColumns, TableFacts
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
-from parquet_variant.query.table_columns import NeededColumn, TableColumns, TableFacts
 from parquet_variant.query.variant_functions import CallContext, register_calls
 from parquet_variant.support.choices import SqlEngine
 

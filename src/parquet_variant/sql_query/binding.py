@@ -19,10 +19,8 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.query.predicate import And, Not, Or, Predicate, bind, joined
-from parquet_variant.query.selection import Selected
-from parquet_variant.query.table_columns import NeededColumn, TableColumns
-from parquet_variant.sql_query.batches import Batches, FileRows, ScanOptions, memory_scan, side_by_side
-from parquet_variant.sql_query.tables import BoundTable
+from parquet_variant.query.selection import NeededColumn, Selected, TableColumns
+from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, ScanOptions, memory_scan, side_by_side
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.scan import Scan
 from parquet_variant.tables.table.table import Table

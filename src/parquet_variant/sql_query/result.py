@@ -20,7 +20,7 @@ from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.interop.display import display_texts
 from parquet_variant.ops.interop.tables import ArrowResult
-from parquet_variant.query.table_columns import holds_variants, is_variant
+from parquet_variant.query.selection import holds_variants, is_variant
 from parquet_variant.types.forms import in_form, with_fields
 
 _SHOWN_ROWS = 20

@@ -28,16 +28,15 @@ from parquet_variant.query.path_dialect import with_steps
 from parquet_variant.query.path_hints import missing_path_hints
 from parquet_variant.query.predicate_text import predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse, check_distinct, unique_names
+from parquet_variant.query.selection import NeededColumn
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_types import sql_type_name
-from parquet_variant.query.table_columns import NeededColumn
 from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
-from parquet_variant.sql_query.batches import Batches, ScanOptions
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.output_files import copy_statement, write_result
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting.query import Rewritten, rewrite
-from parquet_variant.sql_query.tables import BoundTable
+from parquet_variant.sql_query.tables import Batches, BoundTable, ScanOptions
 from parquet_variant.support.choices import Errors, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.types.forms import with_fields

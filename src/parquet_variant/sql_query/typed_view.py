@@ -1,14 +1,15 @@
-"""`Table.typed`: a table whose columns are the ordinary columns and the shredded paths of a Variant.
+"""`Table.typed`: a table whose columns are the ordinary columns and the shredded paths of a Variant; and
+`Table.sql_view`: a CREATE VIEW statement with the same columns, for DuckDB or Spark.
 
-Owns which columns there are, their names, and the view object. Leaves scans to `tables`, and statements for other
-engines to `sql_view`, which has the same columns.
+Owns which columns there are, their names, the view object, and the statement. Leaves scans to `tables`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -17,13 +18,15 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import ArrowResult
-from parquet_variant.query.selection import Selected
+from parquet_variant.query.duckdb_engine import reserved_words
+from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.variant_functions import plain_variants
-from parquet_variant.sql_query.batches import ScanOptions
 from parquet_variant.sql_query.binding import bind_table
-from parquet_variant.sql_query.tables import BoundTable
+from parquet_variant.sql_query.tables import BoundTable, ScanOptions
+from parquet_variant.support.choices import SqlEngine
+from parquet_variant.tables.expressions import quoted
 from parquet_variant.tables.table.table import Table
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types.path import VariantPath, quote_name
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 Names = Literal["short", "path"]
@@ -173,3 +176,193 @@ def _shortest_names(keys: Sequence[Sequence[str]], taken: Sequence[str]) -> list
 
     lengths = [next((length for length in range(1, len(path)) if is_clear(path, length)), len(path)) for path in lower]
     return ["_".join(path[-length:]) for path, length in zip(keys, lengths, strict=True)]
+
+
+def sql_view(
+    opened: Table,
+    columns: Mapping[str, Any] | None = None,
+    *,
+    name: str = "events",
+    engine: SqlEngine = "duckdb",
+    column: str | None = None,
+) -> str:
+    """Return a ``CREATE VIEW`` statement with typed columns; see `Table.sql_view`."""
+    check_choice("engine", engine, get_args(SqlEngine))
+    if not isinstance(name, str):
+        raise VariantError(f"name is {name!r}: give the name of the view", reason="bad-option")
+    path = opened.uri
+    if opened.format not in ("parquet", "delta"):
+        kind = {"memory": "rows in memory", "json": "JSON"}.get(opened.format, opened.format.capitalize())
+        raise VariantError(
+            f"{path} is {kind}: a view needs Parquet files or a Delta table; convert it with `variant ingest`",
+            reason="not-parquet",
+        )
+    table = bind_table(opened, path)
+    variants = [name for name in table.columns.variants if column in (None, name)]
+    if len(variants) != 1:
+        names = ", ".join(table.columns.variants) or "none"
+        raise VariantError(f"{path}: choose one Variant column from {names}", reason="no-such-column")
+    file = next(iter(table.parquet_files()), None)
+    shredding = None
+    if file is not None:
+        shredding = ShreddingSchema.from_parquet(file.path, variants[0], filesystem=file.filesystem)
+    if engine == "duckdb" and shredding is not None and (twins := _twins(shredding)) is not None:
+        raise VariantError(
+            f"{path} shreds {' and '.join(twins)}, which differ in letter case, and DuckDB cannot read these files: "
+            "use the engine spark, or `variant query`",
+            reason="bad-option",
+        )
+    if engine == "duckdb" and shredding is not None and any("" in fields for _, fields in _objects(shredding, None)):
+        raise VariantError(
+            f"{path} shreds the key '' (an empty string), and DuckDB 2.0 cannot read such files: use the engine spark, "
+            "or `variant query`",
+            reason="bad-option",
+        )
+    selected = read_selection(columns) if columns is not None else _all_columns(table, variants[0], path)
+    check_names(selected)
+    _check_columns(selected, table, path)
+    hidden = [] if columns is not None or shredding is None else _case_twins(table, variants[0], shredding)
+    comments = [
+        f"-- not a column: {hidden_path} ({count:,} values) differs from {shown} only in letter case\n"
+        for hidden_path, shown, count in hidden
+    ]
+    lines = [f"  {_value(column, variants[0], engine)} AS {_name(column.name, engine)}" for column in selected]
+    source = _source(path, opened.format, engine)
+    create = "CREATE OR REPLACE VIEW" if engine == "duckdb" else "CREATE OR REPLACE TEMPORARY VIEW"
+    statement = f"{create} {_name(name, engine)} AS SELECT\n" + ",\n".join(lines) + f"\nFROM {source}"
+    return "".join(comments) + statement
+
+
+def check_names(selected: Sequence[Selected]) -> None:
+    """Raise `VariantError` unless an engine that ignores letter case can have columns of these names."""
+    if not selected:
+        raise VariantError("a view has at least one column: name one", reason="bad-selection")
+    seen: set[str] = set()
+    for column in selected:
+        if not column.name:
+            raise VariantError(
+                "a view column has an empty name, which no engine allows: name it", reason="bad-selection"
+            )
+        if column.name.lower() in seen:
+            raise VariantError(
+                f"two view columns are called {column.name} (engines ignore letter case): rename one of them",
+                reason="bad-selection",
+            )
+        seen.add(column.name.lower())
+
+
+def _check_columns(selected: Sequence[Selected], table: BoundTable, path: str) -> None:
+    """Raise `VariantError` if an ordinary column does not exist."""
+    names = [*table.columns.top, *table.columns.nested]
+    for column in selected:
+        if column.path is None and column.stored_name not in names:
+            raise VariantError(
+                f"{path} has no column {column.stored_name}: choose from {', '.join(names)}, or give a path: $.a.b",
+                reason="no-such-column",
+            )
+
+
+def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> list[tuple[str, str, int]]:
+    """Return the paths with values that differ from a shredded path only in letter case: path, shredded path, count."""
+    from parquet_variant.files.parquet.scanning.projection import keys_of_files
+    from parquet_variant.sql_query.sql import sql
+
+    keys = keys_of_files(table.parquet_files(), variant)
+    by_case: dict[str, list[str]] = {}
+    for key in sorted(keys):
+        by_case.setdefault(key.lower(), []).append(key)
+    candidates = [
+        (path / other, path / key)
+        for path, fields in _objects(shredding, VariantPath())
+        for key in fields
+        for other in by_case.get(key.lower(), ())
+        if path is not None and other not in fields
+    ]
+    if not candidates:
+        return []
+    counts = ", ".join(f"count({quoted(variant)}{_subscripts(path)})" for path, _ in candidates)
+    row = sql(f"SELECT {counts} FROM t", t=table).to_arrow()
+    values = [column[0].as_py() for column in row.columns]
+    return [(str(path), str(shown), count) for (path, shown), count in zip(candidates, values, strict=True) if count]
+
+
+def _subscripts(path: VariantPath) -> str:
+    return "".join("['" + str(key).replace("'", "''") + "']" for key in path.segments)
+
+
+def _objects(
+    schema: ShreddingSchema, path: VariantPath | None
+) -> Iterator[tuple[VariantPath | None, Mapping[str, ShreddingSchema]]]:
+    """Yield the fields of each object in a schema with its path, which is None inside of arrays."""
+    if schema.kind == "object":
+        fields = dict(schema.fields)
+        yield path, fields
+        for key, child in fields.items():
+            yield from _objects(child, None if path is None else path / key)
+    elif schema.kind == "array" and schema.element is not None:
+        yield from _objects(schema.element, None)
+
+
+def _twins(schema: ShreddingSchema) -> tuple[str, str] | None:
+    """Return two shredded fields of one object that differ only in letter case, if there are any."""
+    for _, fields in _objects(schema, None):
+        first: dict[str, str] = {}
+        for key in fields:
+            if first.setdefault(key.lower(), key) != key:
+                return first[key.lower()], key
+    return None
+
+
+def _all_columns(table: BoundTable, variant: str, path: str) -> tuple[Selected, ...]:
+    """Return the ordinary columns and the shredded paths, with the names of `typed`."""
+    schema = table.schema_of(variant)
+    if schema.kind == "variant":
+        raise VariantError(f"{path} has no shredded paths: name the columns of the view", reason="no-files")
+    ordinary = [Selected(name, None, kind, name) for name, kind in table.columns.ordinary.items()]
+    return (*ordinary, *typed_paths(schema, [column.name for column in ordinary]))
+
+
+def _value(column: Selected, variant: str, engine: str) -> str:
+    from sqlglot import exp
+
+    from parquet_variant.query.sql_types import sql_type_name
+
+    if column.path is None:
+        return _name(column.stored_name, engine)
+    if column.path.has_wildcard:
+        raise VariantError(
+            f"{column.path}: a view cannot have [*]; select the array, as in $.a:array<int>", reason="bad-path"
+        )
+    place = _name(variant, engine)
+    if engine == "spark":
+        kind = "variant" if column.type is None else sql_type_name(column.type)
+        return f"try_variant_get({place}, {_text(str(column.path), engine)}, '{kind}')"
+    for segment in column.path.segments:  # DuckDB counts from 1
+        place += f"[{_text(segment, engine)}]" if isinstance(segment, str) else f"[{int(str(segment)) + 1}]"
+    if column.type is None:
+        return place
+    kind = exp.DataType.build(sql_type_name(column.type), dialect="databricks").sql("duckdb")
+    return f"TRY_CAST({place} AS {kind})"
+
+
+def _text(text: str, engine: str) -> str:
+    if engine == "spark":
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _name(name: str, engine: str) -> str:
+    if engine == "spark":
+        return quote_name(name)
+    is_word = name.isidentifier() and name.islower() and name not in reserved_words()
+    return name if is_word else quoted(name)
+
+
+def _source(source: str, file_format: str, engine: str) -> str:
+    if engine == "spark":
+        return f"{file_format}.`{source.replace('`', '``')}`"
+    if file_format == "delta":
+        return f"delta_scan({_text(source, engine)})"
+    if not any(sign in source for sign in "*?[") and os.path.isdir(source):  # noqa: PTH112 - perhaps a URI
+        source = source.rstrip("/") + "/**/*.parquet"
+    return f"read_parquet({_text(source, engine)})"

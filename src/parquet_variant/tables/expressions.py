@@ -19,10 +19,9 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import TableError
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.ops.variant_get import variant_get
-from parquet_variant.query.selection import Selected
+from parquet_variant.query.selection import NeededColumn, Selected, TableColumns
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
-from parquet_variant.query.table_columns import NeededColumn, TableColumns
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.schema import VARIANT, StructType, arrow_type, reachable_variants
 from parquet_variant.types.path import VariantPath

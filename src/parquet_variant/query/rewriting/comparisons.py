@@ -20,9 +20,9 @@ from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.ops.columns.sort_keys import python_sort_key
 from parquet_variant.query.rewriting.nested import NestedRewriter, bound_once
 from parquet_variant.query.rewriting.values import Value, value_of
+from parquet_variant.query.selection import Kind, is_variant
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
-from parquet_variant.query.table_columns import Kind, is_variant
 from parquet_variant.support.fork_safety import cached_property
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)

@@ -15,9 +15,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.query.rewriting.values import Convert, PathRewriter, Value, value_of
+from parquet_variant.query.selection import Kind, element_of, field_of, holds_variants, is_variant
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_types import sql_type
-from parquet_variant.query.table_columns import Kind, element_of, field_of, holds_variants, is_variant
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _STRUCTS = {"row", "struct_pack", "struct", "named_struct"}

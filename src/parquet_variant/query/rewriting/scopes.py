@@ -14,9 +14,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.query.predicate import And, Predicate, joined
+from parquet_variant.query.selection import Kind, NeededColumn, TableFacts, field_of, is_variant
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_pushdown import pushdown
-from parquet_variant.query.table_columns import Kind, NeededColumn, TableFacts, field_of, is_variant
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import VariantPath
 

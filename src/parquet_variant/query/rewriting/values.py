@@ -30,10 +30,9 @@ from parquet_variant.query.rewriting.scopes import (
     check_distinct,
     unknown_name,
 )
-from parquet_variant.query.selection import Selected
+from parquet_variant.query.selection import Kind, Selected, field_of, is_variant, only_variants
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_types import sql_type_name
-from parquet_variant.query.table_columns import Kind, field_of, is_variant, only_variants
 from parquet_variant.query.variant_functions import call_name, unknown_function
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath

@@ -27,8 +27,7 @@ from parquet_variant.errors import VariantError, VariantFileError, bad_option
 from parquet_variant.files.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.files.parquet.reading.read import partitioned_table
 from parquet_variant.files.parquet.scanning.scan import Scan, with_types
-from parquet_variant.query.selection import Selected, arrow_type
-from parquet_variant.query.table_columns import holds_variants
+from parquet_variant.query.selection import Selected, arrow_type, holds_variants
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes, to_arrow_schema, to_arrow_type
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line

@@ -26,9 +26,8 @@ from parquet_variant.files.parquet.scanning.projection import columns_of_path
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.query.predicate_text import parse_predicate, predicate_text
 from parquet_variant.query.rewriting.scopes import TableUse
-from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.query.selection import NeededColumn, Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
-from parquet_variant.query.table_columns import NeededColumn
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.task_errors import from_spark_errors
 from parquet_variant.sql_query.sql import SqlQuery, plan_sql

@@ -30,19 +30,17 @@ from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, writt
 from parquet_variant.query.variant_functions import EXPLODES
 from parquet_variant.sql_query.rewriting.select_list import SelectList
 from parquet_variant.sql_query.rewriting.set_operations import (
+    asks_for_bounds,
     by_position,
     by_sort_keys,
     in_common,
+    is_sampled,
     name_variants,
+    prepared,
     rename_outputs,
+    stem_of_path,
     table_alias,
     typed_result,
-)
-from parquet_variant.sql_query.rewriting.syntax import (
-    asks_for_bounds,
-    is_sampled,
-    prepared,
-    stem_of_path,
     use_local_instants,
 )
 from parquet_variant.sql_query.tables import BoundTable

@@ -19,8 +19,8 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, check_mapping
 from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.ops.value_edits import variant_set
+from parquet_variant.query.selection import NeededColumn, TableColumns
 from parquet_variant.query.sql_expression import read_expression
-from parquet_variant.query.table_columns import NeededColumn, TableColumns
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.columns import align_column, by_given_name, by_logical_name, check_known, unchanged
 from parquet_variant.tables.expressions import (

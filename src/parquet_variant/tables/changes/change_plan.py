@@ -38,7 +38,7 @@ from parquet_variant.tables.write_plan import File, Identities, TableWritePlan
 from parquet_variant.types.path import VariantPath
 
 if TYPE_CHECKING:  # SQL is an optional part.
-    from parquet_variant.query.table_columns import NeededColumn
+    from parquet_variant.query.selection import NeededColumn
 
 # A format's collection of data files: it has a length, and only the format looks inside.
 FileSet: TypeAlias = Any

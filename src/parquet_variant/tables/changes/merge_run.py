@@ -19,8 +19,8 @@ from parquet_variant.errors import TableError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.ops.interop.tables import rows_of
 from parquet_variant.query.path_dialect import with_steps
+from parquet_variant.query.selection import NeededColumn, TableColumns
 from parquet_variant.query.sql_expression import SqlExpression, read_expression, run_sql
-from parquet_variant.query.table_columns import NeededColumn, TableColumns
 from parquet_variant.tables.changes.assignments import assigned, read_assignments
 from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
 from parquet_variant.tables.changes.operations import (

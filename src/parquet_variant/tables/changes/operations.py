@@ -21,8 +21,8 @@ from parquet_variant.files.parquet.scanning.projection import keys_of_files
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine, engine_or_threads
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.path_hints import is_correction
+from parquet_variant.query.selection import NeededColumn
 from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression
-from parquet_variant.query.table_columns import NeededColumn
 from parquet_variant.tables.changes.assignments import assigned, read_assignments
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,

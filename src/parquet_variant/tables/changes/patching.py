@@ -20,7 +20,7 @@ from parquet_variant.files.parquet.writing.patch import FilePatch, plan_patch, p
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.query.table_columns import NeededColumn
+from parquet_variant.query.selection import NeededColumn
 from parquet_variant.tables.changes.assignments import needed_columns, path_values
 from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange
 from parquet_variant.tables.columns import stored_schema, to_stored
