@@ -249,7 +249,7 @@ def test_the_result_of_an_ingest_in_a_notebook(sh: Sh) -> None:
         ("SELECT list_contains(v:items, 1) FROM t", "v:items::array<string>"),
         ("SELECT count(*) FROM t WHERE 'a' = ANY(v:items)", "v:items::array<string>"),
         ("SELECT count(*) FROM t WHERE 'a' IN v:items", "v:items::array<string>"),
-        ("SELECT 1 FROM t a JOIN t b USING (v:kind)", "join ON a.v:kind"),
+        ("SELECT 1 FROM t a JOIN t b USING (v:kind)", "ON a.v:kind"),
         ("SHOW TABLES", "DESCRIBE SELECT * FROM typed(t)"),
         ("SUMMARIZE t", "SUMMARIZE SELECT * FROM typed(t)"),
         ("SELECT sum(v:user.idd) FROM t", "did you mean v:user.id?"),

@@ -1,7 +1,7 @@
 """DuckDB's SQL with Variant paths, Spark's type names, and the functions of Spark that DuckDB has under other names.
 
-Owns the dialect. Leaves paths to `path_dialect`. sqlglot has no hook for parsing paths after a colon, methods and the
-clauses after PIVOT, so the parser overrides private methods for these.
+Owns the dialect. Leaves paths to `path_dialect`. sqlglot has no hook for methods and the clauses after PIVOT, so the
+parser overrides private methods for these.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from sqlglot import TokenType, exp
+from sqlglot.dialects.dialect import DialectType
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generator import Generator
 from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import Token
 
-from parquet_variant.query.path_dialect import OPERATORS, SPARK_TYPES, PathParser, path_text
+from parquet_variant.query.path_dialect import OPERATORS, SPARK_TYPES, PathParser, path_text, with_path_tokens
 
 # Functions of Spark that DuckDB has under other names.
 _SPARK_FUNCTIONS = """
@@ -90,9 +92,13 @@ class ForDuckDB(DuckDB):
 
     INDEX_OFFSET = 0  # indexes are kept as written: those of a Variant count from 0, those of DuckDB from 1
 
+    def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
+        """Return the tokens, with names in place of paths."""
+        return with_path_tokens(super().tokenize(sql, dialect), sql, has_array_literals=True)
+
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS = ['"', "`"]
-        KEYWORDS = {**DuckDB.Tokenizer.KEYWORDS, **SPARK_TYPES, "INT8": TokenType.BIGINT}
+        KEYWORDS = {**DuckDB.Tokenizer.KEYWORDS, **SPARK_TYPES}
 
     class Parser(PathParser, DuckDBParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
@@ -102,7 +108,6 @@ class ForDuckDB(DuckDB):
             "TIMESTAMP_MILLIS": _instant(1000),
             "TIMESTAMP_SECONDS": _instant(1_000_000),
         }
-        ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {"ARRAY": exp.Array}
         COLUMN_OPERATORS = {**DuckDBParser.COLUMN_OPERATORS, **OPERATORS}
         CAST_COLUMN_OPERATORS = {*DuckDBParser.CAST_COLUMN_OPERATORS, TokenType.QDCOLON}
 

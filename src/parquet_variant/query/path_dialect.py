@@ -1,31 +1,38 @@
 """The common part of both dialects: paths after a colon, and Spark's type names.
 
-Owns parsing and writing paths. Leaves the rest of the SQL to `duckdb_dialect` and `spark_dialect`.
+Owns parsing and writing paths. Before sqlglot parses a text, each path after a colon becomes a dot and one identifier;
+afterwards these become paths again. Leaves the rest of the SQL to `duckdb_dialect`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from sqlglot import TokenType, exp, parser
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import Token
 
 from parquet_variant.errors import PathError
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
 
 _WORD = re.compile(r"[^\W\d]\w*")
+_PATH = "\x00path"  # begins the text of an identifier that stands for a path
 # Before these, a colon belongs to a slice.
 _NO_KEYS = frozenset((TokenType.NUMBER, TokenType.R_BRACKET, TokenType.DASH))
-_NO_VARIANTS = (exp.Literal, exp.Boolean, exp.Null, exp.Star, exp.Placeholder, exp.Parameter, exp.Interval)
 _OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
 _CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
+_NAMES = parser.Parser.ID_VAR_TOKENS | {TokenType.IDENTIFIER}
+_ENDS_OF_VALUES = _NAMES | _CLOSING
 _CASTS = frozenset((TokenType.DCOLON, TokenType.QDCOLON))
 # Spark's type names take precedence over the engine's types of the same name.
 SPARK_TYPES = {
     "BYTE": TokenType.TINYINT,
     "SHORT": TokenType.SMALLINT,
     "LONG": TokenType.BIGINT,
+    "INT8": TokenType.BIGINT,
     "TIMESTAMP": TokenType.TIMESTAMPTZ,
     "TIMESTAMP_LTZ": TokenType.TIMESTAMPTZ,
     "TIMESTAMP_NTZ": TokenType.TIMESTAMPNTZ,
@@ -36,122 +43,11 @@ OPERATORS = {TokenType.QDCOLON: lambda self, this, to: self.build_cast(False, th
 
 
 class PathParser:
-    """A mixin for both parsers: paths after a colon, and the text of each expression, kept for messages.
+    """A mixin for both parsers, which keeps the text of each expression for messages and names of columns."""
 
-    sqlglot has no public hook for these, so the mixin overrides private methods of its parser.
-    """
-
-    COLON_IS_VARIANT_EXTRACT = True
+    COLON_IS_VARIANT_EXTRACT = False  # `with_path_tokens` reads the paths
     TYPE_CONVERTERS: dict[Any, Any] = {}
-    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
-    in_map = False  # whether the parser is inside MAP {…}
-    end_of_key = -1  # index of the token that ends the current key of a struct or map; -1 outside of one
-
-    def _parse_bracket(self: Any, this: Any = None) -> Any:
-        before = self.in_map, self.ARRAY_CONSTRUCTORS
-        self.in_map = self._prev is not None and self._prev.text.upper() == "MAP"
-        if not isinstance(this, exp.Column) or this.table or this.this.args.get("quoted"):
-            self.ARRAY_CONSTRUCTORS = {}  # sqlglot would read array(a)[0] and t.array[0] as ARRAY[0]
-        try:
-            return parser.Parser._parse_bracket(self, this)
-        finally:
-            self.in_map, self.ARRAY_CONSTRUCTORS = before
-
-    def _parse_bracket_key_value(self: Any, is_map: bool = False) -> Any:
-        before, self.end_of_key = self.end_of_key, self._end_of_key() if is_map else -1
-        try:
-            return parser.Parser._parse_bracket_key_value(self, is_map)
-        finally:
-            self.end_of_key = before
-
-    def _end_of_key(self: Any) -> int:
-        """Find the colon after a key in braces: the first, ``{a: v:b}``, or after a cast, ``MAP {v:a::int: 1}``."""
-        depth, since_cast, first = 0, 0, -1
-        for number in range(self._index, len(self._tokens)):
-            kind = self._tokens[number].token_type
-            depth += (kind in _OPENING) - (kind in _CLOSING)
-            if depth < 0 or (not depth and kind == TokenType.COMMA):
-                break
-            if depth or kind in _CLOSING:
-                continue
-            if kind == TokenType.COLON and self.in_map and since_cast == 2:
-                return number
-            if kind == TokenType.COLON and first < 0:
-                first = number
-            since_cast = 1 if kind in _CASTS else since_cast and since_cast + 1
-        return first
-
-    def _parse_colon_as_variant_extract(self: Any, this: Any) -> Any:
-        while isinstance(this, exp.Expr) and not isinstance(this, _NO_VARIANTS):
-            if self._curr.token_type != TokenType.COLON or self._next.token_type in _NO_KEYS:
-                break
-            if self._index == self.end_of_key:
-                break
-            self._advance()
-            steps: list[exp.Expr] = [exp.JSONPathRoot()]
-            if self._curr.token_type != TokenType.L_BRACKET:
-                steps.append(self._path_key())
-            while self._curr.token_type in (TokenType.DOT, TokenType.L_BRACKET):
-                bracket = self._match(TokenType.L_BRACKET)
-                steps.append(self._path_bracket() if bracket else self._advance() or self._path_key())
-            path = exp.JSONPath(expressions=steps)
-            this = self._parse_column_ops(exp.JSONExtract(this=this, expression=path, variant_extract=True))
-        return this
-
-    def _path_key(self: Any) -> exp.Expr:
-        """Parse a key after ``:`` or a dot: any word, also a keyword; other keys are quoted or in brackets."""
-        token = self._curr
-        if self._match(TokenType.STAR):
-            return exp.JSONPathWildcard()  # every field, in a select list
-        if token.text == "$" and self._next.start == token.end + 1:  # $oid of MongoDB
-            self._advance()
-            self._advance()
-            return exp.JSONPathKey(this=f"${self._prev.text}")
-        quoted = self.sql[token.start : token.start + 1] in ('"', "`") and bool(token.text)
-        if not quoted and not _WORD.fullmatch(token.text or ""):
-            self.raise_error("a key is expected: write a.b, a[0], a['b c']")
-        self._advance()
-        return exp.JSONPathKey(this=token.text)
-
-    def _path_bracket(self: Any) -> exp.Expr:
-        if self._match(TokenType.STAR):
-            step: exp.Expr = exp.JSONPathSubscript(this=exp.JSONPathWildcard())
-        elif self._match_set((TokenType.STRING, TokenType.IDENTIFIER)):
-            try:
-                step = exp.JSONPathKey(this=key_in_brackets(self._prev.text))
-            except PathError as error:
-                self.raise_error(str(error))
-        elif self._match(TokenType.NUMBER) and self._prev.text.isdecimal():
-            step = exp.JSONPathSubscript(this=int(self._prev.text[:20]))
-        elif self._match(TokenType.DASH):
-            self.raise_error("a negative index is not allowed: indexes count from 0")
-        else:
-            self.raise_error(
-                "[0], ['key'] or [*] is expected in a path; only arrays have slices: (v:a::array<type>)[:2]"
-            )
-        if not self._match(TokenType.R_BRACKET):
-            self.raise_error("] is expected; only arrays have slices: write (v:a::array<type>)[1:2]")
-        return step
-
-    def _parse_types(self: Any, *arguments: Any, **options: Any) -> Any:
-        kind = super()._parse_types(*arguments, **options)  # type: ignore[misc]
-        if isinstance(kind, exp.Cast):  # BigQuery's literal array<int>[1, 2]
-            self.raise_error("a subscript after a type needs parentheses around the cast: write (v:a::array<int>)[…]")
-        return kind
-
-    def _parse_struct_types(self: Any, type_required: bool = False) -> Any:
-        start = self._index
-        is_call = [token.text.upper() for token in self._tokens[start - 2 : start]] in (["ROW", "("], ["STRUCT", "("])
-        name = self._parse_id_var(any_token=True)
-        colon = self._match(TokenType.COLON)
-        kind = None if is_call and colon else self._parse_types()
-        if name is None or kind is None:
-            if is_call:
-                return self._retreat(start)  # the arguments of a function, not the fields of a type
-            self.raise_error("a field of a struct is written: name type")
-        if self._match_text_seq("NOT"):
-            self._match_text_seq("NULL")
-        return self.expression(exp.ColumnDef(this=name, kind=kind))
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # sqlglot would read array(a)[0] and t.array[0] as ARRAY[0]
 
     def _parse_expression(self: Any) -> Any:
         start = self._curr.start
@@ -159,6 +55,140 @@ class PathParser:
         if isinstance(tree, exp.Expr) and not isinstance(tree, exp.Alias):
             tree.meta["text"] = self.sql[start : self._prev.end + 1]
         return tree
+
+
+def with_path_tokens(tokens: list[Token], text: str, *, has_array_literals: bool = False) -> list[Token]:
+    """Return the tokens of a text with a dot and an identifier in place of each path after a colon.
+
+    `has_array_literals`: whether ``ARRAY[1]`` is ``[1]``.
+    Raises `ParseError` for an invalid path.
+    """
+    read: list[Token] = []
+    brackets: list[TokenType | None] = [None]
+    other_colons = set()  # those after a key of a struct or map, and after the parameters of a lambda
+    count, end = len(tokens), Token(TokenType.SEMICOLON, "", 1, 1, len(text), len(text))
+    tokens = [*tokens, end, end, end]
+    types = [token.token_type for token in tokens]
+    number = 0
+    while number < count:
+        token, kind, before = tokens[number], types[number], types[number - 1]
+        if kind in _OPENING or (kind == TokenType.LT and before == TokenType.STRUCT):
+            is_map = kind == TokenType.L_BRACE and tokens[number - 1].text.upper() == "MAP"
+            brackets.append(TokenType.MAP if is_map else kind)
+        elif kind in _CLOSING or (kind == TokenType.GT and brackets[-1] == TokenType.LT):
+            brackets[-1:] = [] if len(brackets) > 1 else [None]
+        if brackets[-1] in (TokenType.L_BRACE, TokenType.MAP) and kind in (TokenType.L_BRACE, TokenType.COMMA):
+            other_colons.add(_end_of_key(tokens, number + 1, brackets[-1] == TokenType.MAP))
+        if token.text.upper() == "LAMBDA" and types[number + 1] in _NAMES:
+            other_colons.add(types.index(TokenType.COLON, number) if TokenType.COLON in types[number:] else -1)
+        is_colon = kind == TokenType.COLON and number not in other_colons
+        number += 1
+        if is_colon and brackets[-1] == TokenType.LT:
+            continue  # struct<a: int> is struct<a int>
+        is_literal = kind == TokenType.ARRAY and types[number] == TokenType.L_BRACKET and before != TokenType.DOT
+        if is_literal and has_array_literals:
+            tokens[number].start = token.start
+            continue
+        if not is_colon or before not in _ENDS_OF_VALUES or types[number] in _NO_KEYS:
+            read.append(token)
+            continue
+        steps, number = _read_path(tokens, number, text)
+        last = tokens[number - 1]
+        read.append(Token(TokenType.DOT, ".", token.line, token.col, token.start, token.end))
+        name = _PATH + json.dumps(steps)
+        read.append(Token(TokenType.IDENTIFIER, name, last.line, last.col, token.end + 1, last.end))
+    return read
+
+
+def _end_of_key(tokens: list[Token], start: int, in_map: bool) -> int:
+    """Find the colon after a key in braces: the first, ``{a: v:b}``, or after a cast, ``MAP {v:a::int: 1}``."""
+    depth, since_cast, first = 0, 0, -1
+    for number in range(start, len(tokens)):
+        kind = tokens[number].token_type
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+        if depth < 0 or (not depth and kind == TokenType.COMMA):
+            break
+        if depth or kind in _CLOSING:
+            continue
+        if kind == TokenType.COLON and in_map and since_cast == 2:
+            return number
+        if kind == TokenType.COLON and first < 0:
+            first = number
+        since_cast = 1 if kind in _CASTS else since_cast and since_cast + 1
+    return first
+
+
+def _read_path(tokens: list[Token], number: int, text: str) -> tuple[list[Any], int]:
+    """Return the steps of a path, and the number of the token after it.
+
+    A step is a key, an index, None for ``[*]``, or True for ``.*``.
+    """
+    steps: list[Any] = []
+    while tokens[number].token_type in (TokenType.DOT, TokenType.L_BRACKET) or not steps:
+        token, following, third = tokens[number : number + 3]
+        if token.token_type == TokenType.L_BRACKET:
+            kind = following.token_type if third.token_type == TokenType.R_BRACKET else None
+            if kind in (TokenType.STRING, TokenType.IDENTIFIER):
+                steps.append(key_in_brackets(following.text))
+            elif kind == TokenType.STAR or (kind == TokenType.NUMBER and following.text.isdecimal()):
+                steps.append(None if kind == TokenType.STAR else int(following.text[:20]))
+            else:
+                message = "[0], ['key'] or [*] is expected in a path: indexes count from 0, and only arrays have slices"
+                raise _invalid(f"{message}, as in (v:a::array<type>)[1:2]", following, text)
+            number += 3
+            continue
+        number += token.token_type == TokenType.DOT and bool(steps)
+        token, following = tokens[number : number + 2]
+        number += 1
+        if token.token_type == TokenType.STAR:
+            steps.append(True)  # every field, in a select list
+        elif token.text == "$" and following.start == token.end + 1:  # $oid of MongoDB
+            steps.append(f"${following.text}")
+            number += 1
+        elif token.text and (text[token.start] in '"`' or _WORD.fullmatch(token.text)):  # any word, also a keyword
+            steps.append(token.text)
+        else:
+            raise _invalid("a key is expected: write a.b, a[0], a['b c']", token, text)
+    if tokens[number].token_type == TokenType.L_PAREN:
+        raise _invalid("a path is not a function: write upper(v:a)", tokens[number], text)
+    return steps, number
+
+
+def _invalid(message: str, token: Token, text: str) -> ParseError:
+    before, near = text[: token.start], text[token.start : token.end + 1]
+    return ParseError.new(message, message, token.line, token.col, before[-100:], near)
+
+
+def with_paths(tree: exp.Expr) -> exp.Expr:
+    """Return a parsed tree with paths in place of the identifiers of `with_path_tokens`.
+
+    Raises `PathError` for a path where only a name can be.
+    """
+    nodes: list[Any] = list(tree.find_all(exp.Column, exp.Dot))
+    for node in reversed(nodes):
+        parts = [node.expression] if isinstance(node, exp.Dot) else node.parts
+        at = next((at for at, part in enumerate(parts) if part.name.startswith(_PATH)), None)
+        if at is None:
+            continue
+        before = zip(("this", "table", "db", "catalog"), reversed(parts[:at]), strict=False)
+        path = node.this if isinstance(node, exp.Dot) else exp.Column(**{key: part.copy() for key, part in before})
+        for part in parts[at:]:
+            steps = [exp.JSONPathRoot(), *map(_json_path_step, json.loads(part.name.removeprefix(_PATH)))]
+            path = exp.JSONExtract(this=path, expression=exp.JSONPath(expressions=steps), variant_extract=True)
+        path.meta.update(node.meta)
+        tree = path if node is tree else tree
+        node.replace(path)
+    if any(name.name.startswith(_PATH) for name in tree.find_all(exp.Identifier)):
+        raise PathError("USING takes names of columns, not paths: write JOIN … ON a.v:kind = b.v:kind")
+    return tree
+
+
+def _json_path_step(step: Any) -> exp.Expr:
+    if step is True:
+        return exp.JSONPathWildcard()
+    if isinstance(step, str):
+        return exp.JSONPathKey(this=step)
+    return exp.JSONPathSubscript(this=exp.JSONPathWildcard() if step is None else step)
 
 
 def path_text(self: Any, node: exp.JSONExtract) -> str:

@@ -1,7 +1,7 @@
 """Expressions in Spark's SQL that DuckDB evaluates with the same result as Spark.
 
 Owns their translation. Expressions whose result could differ are refused by name, since a value that Spark would not
-compute must not be written into a table. Leaves parsing to `spark_dialect`.
+compute must not be written into a table. Leaves parsing to `sql_dialect`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SQL with Variant paths, parsed and written by sqlglot: ``v:a.b[0]::string`` in the SQL of DuckDB or Spark.
 
 Owns parsing, writing, their errors, and parameters (``?`` with a list of values, ``$name`` with a dict). Paths and type
-names are those of Databricks and Spark; everything else is the engine's SQL (`duckdb_dialect`, `spark_dialect`), and
+names are those of Databricks and Spark; everything else is the engine's SQL (`duckdb_dialect`), and
 functions are passed to the engine unchanged. Leaves the meaning of paths to `rewriting`.
 """
 
@@ -14,14 +14,17 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Literal
+from functools import cache
+from typing import Any, ClassVar, Literal
 
 from sqlglot import TokenType, exp, parser
-from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.dialect import Dialect, DialectType
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, UnsupportedError
+from sqlglot.tokenizer_core import Token
 
 from parquet_variant.errors import VariantError
 from parquet_variant.query.duckdb_dialect import ForDuckDB
+from parquet_variant.query.path_dialect import SPARK_TYPES, PathParser, path_text, with_path_tokens, with_paths
 from parquet_variant.query.predicate import check_like
 from parquet_variant.support.choices import SqlEngine
 
@@ -121,7 +124,31 @@ def _dialect(engine: SqlEngine) -> type[Dialect]:
         )
     if engine == "duckdb":
         return ForDuckDB
-    from parquet_variant.query.spark_dialect import ForSpark
+    return _spark_dialect()
+
+
+@cache
+def _spark_dialect() -> type[Dialect]:
+    """Return Spark's SQL with Variant paths, which is imported only when the engine is Spark."""
+    from sqlglot.dialects.databricks import Databricks
+    from sqlglot.generators.databricks import DatabricksGenerator
+    from sqlglot.parsers.databricks import DatabricksParser
+
+    class ForSpark(Databricks):
+        INDEX_OFFSET = 0
+        SUPPORTS_USER_DEFINED_TYPES = True  # so that an unknown type is refused later, with the list of types
+
+        def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
+            return with_path_tokens(super().tokenize(sql, dialect), sql)
+
+        class Tokenizer(Databricks.Tokenizer):
+            KEYWORDS = {**Databricks.Tokenizer.KEYWORDS, **SPARK_TYPES}
+
+        class Parser(PathParser, DatabricksParser):
+            FUNCTIONS: ClassVar[dict[str, Any]] = {}
+
+        class Generator(DatabricksGenerator):
+            TRANSFORMS = {**DatabricksGenerator.TRANSFORMS, exp.JSONExtract: path_text}
 
     return ForSpark
 
@@ -194,6 +221,8 @@ def _refuse_lost(tree: exp.Expr, engine: SqlEngine) -> None:
         pattern = like.expression
         if isinstance(pattern, exp.Literal) and pattern.is_string and not isinstance(like.parent, exp.Escape):
             check_like(pattern.name, SqlError)
+    if any(not isinstance(cast.to, exp.DataType) for cast in tree.find_all(exp.Cast)):  # as in array<int>[0]
+        raise SqlError("a subscript after a type needs parentheses around the cast: write (v:a::array<int>)[…]")
     for table in tree.find_all(exp.Table) if engine == "duckdb" else ():
         function = table.this
         if isinstance(function, exp.Func) and function.name.lower() not in (*_IN_FROM, *_VARIANT_ROWS):
@@ -210,7 +239,7 @@ def _parse(text: str, engine: SqlEngine, into: type[exp.Expr] | None) -> list[ex
     dialect = _dialect(engine)()
     try:
         trees = dialect.parse_into(into, text) if into is not None else dialect.parse(text)
-        trees = [None if tree is None else _balanced(tree) for tree in trees]
+        trees = [None if tree is None else _balanced(with_paths(tree)) for tree in trees]
         if any(depth > _MAX_DEPTH for depth in map(_depth, filter(None, trees))):
             raise SqlError(f"the SQL is nested deeper than {_MAX_DEPTH} levels")
         return list(trees)

@@ -7,15 +7,16 @@ The predicate is true for every row for which the condition is true.
 from __future__ import annotations
 
 import datetime as dt
-import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind, is_in, joined
 
@@ -28,7 +29,8 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # Arguments of a node; any other (symmetric, a subquery, an escape) changes its meaning.
 _ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate", "table"}
 NO_LITERAL = object()
-_MAX_DIGITS = 18  # with more digits the engine may compare as double
+_EXACT_DOUBLES = 2**53
+MAX_DIGITS = 38  # of a decimal of the engine
 
 
 def pushdown(condition: exp.Expr, find_column: FindColumn, zone: str = "UTC") -> Predicate | None:
@@ -99,7 +101,7 @@ class _Pushdown:
         column, kind = compared
         other = _without_parentheses(other)
         literal = literal_value(other)
-        if kind is None or literal is NO_LITERAL or not _compares_alike(kind, literal, other):
+        if kind is None or literal is NO_LITERAL or not _compares_alike(kind, literal, self.zone, other):
             return None
         compare = Compare(column, op, literal)  # type: ignore[arg-type]
         try:
@@ -154,33 +156,84 @@ def _moment(node: exp.Cast) -> Any:
     return NO_LITERAL
 
 
-def _compares_alike(kind: pa.DataType, literal: Any, node: exp.Expr) -> bool:
+def literal_in_zone(node: exp.Expr, zone: str) -> Any:
+    """Return the Python value of a literal; a timestamp without an offset is in the session's zone."""
+    value = literal_value(node.unnest())
+    if isinstance(value, dt.datetime) and isinstance(cast := node.unnest(), exp.Cast):
+        if cast.is_type("timestamptz"):
+            return value if value.tzinfo else value.replace(tzinfo=zone_of(zone))
+        return value.replace(tzinfo=None)
+    return value
+
+
+def _compares_alike(kind: pa.DataType, literal: Any, zone: str, node: exp.Expr) -> bool:
     """Return whether the engine compares a column with a literal without rounding either, as `predicate` does."""
     if literal is None:
         return True
-    if isinstance(literal, bool):
-        return pa.types.is_boolean(kind)
-    if isinstance(literal, str):
-        return pa.types.is_string(kind)
-    if isinstance(literal, dt.datetime):
-        zoned = isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.TIMESTAMPTZ
-        return pa.types.is_timestamp(kind) and kind.unit == "us" and (kind.tz is not None) == zoned
-    if isinstance(literal, dt.date):
-        return pa.types.is_date(kind)
-    if isinstance(literal, float):
-        if pa.types.is_integer(kind):
-            return abs(literal) < 2**53
-        return pa.types.is_float64(kind)
-    assert isinstance(literal, (int, Decimal))
-    if len(Decimal(literal).as_tuple().digits) > _MAX_DIGITS:
+    if class_of_value(literal_in_zone(node, zone)) != class_of_type(kind):
         return False
-    if pa.types.is_float32(kind):
-        if abs(Decimal(literal)) > 2**100:
-            return False
-        return Decimal(struct.unpack("f", struct.pack("f", float(literal)))[0]) == literal
-    if pa.types.is_decimal(kind):  # one decimal type must hold both
-        exponent = Decimal(literal).as_tuple().exponent
-        assert isinstance(exponent, int)
-        integer_digits = max(kind.precision - kind.scale, _MAX_DIGITS + exponent)
-        return integer_digits + max(kind.scale, -exponent) <= 38
-    return pa.types.is_integer(kind) or pa.types.is_float64(kind)
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit == "us")
+    return class_of_type(kind) != "number" or numbers_compare_alike([kind], [literal])
+
+
+def numbers_compare_alike(types: Sequence[pa.DataType], literals: Sequence[Any]) -> bool:
+    """Return whether the engine compares numbers of some types, and literals, without rounding one of them."""
+    if any(pa.types.is_floating(kind) for kind in types):
+        return len(set(types)) == 1 and all(_is_shown_by(literal, types[0]) for literal in literals)
+    if any(isinstance(literal, float) for literal in literals):  # all operands become doubles
+        return all(map(pa.types.is_integer, types)) and all(
+            abs(literal) < _EXACT_DOUBLES and _is_shown_by(literal, pa.float64()) for literal in literals
+        )
+    return common_digits(types, literals) <= MAX_DIGITS
+
+
+def common_digits(kinds: Sequence[pa.DataType], literals: Sequence[Any]) -> int:
+    """Return the digits of the decimal type that holds all values."""
+    digits = [(kind.precision - kind.scale, kind.scale) if pa.types.is_decimal(kind) else (20, 0) for kind in kinds]
+    # The engine counts the zero before the point of a literal.
+    digits += [(max(whole, 1), scale) for whole, scale in (_digits(Decimal(literal)) for literal in literals)]
+    return max(whole for whole, _ in digits) + max(scale for _, scale in digits)
+
+
+def _is_shown_by(literal: Any, kind: pa.DataType) -> bool:
+    """Return whether a number is the JSON of a floating-point value, and a float is the number itself."""
+    number = Decimal(repr(literal)) if isinstance(literal, float) else Decimal(literal)
+    if pa.types.is_float64(kind):
+        return Decimal(repr(float(number))) == number
+    return Decimal(str(np.float32(number))) == number == Decimal(float(np.float32(number)))
+
+
+def _digits(number: Decimal) -> tuple[int, int]:
+    """Return the number of digits before and after the point."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    return max(len(digits) + exponent, 0), max(-exponent, 0)
+
+
+def class_of_value(value: Any) -> str | None:
+    """Return the class of a Python value in the order of Variants."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, dt.datetime):
+        return "timestamp" if value.tzinfo else "timestamp_ntz"
+    return "date" if isinstance(value, dt.date) else "number"
+
+
+def class_of_type(kind: pa.DataType | None) -> str | None:
+    """Return the class of an Arrow type in the order of Variants, if it is one of the simple ones."""
+    if kind is None:
+        return None
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "string"
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    return None

@@ -101,31 +101,15 @@ def _schema_agg(lists: Any) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-def _entries(argument: Any, outer: bool) -> pa.Array:
-    """Return the elements or fields of each value as a list; with `outer` at least one entry, of nulls."""
+def _entries(argument: Any) -> pa.Array:
+    """Return the elements or fields of each value as a list."""
     column = column_of(argument)
     table = variant_explode(column)
-    rows = table["row"].to_numpy()
-    counts = np.bincount(rows, minlength=len(column)).astype(np.int64) if len(rows) else np.zeros(len(column), np.int64)
+    counts = np.bincount(table["row"].to_numpy().astype(np.int64), minlength=len(column))
     value = plain_variants(VariantArray(one_chunk(table["value"])))
     arrays = [one_chunk(table["pos"]).cast(pa.int32()), one_chunk(table["key"]).cast(pa.string()), value]
     entries = pa.StructArray.from_arrays(arrays, ["pos", "key", "value"])
-    if outer and (counts == 0).any():
-        entries, counts = _with_empty_entries(entries, counts)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), entries)
-
-
-def _with_empty_entries(entries: pa.StructArray, counts: Any) -> tuple[pa.StructArray, Any]:
-    """Insert an entry of nulls for each row that has none."""
-    starts = np.cumsum(counts) - counts
-    indices: list[int | None] = []
-    for start, number in zip(starts.tolist(), counts.tolist(), strict=True):
-        indices += range(start, start + number) if number else [None]
-    taken = entries.take(pa.array(indices, pa.int64()))
-    parts = [taken.field(name) for name in ("pos", "key", "value")]
-    parts = [pa.compute.if_else(taken.is_valid(), part, pa.scalar(None, part.type)) for part in parts[:2]] + parts[2:]
-    return pa.StructArray.from_arrays(parts, ["pos", "key", "value"]), np.maximum(counts, 1)
+    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32()), entries)
 
 
 def plain_variants(values: VariantArray) -> pa.StructArray:
@@ -303,15 +287,15 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "sort_key_of_number": VariantFunction(
         lambda text: keys_of_number_texts(one_chunk(text).cast(pa.string())), ("VARCHAR",), "BLOB"
     ),
-    "variant_explode": VariantFunction(lambda v: _entries(v, False), (VARIANT,), _ENTRIES),
-    "variant_explode_outer": VariantFunction(lambda v: _entries(v, True), (VARIANT,), _ENTRIES),
+    "variant_explode": VariantFunction(_entries, (VARIANT,), _ENTRIES),
     "variant_group_array": VariantFunction(_group_array, (f"{VARIANT}[]",), VARIANT),
     "schema_of_variant_agg": VariantFunction(_schema_agg, (f"{VARIANT}[]",), "VARCHAR"),
 }
-# Functions that change a Variant, each with the parameters after it: p is a path, x a value, c a constant.
+# Functions that change a Variant, each with the parameters after it: paths, a value, or a constant.
 EDITS = {
-    "variant_set": "pxc", "variant_insert": "px", "variant_array_append": "px", "variant_delete": "p*",
-    "variant_strip_nulls": "c",
+    "variant_set": ("path", "value", "create_if_missing"), "variant_insert": ("path", "value"),
+    "variant_array_append": ("path", "value"), "variant_delete": ("path", "…"),
+    "variant_strip_nulls": ("include_arrays",),
 }  # fmt: skip
 BUILDERS = ("to_variant_object", "variant_from_arrays", "variant_from_entries")
 _GETTERS = ("variant_get", "try_variant_get", "variant_extract", "variant_extract_string", "variant_exists")
@@ -326,11 +310,11 @@ OF_ONE_VARIANT = {
 }  # fmt: skip
 PARSERS = frozenset(["parse_json", "try_parse_json"])
 AGGREGATES = frozenset(["variant_group_array", "schema_of_variant_agg"])
-# Functions in FROM -> the function that lists the rows, and the columns of the result.
+# Functions in FROM -> the columns of the result.
 EXPLODES = {
-    "variant_explode": ("variant_explode", ("pos", "key", "value")),
-    "variant_explode_outer": ("variant_explode_outer", ("pos", "key", "value")),
-    "flatten": ("variant_explode", ("index", "key", "value")),
+    "variant_explode": ("pos", "key", "value"),
+    "variant_explode_outer": ("pos", "key", "value"),
+    "flatten": ("index", "key", "value"),
 }
 
 
@@ -354,49 +338,6 @@ def unknown_function(name: str) -> str | None:
     return f"unknown function {name}" + (f": did you mean {similar[0]}?" if similar else "")
 
 
-def register_function(
-    connection: Any,
-    name: str,
-    work: Callable[..., Any],
-    arguments: Sequence[str],
-    result: Any,
-    failures: list[Exception],
-) -> None:
-    """Register a function of Arrow arrays under a name.
-
-    `arguments`: DuckDB's types.
-    `result`: DuckDB's type, or an Arrow type.
-    `failures`: receives the errors of the function, of which DuckDB passes on only the text.
-    """
-    import duckdb
-
-    def recorded(*columns: Any) -> pa.Array:
-        try:
-            return work(*columns)
-        except Exception as error:
-            failures.append(error)
-            raise
-
-    def of_one(column: Any) -> pa.Array:  # DuckDB counts the parameters of a function
-        return recorded(column)
-
-    def of_two(first: Any, second: Any) -> pa.Array:
-        return recorded(first, second)
-
-    function = of_one if len(arguments) == 1 else of_two
-    returned = duckdb.sqltype(result) if isinstance(result, str) else _duckdb_type(connection, result)
-    types = [duckdb.sqltype(argument) for argument in arguments]
-    connection.create_function(name, function, types, returned, type="arrow", null_handling="special")
-
-
-def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:
-    name = "_type_probe"
-    connection.register(name, pa.table([pa.nulls(0, kind)], names=["a"]))
-    duckdb_type = connection.table(name).types[0]
-    connection.unregister(name)
-    return duckdb_type
-
-
 # ---- calls in the text of conditions and values, which other processes may run
 
 _CALL = re.compile(r"_pv_(\w+?)__([0-9a-f]*)__", re.IGNORECASE)
@@ -413,7 +354,12 @@ def call_name(function: str, constants: tuple[Any, ...]) -> str:
 
 
 def register_calls(connection: Any, text: str, failures: list[Exception], context: CallContext | None = None) -> str:
-    """Register the functions that a text calls by their `call_name`, and return the text with their names."""
+    """Register the functions that a text calls by their `call_name`, and return the text with their names.
+
+    `failures`: receives the errors of the functions.
+    """
+    import duckdb
+
     names = {}
     for match in {match[0].lower(): match for match in _CALL.finditer(text)}.values():
         name, constants = match[1].lower(), json.loads(bytes.fromhex(match[2]))
@@ -423,11 +369,31 @@ def register_calls(connection: Any, text: str, failures: list[Exception], contex
             result = Selected("", VariantPath.parse(constants[0]), arrow_type(constants[1])).output or result
         names[match[0].lower()] = fresh = f"_variant_call_{next(_NUMBERS)}"  # queries share DuckDB's functions
         further = [*constants, context or CallContext()] if function.takes_context else constants
-        work = partial(call_with, function.work, further) if further else function.work
-        register_function(connection, fresh, work, function.arguments, result, failures)
+        call = _recorded(function, further, failures)
+        types = [duckdb.sqltype(argument) for argument in function.arguments]
+        if not isinstance(result, str):
+            result = connection.from_arrow(pa.table([pa.nulls(0, result)], names=["a"])).types[0]
+        returned = duckdb.sqltype(result) if isinstance(result, str) else result
+        connection.create_function(fresh, call, types, returned, type="arrow", null_handling="special")
     return _CALL.sub(lambda match: names[match[0].lower()], text)
 
 
-def call_with(work: Callable[..., Any], constants: Sequence[Any], *columns: Any) -> Any:
-    """Call a function with columns, and constants after them."""
-    return work(*columns, *constants)
+def _recorded(
+    function: VariantFunction, constants: Sequence[Any], failures: list[Exception]
+) -> Callable[..., pa.Array]:
+    """Return a function that records its errors, of which DuckDB passes on only the text."""
+
+    def recorded(*columns: Any) -> pa.Array:
+        try:
+            return function.work(*columns, *constants)
+        except Exception as error:
+            failures.append(error)
+            raise
+
+    def of_one(column: Any) -> pa.Array:  # DuckDB counts the parameters of a function
+        return recorded(column)
+
+    def of_two(first: Any, second: Any) -> pa.Array:
+        return recorded(first, second)
+
+    return of_one if len(function.arguments) == 1 else of_two

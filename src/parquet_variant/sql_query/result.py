@@ -6,17 +6,16 @@ Owns the forms of a result, and the JSON of Variants in it. Leaves running the q
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from html import escape
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.arrays.parts import one_chunk, valid_bytes
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.interop.display import display_texts
 from parquet_variant.ops.interop.tables import ArrowResult
@@ -62,7 +61,8 @@ class SqlResult(ArrowResult):
         """Return the table with the sums of integers as bigint where all of a column fit."""
         table = self._table
         for number in self._wide_integers:
-            if (column := _as_bigint(table.column(number))) is not None:
+            with suppress(pa.ArrowInvalid):  # a value does not fit
+                column = table.column(number).cast(pa.int64())
                 table = table.set_column(number, table.field(number).with_type(pa.int64()), column)
         return table
 
@@ -129,19 +129,6 @@ class SqlResult(ArrowResult):
             yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
         if self.num_rows > _SHOWN_ROWS:
             yield f"({self.num_rows:,} rows)"
-
-
-def _as_bigint(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a column of DuckDB's HUGEINT as bigint; None if a value does not fit."""
-    chunks = []
-    for chunk in column.chunks:
-        words = np.frombuffer(chunk.buffers()[1], np.int64, 2 * len(chunk), 16 * chunk.offset)
-        low, high, valid = words[::2], words[1::2], valid_bytes(chunk)
-        is_null = valid == 0 if len(valid) else np.zeros(len(chunk), np.bool_)
-        if not ((high == low >> 63) | is_null).all():
-            return None
-        chunks.append(from_numpy(low, is_null))
-    return pa.chunked_array(chunks, pa.int64())
 
 
 def _cell(text: str | None) -> str:

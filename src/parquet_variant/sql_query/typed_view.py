@@ -24,6 +24,7 @@ from parquet_variant.query.variant_functions import plain_variants
 from parquet_variant.sql_query.binding import bind_table
 from parquet_variant.sql_query.tables import BoundTable, ScanOptions
 from parquet_variant.support.choices import SqlEngine
+from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.tables.expressions import quoted
 from parquet_variant.tables.table.table import Table
 from parquet_variant.types.path import VariantPath, quote_name
@@ -265,7 +266,6 @@ def _check_columns(selected: Sequence[Selected], table: BoundTable, path: str) -
 def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> list[tuple[str, str, int]]:
     """Return the paths with values that differ from a shredded path only in letter case: path, shredded path, count."""
     from parquet_variant.files.parquet.scanning.projection import keys_of_files
-    from parquet_variant.sql_query.sql import sql
 
     keys = keys_of_files(table.parquet_files(), variant)
     by_case: dict[str, list[str]] = {}
@@ -281,7 +281,7 @@ def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> 
     if not candidates:
         return []
     counts = ", ".join(f"count({quoted(variant)}{_subscripts(path)})" for path, _ in candidates)
-    row = sql(f"SELECT {counts} FROM t", t=table).to_arrow()
+    row = registered_method("Table.sql")(f"SELECT {counts} FROM t", t=table).to_arrow()
     values = [column[0].as_py() for column in row.columns]
     return [(str(path), str(shown), count) for (path, shown), count in zip(candidates, values, strict=True) if count]
 

@@ -7,22 +7,28 @@ returns one, such as `coalesce(v:a, 0)`. Leaves which clauses compare to `select
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.ops.columns.sort_keys import python_sort_key
 from parquet_variant.query.rewriting.nested import NestedRewriter, bound_once
 from parquet_variant.query.rewriting.values import Value, value_of
 from parquet_variant.query.selection import Kind, is_variant
 from parquet_variant.query.sql_dialect import SqlError
-from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
+from parquet_variant.query.sql_pushdown import (
+    MAX_DIGITS,
+    NO_LITERAL,
+    class_of_type,
+    class_of_value,
+    common_digits,
+    literal_in_zone,
+    literal_value,
+    numbers_compare_alike,
+)
 from parquet_variant.support.fork_safety import cached_property
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
@@ -30,8 +36,6 @@ _BY_CLASS = (exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)  # NULL for
 _OPERANDS = ("this", "expression", "low", "high")
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
 _FEW = 32
-_EXACT_DOUBLES = 2**53
-_MAX_DIGITS = 38  # of a decimal of the engine
 _SQL_TIMES = {"date": "DATE", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIMESTAMPNTZ"}
 _NO_ELEMENTS = exp.Array(expressions=[])
 
@@ -170,7 +174,7 @@ class _Side:
 
     def __init__(self, rewriter: ComparisonRewriter, value: Value) -> None:
         self.rewriter, self.value, self.is_variant = rewriter, value, value.kind is not None
-        self.literal = NO_LITERAL if self.is_variant else _literal(value.source, rewriter.context.zone)
+        self.literal = NO_LITERAL if self.is_variant else literal_in_zone(value.source, rewriter.context.zone)
         if self.is_variant and not value.is_variant:
             rewriter.comparable(value.source)  # raises
 
@@ -255,19 +259,11 @@ def _engine_compares_alike(sides: Sequence[_Side]) -> bool:
     classes = {side.typed_class for side in sides}
     if len(classes) != 1 or classes == {None}:
         return False
-    if classes != {"number"}:
-        return True
     literals: list[Any] = [side.literal for side in sides if side.literal is not NO_LITERAL]
     types = [kind for side in sides if side.literal is NO_LITERAL and (kind := side.type) is not None]
-    if len(literals) + len(types) < len(sides):
-        return False
-    if any(pa.types.is_floating(kind) for kind in types):
-        return len(set(types)) == 1 and all(_is_shown_by(literal, types[0]) for literal in literals)
-    if any(isinstance(literal, float) for literal in literals):  # all operands become doubles
-        return all(map(pa.types.is_integer, types)) and all(
-            abs(literal) < _EXACT_DOUBLES and _is_shown_by(literal, pa.float64()) for literal in literals
-        )
-    return _common_digits(types, literals) <= _MAX_DIGITS
+    return classes != {"number"} or (
+        len(literals) + len(types) == len(sides) and numbers_compare_alike(types, literals)
+    )
 
 
 def _exceeds_decimals(sides: Sequence[_Side]) -> bool:
@@ -280,69 +276,8 @@ def _exceeds_decimals(sides: Sequence[_Side]) -> bool:
         return False
     kinds = [kind for kind in types if kind is not None]
     return all(pa.types.is_decimal(kind) or pa.types.is_integer(kind) for kind in kinds) and (
-        _common_digits(kinds, literals) > _MAX_DIGITS
+        common_digits(kinds, literals) > MAX_DIGITS
     )
-
-
-def _common_digits(kinds: Sequence[pa.DataType], literals: Sequence[Any]) -> int:
-    """Return the digits of the decimal type that holds all values."""
-    digits = [(kind.precision - kind.scale, kind.scale) if pa.types.is_decimal(kind) else (20, 0) for kind in kinds]
-    # The engine counts the zero before the point of a literal.
-    digits += [(max(whole, 1), scale) for whole, scale in (_digits(Decimal(literal)) for literal in literals)]
-    return max(whole for whole, _ in digits) + max(scale for _, scale in digits)
-
-
-def _is_shown_by(literal: Any, kind: pa.DataType) -> bool:
-    """Return whether a number is the JSON of a floating-point value, and a float is the number itself."""
-    number = Decimal(repr(literal)) if isinstance(literal, float) else Decimal(literal)
-    if pa.types.is_float64(kind):
-        return Decimal(repr(float(number))) == number
-    return Decimal(str(np.float32(number))) == number == Decimal(float(np.float32(number)))
-
-
-def _digits(number: Decimal) -> tuple[int, int]:
-    """Return the number of digits before and after the point."""
-    _, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    return max(len(digits) + exponent, 0), max(-exponent, 0)
-
-
-def _literal(node: exp.Expr, zone: str) -> Any:
-    """Return the Python value of a literal; a timestamp without an offset is in the session's zone."""
-    value = literal_value(node.unnest())
-    if isinstance(value, dt.datetime) and isinstance(cast := node.unnest(), exp.Cast):
-        if cast.is_type("timestamptz"):
-            return value if value.tzinfo else value.replace(tzinfo=zone_of(zone))
-        return value.replace(tzinfo=None)
-    return value
-
-
-def class_of_value(value: Any) -> str | None:
-    """Return the class of a Python value in the order of Variants."""
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, dt.datetime):
-        return "timestamp" if value.tzinfo else "timestamp_ntz"
-    return "date" if isinstance(value, dt.date) else "number"
-
-
-def class_of_type(kind: pa.DataType | None) -> str | None:
-    """Return the class of an Arrow type in the order of Variants, if it is one of the simple ones."""
-    if kind is None:
-        return None
-    if pa.types.is_boolean(kind):
-        return "boolean"
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "number"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return "string"
-    if pa.types.is_date(kind):
-        return "date"
-    if pa.types.is_timestamp(kind):
-        return "timestamp_ntz" if kind.tz is None else "timestamp"
-    return None
 
 
 def _has_type(value: Value, kind: pa.DataType | None) -> bool:

@@ -12,10 +12,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.query.path_dialect import steps_of, with_steps
-from parquet_variant.query.rewriting.comparisons import COMPARISONS, ComparisonRewriter, class_of_type
+from parquet_variant.query.rewriting.comparisons import COMPARISONS, ComparisonRewriter
 from parquet_variant.query.rewriting.values import Value, VariantTerm, value_of
 from parquet_variant.query.sql_dialect import SqlError, parse_sql
-from parquet_variant.query.sql_pushdown import literal_value
+from parquet_variant.query.sql_pushdown import class_of_type, literal_value
 from parquet_variant.query.variant_functions import AGGREGATES, EDITS, FUNCTIONS, OF_ONE_VARIANT, PARSERS, TRIES
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
 from parquet_variant.types.targets import VARIANT_STORAGE
@@ -62,11 +62,6 @@ _TYPES: dict[str, tuple[tuple[VariantType, ...], str]] = {
     **dict.fromkeys(("timestamp_ltz", "timestamp_tz"), (_ZONED, "TIMESTAMPTZ")),
     "timestamp_ntz": (_LOCAL, "TIMESTAMPNTZ"),
 }
-# The arguments of functions that change a Variant, as errors show them.
-_USAGE = {
-    "variant_set": ", path, value, create_if_missing", "variant_insert": ", path, value", "variant_delete": ", path, …",
-    "variant_array_append": ", path, value", "variant_strip_nulls": ", include_arrays",
-}  # fmt: skip
 _TYPE_FUNCTIONS = frozenset(f"{start}_{end}" for end in _TYPES for start in ("is", "as"))
 
 
@@ -340,21 +335,24 @@ class FunctionRewriter(ComparisonRewriter):
         """Rewrite a function that returns a changed Variant; paths and switches are constants."""
         function = name.removeprefix("try_")
         first, *further = node.expressions or [exp.Null()]
-        roles = EDITS[function] if EDITS[function] != "p*" else "p" * len(further)
+        roles = EDITS[function]
         value = self.expression(first)
-        usage = SqlError(f"{self.text(node)}: write {name}(variant{_USAGE[function]}), with paths in quotes")
-        if not value.is_variant or not len(roles.rstrip("c")) <= len(further) <= len(roles):
+        usage = SqlError(f"{self.text(node)}: write {name}({', '.join(('variant', *roles))}), with paths in quotes")
+        if roles[-1] == "…":
+            roles = ("path",) * len(further)
+        has_switch = roles[-1:] in (("create_if_missing",), ("include_arrays",))  # optional, and true by default
+        if not value.is_variant or not len(roles) - has_switch <= len(further) <= len(roles):
             raise usage
         arguments, constants = [value.sql], []
         for role, part in zip(roles, further, strict=False):
             constant = literal_value(part.unnest())
-            if role == "x":
+            if role == "value":
                 arguments.append(self.variant_of(self.expression(part)).sql)
-            elif isinstance(constant, str if role == "p" else bool):
-                constants.append(path_argument(str(constant)) if role == "p" else constant)
+            elif isinstance(constant, str if role == "path" else bool):
+                constants.append(path_argument(str(constant)) if role == "path" else constant)
             else:
                 raise usage
-        constants += [True] * (roles.endswith("c") and len(further) < len(roles))
+        constants += [True] * (len(roles) - len(further))
         return self.call(function, *arguments, constants=(*constants, "null" if name != function else "raise"))
 
 

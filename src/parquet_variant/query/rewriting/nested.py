@@ -16,22 +16,21 @@ from sqlglot import exp
 
 from parquet_variant.query.rewriting.values import Convert, PathRewriter, Value, value_of
 from parquet_variant.query.selection import Kind, element_of, field_of, holds_variants, is_variant
-from parquet_variant.query.sql_dialect import SqlError
+from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_types import sql_type
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _STRUCTS = {"row", "struct_pack", "struct", "named_struct"}
 _LISTS = {"list_value", "list_pack", "array"}
-_SAME = {"list_slice", "array_slice", "list_reverse", "array_reverse", "reverse", "list_concat", "array_concat"}
-_SAME |= {"list_cat", "array_cat", "list_append", "array_append", "array_push_back", "list_where", "list_select"}
-_SAME |= {"list_resize", "array_resize", "map_concat"}
+_EXPLODES = {"variant_explode", "variant_explode_outer"}
 _PREPENDS = {"list_prepend", "array_prepend", "array_push_front"}
 _ROWS = {"unnest", "explode", "explode_outer"}
-_ELEMENTS = (
-    _ROWS | {"flatten", "element_at"} | {"list_extract", "list_element", "array_extract", "list_first", "list_last"}
-)
-_TYPED = {"len", "length", "array_length", "array_size", "size", "cardinality", "map_keys", "map_contains"}
-_MAP_PARTS = {"map_values", "map_entries", "map_extract", "map_from_entries"}
+_OF_SAME_KIND = """
+    list_slice array_slice list_reverse array_reverse reverse list_concat array_concat list_cat array_cat list_append
+    array_append array_push_back list_where list_select list_resize array_resize map_concat
+"""
+_ELEMENTS = "flatten element_at list_extract list_element array_extract list_first list_last"
+_WITHOUT_VARIANTS = "len length array_length array_size size cardinality map_keys map_contains"
 _TRANSFORMS = {"list_transform", "array_transform", "list_apply", "array_apply", "apply", "transform"}
 _FILTERS = {"list_filter", "array_filter", "filter"}
 _TESTS = {"exists", "forall"}
@@ -89,8 +88,6 @@ class NestedRewriter(PathRewriter):
             return value_of(node, self.rebuild(node, this=value.sql, **field), taken_from(value.kind, node))
         if name in _OF_SPARK and self.engine != "spark":
             raise SqlError(f"{name} is a function of Spark, not of DuckDB: write {_OF_SPARK[name]}")
-        if name in ("variant_explode", "variant_explode_outer"):
-            return value_of(node, self.rebuild(node, expressions=self.allowed(arguments)))
         if isinstance(node, (exp.Struct, exp.Array, exp.ToMap, exp.Map, exp.Tuple)) or name in _STRUCTS | _LISTS:
             return self._read_constructor(node, name)
         if isinstance(node, exp.Transform):
@@ -103,44 +100,29 @@ class NestedRewriter(PathRewriter):
         if isinstance(node, exp.DPipe) and _is_list(self.expression(node.this).kind):
             values, kind = self.alike(node, [node.this, node.expression])
             return value_of(node, self.rebuild(node, this=values[0].sql, expression=values[1].sql), kind)
-        if name in _PREPENDS and len(arguments) == 2:
-            kind = self.expression(arguments[1]).kind
-            return value_of(node, self.rebuild(node, expressions=self.allowed(arguments)), kind)
-        if name in _MAP_PARTS and arguments:
-            return self._read_map_part(node, name)
-        if name in ("struct_extract", "struct_insert") and arguments:
-            return self._read_struct_part(node, name)
-        if name in _SAME | _ELEMENTS | _TYPED or isinstance(node, (exp.Explode, exp.Unnest, exp.ArraySize)):
-            return self._read_accessor(node, name)
+        if name in _RULES or isinstance(node, (exp.Explode, exp.Unnest, exp.ArraySize)):
+            return self._read_by_rule(node, name)
         return None
 
-    def _with_first(self, node: exp.Expr) -> exp.Expr:
-        """Return a function whose first argument may hold Variants."""
-        first, *further = node.expressions
-        return self.rebuild(node, expressions=[self.expression(first).sql, *self.parts(further)])
-
-    def _read_map_part(self, node: exp.Expr, name: str) -> Value:
-        kind, item = self.expression(node.expressions[0]).kind, None
-        if kind is not None and name == "map_from_entries":
-            fields = list(element_of(kind) or ())
-            kind = pa.map_(pa.string(), fields[1].type) if len(fields) == 2 else None
-        elif kind is not None:
-            item = element_of(kind)
-            is_entry = name == "map_entries"
-            kind = pa.list_(pa.struct([pa.field("key", pa.null()), pa.field("value", item)]) if is_entry else item)
-        return value_of(node, self._with_first(node), kind)
-
-    def _read_struct_part(self, node: exp.Expr, name: str) -> Value:
-        struct, *further = node.expressions
-        kind = self.expression(struct).kind
-        if name == "struct_extract":
-            return value_of(node, self._with_first(node), field_of(kind, further[0].name) if further else None)
-        added = [(part.name, self.expression(part).kind) for part in further if isinstance(part, exp.PropertyEQ)]
-        if kind is None and any(part is not None for _, part in added):
-            raise SqlError(f"{self.text(node)}: build the struct with struct_pack, so that its fields are known")
-        if kind is not None:
-            kind = pa.struct([*kind, *(pa.field(key, pa.null() if part is None else part) for key, part in added)])
-        return value_of(node, self.rebuild(node, expressions=self.allowed(node.expressions)), kind)
+    def _read_by_rule(self, node: exp.Expr, name: str) -> Value:
+        """Rewrite a function of `_RULES`, or an expression that returns elements or their number."""
+        key = "this" if isinstance(node, (exp.Explode, exp.ArraySize)) else "expressions"
+        arguments = [node.this] if key == "this" else node.expressions
+        if not arguments:
+            return value_of(node, self.rebuild(node))
+        takes_all, kind_of = _RULES[name or ("len" if isinstance(node, exp.ArraySize) else "unnest")]
+        # With further arguments, such as recursive := true, unnest would split Variants into their bytes.
+        splits = (isinstance(node, exp.Unnest) or name in _ROWS) and len(arguments) > 1
+        count = 0 if splits else len(arguments) if takes_all else 1  # of the arguments that may hold Variants
+        values = [self.expression(part) for part in arguments[: count or 1]]
+        if values[0].is_variant and name not in _PREPENDS | _EXPLODES:
+            text = self.text(values[0].source)
+            raise SqlError(
+                f"{text} is a Variant, not a list: write {text}::array<variant>, or another type of elements"
+            )
+        parts = [*(value.sql for value in values[:count]), *self.parts(arguments[count:])]
+        rebuilt = self.rebuild(node, **{key: parts[0] if key == "this" else parts})
+        return value_of(node, rebuilt, kind_of([value.kind for value in values], node))
 
     def _read_constructor(self, node: exp.Expr, name: str) -> Value:
         """Rewrite a constructor of a struct, list or map."""
@@ -204,30 +186,6 @@ class NestedRewriter(PathRewriter):
             return value_of(node, self.rebuild(node, this=parts[0], expression=parts[1]), kind)
         return value_of(node, self.rebuild(node, expressions=[*parts, *self.parts(node.expressions[2:])]), kind)
 
-    def _read_accessor(self, node: exp.Expr, name: str) -> Value:
-        """Rewrite a function that returns elements of a list or map, or part of it."""
-        has_operand = isinstance(node, (exp.Explode, exp.ArraySize))
-        if not has_operand and not node.expressions:
-            return value_of(node, self.rebuild(node))
-        first = self.expression(node.this if has_operand else node.expressions[0])
-        if first.is_variant:
-            text = self.text(first.source)
-            raise SqlError(
-                f"{text} is a Variant, not a list: write {text}::array<variant>, or another type of elements"
-            )
-        # With further arguments, such as recursive := true, unnest would split Variants into their bytes.
-        splits = (isinstance(node, exp.Unnest) or name in _ROWS) and len(node.expressions) > 1
-        if has_operand:
-            rebuilt = self.rebuild(node, this=first.sql)
-        elif splits:
-            rebuilt = self.rebuild(node)
-        elif name in _SAME:
-            return value_of(node, self.rebuild(node, expressions=self.allowed(node.expressions)), first.kind)
-        else:
-            rebuilt = self._with_first(node)
-        has_no_variants = isinstance(node, exp.ArraySize) or name in _TYPED
-        return value_of(node, rebuilt, None if has_no_variants else element_of(first.kind))
-
     # ---- casts
 
     def cast_inside(self, node: exp.Cast, value: Value) -> exp.Expr:
@@ -290,6 +248,43 @@ def taken_from(kind: Kind, node: exp.Bracket | exp.Dot) -> Kind:
     if kind is not None and pa.types.is_struct(kind):
         return field_of(kind, node.expressions[0].name)
     return element_of(kind)
+
+
+def _map_of(kinds: list[Kind], _: exp.Expr) -> Kind:
+    fields = list(element_of(kinds[0]) or ())
+    return pa.map_(pa.string(), fields[1].type) if len(fields) == 2 else None
+
+
+def _list_of_items(kinds: list[Kind], node: exp.Expr) -> Kind:
+    item = element_of(kinds[0])
+    if item is not None and node.name.lower() == "map_entries":
+        item = pa.struct([pa.field("key", pa.null()), pa.field("value", item)])
+    return None if item is None else pa.list_(item)
+
+
+def _with_fields(kinds: list[Kind], node: exp.Expr) -> Kind:
+    names = [part.name if isinstance(part, exp.PropertyEQ) else "" for part in node.expressions[1:]]
+    added = [(name, kind) for name, kind in zip(names, kinds[1:], strict=True) if name]
+    if kinds[0] is not None:
+        return pa.struct([*kinds[0], *(pa.field(name, pa.null() if kind is None else kind) for name, kind in added)])
+    if any(kind is not None for _, kind in added):
+        raise SqlError(f"{written(node)}: build the struct with struct_pack, so that its fields are known")
+    return None
+
+
+# Functions of lists, maps and structs: whether all arguments may hold Variants, or only the first one, and what returns
+# the kind of the result for the kinds of these arguments.
+_RULES: dict[str, tuple[bool, Callable[[list[Kind], exp.Expr], Kind]]] = {
+    **dict.fromkeys(_OF_SAME_KIND.split(), (True, lambda kinds, _: kinds[0])),
+    **dict.fromkeys(_PREPENDS, (True, lambda kinds, _: kinds[-1])),
+    **dict.fromkeys([*_ROWS, *_ELEMENTS.split()], (False, lambda kinds, _: element_of(kinds[0]))),
+    **dict.fromkeys(_WITHOUT_VARIANTS.split(), (False, lambda kinds, _: None)),
+    **dict.fromkeys(("map_values", "map_entries", "map_extract"), (False, _list_of_items)),
+    **dict.fromkeys(_EXPLODES, (True, lambda kinds, _: None)),
+    "map_from_entries": (False, _map_of),
+    "struct_extract": (False, lambda kinds, node: field_of(kinds[0], node.expressions[-1].name)),
+    "struct_insert": (True, _with_fields),
+}
 
 
 def _is_list(kind: Kind) -> bool:

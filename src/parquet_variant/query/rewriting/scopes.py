@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from parquet_variant.query.predicate import And, Predicate, joined
 from parquet_variant.query.selection import Kind, NeededColumn, TableFacts, field_of, is_variant
-from parquet_variant.query.sql_dialect import SqlError, written
+from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import VariantPath
@@ -341,10 +341,6 @@ def _resolve_in(relation: Relation, parts: tuple[str, ...]) -> ResolvedColumn | 
 def merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
     """Add the columns that USING and NATURAL compare to both sides; none of them may be a Variant."""
     using: list[exp.Expr] = join.args.get("using") or []
-    if any(isinstance(column, exp.JSONExtract) for column in using):
-        raise SqlError(
-            f"USING takes names of columns, not the path {written(using[0])}: join ON a.{written(using[0])} = …"
-        )
     names = [column.name for column in using]
     if str(join.args.get("method") or "").upper() == "NATURAL":
         names_on_left = {

@@ -337,9 +337,13 @@ class _Rewriter:
         value = values.expression(arguments[0]) if len(arguments) == 1 else None
         if value is None or not value.is_variant:
             raise SqlError(f"{written(call)}: {name} takes a Variant, such as {name}(v:items)")
-        function, columns = EXPLODES[name]
+        columns = EXPLODES[name]
         depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.Literal.number(2))
-        rows = exp.Anonymous(this="unnest", expressions=[values.call(function, value.sql), depth])
+        entries = values.call("variant_explode", value.sql)
+        if name == "variant_explode_outer":  # an entry of nulls for a value without entries
+            some = exp.Anonymous(this="nullif", expressions=[entries, exp.Array(expressions=[])])
+            entries = exp.Coalesce(this=some, expressions=[exp.Array(expressions=[exp.Null()])])
+        rows = exp.Anonymous(this="unnest", expressions=[entries, depth])
         alias = node.args.get("alias")
         shown = alias.name if isinstance(alias, exp.TableAlias) and alias.name else name
         given = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
