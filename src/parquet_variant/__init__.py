@@ -119,15 +119,13 @@ register_methods(
             "tables.delta.maintenance.evolution": (
                 "add_columns drop_column drop_shredding history rename_column restore set_properties widen_column"
             ),
-            "tables.delta.reading.changes": "added changes",
             "tables.delta.writing.write": "append commit_files overwrite plan",
-            "tables.delta.dml.changeable": "changeable:DeltaTable",
+            "tables.delta.dml.changeable": "changeable:DeltaTable replace_partitions",
             "tables.delta.log.checkpoint": "checkpoint",
             "tables.changes.operations": "replace_where",
             "tables.delta.maintenance.vacuum": "erasable:ErasableDeltaTable vacuum",
             "ingestion.destinations.delta": "loads:list_loads",
-            "tables.delta.reading.read": "data_files read scan:DeltaScan.plan to_arrow:read_table",
-            "tables.delta.dml.write": "replace_partitions",
+            "tables.delta.reading.read": "added changes data_files read scan:DeltaScan.plan to_arrow:read_table",
         },
         "IcebergTable": {
             "tables.iceberg.reading.planning": "data_files",
@@ -164,7 +162,7 @@ register_methods(
             "tables.iceberg.writing.write": "iceberg:create_table",
         },
         "write": {
-            "tables.delta.dml.write": "delta:write",
+            "tables.delta.dml.changeable": "delta:write",
             "tables.iceberg.writing.write": "iceberg:write",
             "files.parquet.writing.write": "parquet:write",
             "spark.operations.write": "spark:write",

@@ -19,7 +19,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.writing.writer import VariantWriter
-from parquet_variant.tables.delta.dml import write as write_module
+from parquet_variant.tables.delta.dml import changeable as write_module
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.storage import LocalStorage
 

@@ -19,9 +19,8 @@ from parquet_variant.support.choices import Mode
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, catalog_properties, find_table
 from parquet_variant.tables.iceberg.locations import normal_location
-from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.planning import parquet_files
-from parquet_variant.tables.iceberg.reading.snapshot import newest_snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import TableFile, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import LOAD_PROPERTY, SnapshotChange
 from parquet_variant.tables.iceberg.writing.write import TableDefinition, new_table

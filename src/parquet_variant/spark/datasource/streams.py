@@ -36,8 +36,8 @@ from parquet_variant.tables.delta.reading.read import PLACES
 from parquet_variant.tables.iceberg.metadata.manifests import Status
 from parquet_variant.tables.iceberg.metadata.table_metadata import SnapshotInfo
 from parquet_variant.tables.iceberg.reading import snapshot as iceberg
-from parquet_variant.tables.iceberg.reading.deletes import TableFile
 from parquet_variant.tables.iceberg.reading.planning import plan_files
+from parquet_variant.tables.iceberg.reading.snapshot import TableFile
 from parquet_variant.tables.opening import open
 from parquet_variant.tables.table_scan import File, TableScanTask
 

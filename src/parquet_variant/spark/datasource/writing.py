@@ -39,8 +39,7 @@ from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.partitioning import spec_of
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.metadata.updates import change_of
-from parquet_variant.tables.iceberg.reading.deletes import TableFile
-from parquet_variant.tables.iceberg.reading.snapshot import newest_snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import TableFile, newest_snapshot
 from parquet_variant.tables.iceberg.writing import write as iceberg_write
 from parquet_variant.tables.iceberg.writing import write_plan as iceberg_plan
 from parquet_variant.tables.iceberg.writing.commit import check_writable

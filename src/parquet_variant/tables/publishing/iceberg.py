@@ -32,14 +32,15 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     set_properties,
     spec_updates,
 )
-from parquet_variant.tables.iceberg.reading.deletes import (
+from parquet_variant.tables.iceberg.reading.planning import plan_files
+from parquet_variant.tables.iceberg.reading.snapshot import (
     DeleteIndex,
+    Snapshot,
     TableFile,
     deleted_positions,
+    newest_snapshot,
     write_vector,
 )
-from parquet_variant.tables.iceberg.reading.planning import plan_files
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange
 from parquet_variant.tables.iceberg.writing.write import checked_schema

@@ -1,27 +1,32 @@
-"""Delta tables as `tables.changes` sees them: planning, files, and the commit of row changes.
+"""Delta tables as `tables.changes` sees them, and writing rows to a table that may not exist yet.
 
-Owns the parts of a change that are specific to Delta: deletion vectors, change data, row tracking, identity columns,
-statistics as JSON, and the transaction. Leaves the changes themselves to `tables.changes`.
+Owns the parts of a change that are specific to Delta (deletion vectors, change data, row tracking, identity columns,
+statistics as JSON, the transaction), and the choice by the `mode` of a write. Leaves the changes to `tables.changes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import TableError
+from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
+from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Selected
+from parquet_variant.support.choices import Mode
+from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
     ChangePlan,
@@ -31,8 +36,14 @@ from parquet_variant.tables.changes.change_plan import (
     TableChange,
 )
 from parquet_variant.tables.columns import stored_schema
-from parquet_variant.tables.delta.file_locations import partition_keys, relative_path, vector_path, write_vector
-from parquet_variant.tables.delta.log.commit import Transaction, commit
+from parquet_variant.tables.delta.file_locations import (
+    partition_keys,
+    paths_of_adds,
+    relative_path,
+    vector_path,
+    write_vector,
+)
+from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Txn
@@ -58,15 +69,28 @@ from parquet_variant.tables.delta.statistics import (
     with_columns,
 )
 from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_write
-from parquet_variant.tables.delta.writing.write import IdentityValues, refuse_identity_set
+from parquet_variant.tables.delta.writing.write import (
+    IdentityValues,
+    append,
+    commit_new,
+    existing_table,
+    overwrite,
+    plan,
+    planned_table,
+    refuse_identity_set,
+)
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.path_bounds import complete_bounds
 from parquet_variant.tables.pruning import keys_between
-from parquet_variant.tables.schema import Place, StructType
-from parquet_variant.tables.storage import Storage, now_millis
+from parquet_variant.tables.row_input import all_rows, first_rows
+from parquet_variant.tables.schema import Place, StructType, from_arrow_schema
+from parquet_variant.tables.storage import Storage, now_millis, open_storage
 from parquet_variant.tables.table_scan import TableScan
 from parquet_variant.tables.write_plan import TableWritePlan
 from parquet_variant.types.path import VariantPath
+
+if TYPE_CHECKING:
+    from parquet_variant.tables.changes.operations import ChangeResult
 
 
 @dataclass(frozen=True)
@@ -275,3 +299,93 @@ class DeltaTable(ChangeableTable[Add]):
             current=self.current,
             rows=change.rows,
         )
+
+
+def write(
+    table: str | os.PathLike[str],
+    data: Any,
+    *,
+    mode: Mode = "error",
+    replace_where: str | None = None,
+    partition_by: str | Sequence[str] | None = None,
+    properties: Mapping[str, str | bool | int] | None = None,
+    preview: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> CommitResult:
+    """Write rows to a table, which is created with the columns of the first rows if it does not exist.
+
+    See `pv.write`.
+    """
+    if mode not in ("error", "append", "overwrite", "ignore"):
+        raise DeltaError(f"mode is {mode!r}: use error, append, overwrite or ignore", reason="bad-argument")
+    if replace_where is not None and mode != "overwrite":
+        raise DeltaError(f"replace_where= needs mode 'overwrite', but mode is {mode!r}", reason="bad-argument")
+    storage = open_storage(table, storage_options)
+    current = existing_table(storage)
+    if current is not None and mode in ("error", "ignore"):
+        if mode == "error":
+            raise DeltaError(
+                f"{storage.uri} is a Delta table already: use mode='append' or mode='overwrite', or another path",
+                reason="exists",
+                file=storage.uri,
+            )
+        return CommitResult(current.version, committed=False)
+    if current is None:
+        first, data = first_rows(data)
+        planned = planned_table(storage, from_arrow_schema(first.schema), partition_by, properties, True, preview)
+        txn = options.pop("txn", None)
+        adds = plan(planned, **options).write_files(data)
+        return commit_new(planned, adds, mode, txn, written=paths_of_adds(planned.storage, adds))
+    if replace_where is not None:
+        if unsupported := sorted({"txn", "schema", "schema_mode", "file_bytes"} & set(options)):
+            raise DeltaError(
+                f"{unsupported[0]}= cannot be combined with replace_where=: leave it out", reason="bad-argument"
+            )
+        with optional_libraries("replace_where"):
+            from parquet_variant.tables.changes.operations import replace_where as replace_matching
+
+        result = replace_matching(DeltaTable(current), data, replace_where, **options)
+        return CommitResult(result.version, committed=result.version > current.version)
+    run = overwrite if mode == "overwrite" else append
+    return run(current, data, **options)
+
+
+def replace_partitions(table: DeltaTable, data: Any, *, threads: int | None = 1, **options: Any) -> ChangeResult:
+    """Replace all rows of the partitions that new rows belong to, in one commit; other partitions are kept.
+
+    See `Table.overwrite`.
+    """
+    with optional_libraries("replace_partitions"):
+        from parquet_variant.tables.changes.operations import Condition, delete_from_file, run_change, with_inserts
+
+    rows = all_rows(data)
+    if not table.current.partition_columns:
+        raise DeltaError(
+            "the table has no partition columns, so no partitions can be replaced: use overwrite or replace_where",
+            reason="not-partitioned",
+        )
+    engine = ThreadEngine(threads, None)
+
+    def plan(current: ChangeableTable[Add]) -> TableChange[Add]:
+        assert isinstance(current, DeltaTable)
+        changes, identities = current.plan(options), current.identities()
+        new = [changes.write.with_generated_columns(part) for part in identities.fill(rows)]
+        inserts = with_inserts(TableChange((), (), None), changes, new, identities)
+        fields = current.current.partition_fields
+        written = {tuple(add.partition_values[field.physical_name] for field in fields) for add in inserts.added}
+
+        def in_written_partitions(files: pa.Table) -> pa.Table:
+            return files.filter(pa.array([key in written for key in partition_keys(files, fields)], pa.bool_()))
+
+        opened = in_written_partitions(current.files)
+        work = partial(delete_from_file, changes, Condition())
+        return replace(
+            inserts,
+            opened=opened,
+            files=engine.run("replace", work, current.to_files(opened)),
+            reads=lambda files: len(in_written_partitions(files)) > 0,
+            parameters={"mode": "Overwrite"},
+        )
+
+    return run_change(table, "WRITE", plan)

@@ -1,21 +1,23 @@
-"""Rows of a Delta table: whole rows as Arrow tables, and typed columns of paths with pruning by the log.
+"""Rows of a Delta table: whole rows, typed columns of paths with pruning by the log, and changes between versions.
 
 Owns the steps from an add action to rows (path, deletion vector, column mapping, partition values, row ids), and the
-columns of a data file. Leaves the query to `tables.table_scan`, and the choice of files to `pruning`.
+columns of a data file. Also reads commits one by one, for rows that changed (PROTOCOL.md, "Add CDC File") and files that
+appends added. Leaves the query to `tables.table_scan`, and the choice of files to `pruning`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import DeltaError, TableError, strings_of
+from parquet_variant.errors import DeltaError, TableError, check_count, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.footer_cache import without_views
 from parquet_variant.files.parquet.format.nested import FIELD_ID
@@ -38,13 +40,16 @@ from parquet_variant.tables.columns import (
     unshredded,
 )
 from parquet_variant.tables.delta.file_locations import deleted_rows, partition_keys, relative_path
-from parquet_variant.tables.delta.log.file_actions import iter_adds
-from parquet_variant.tables.delta.log.snapshot import Snapshot
-from parquet_variant.tables.delta.protocol.actions import Add, DeletionVector
+from parquet_variant.tables.delta.log.file_actions import iter_adds, log_lines, no_files, split_commits
+from parquet_variant.tables.delta.log.segment import commit_path, commit_times, in_commit_time
+from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, snapshot
+from parquet_variant.tables.delta.protocol.actions import Add, Cdc, DeletionVector, Remove
+from parquet_variant.tables.delta.protocol.features import in_commit_since, partition_names
+from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_COLUMNS
 from parquet_variant.tables.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.tables.partitions import partition_array
-from parquet_variant.tables.schema import Field, Place, StructType, arrow_schema, fields_at
-from parquet_variant.tables.storage import LocalStorage
+from parquet_variant.tables.schema import Field, Place, PrimitiveType, StructType, arrow_schema, fields_at
+from parquet_variant.tables.storage import LocalStorage, Storage
 from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport, named_variant
 
 # The columns of `Snapshot.files` that are needed to read a file.
@@ -331,3 +336,118 @@ class _FileColumns:
     def _match(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
         match = by_field_id if self.current.column_mapping == "id" else by_name
         return match(fields, f)
+
+
+_FileAction = TypeVar("_FileAction", Add, Remove)
+_TYPE, _VERSION, _TIME = CHANGE_COLUMNS
+
+
+def changes(storage: Storage, since: int, until: int | None = None) -> pa.Table:
+    """Return the rows that versions inserted, deleted and updated; see `DeltaTable.changes`."""
+    check_count("since", since)
+    newest = snapshot(storage, version=until)
+    for field in newest.schema.fields:
+        if field.name.lower() in CHANGE_COLUMNS:
+            raise DeltaError(
+                f"the table has a column {field.name!r}, a name that its change data would use too: rename the column",
+                reason="bad-schema",
+            )
+    times = commit_times(newest.storage) if since <= newest.version else {}
+    own_times_since = in_commit_since(newest.protocol, newest.metadata)
+    parts = []
+    for version in range(since, newest.version + 1):
+        commit = _commit_bytes(newest, version)
+        has_own_time = own_times_since is not None and version >= own_times_since
+        timestamp = (in_commit_time(commit) if has_own_time else None) or times.get(version, 0)
+        for change_type, rows in _changed_rows(newest, version, log_lines(commit)):
+            if len(rows):
+                if change_type is not None:
+                    rows = rows.append_column(_TYPE, pa.repeat(pa.scalar(change_type), len(rows)))
+                rows = rows.append_column(_VERSION, pa.repeat(pa.scalar(version, pa.int64()), len(rows)))
+                micros = pa.scalar(timestamp * 1000, pa.timestamp("us", "UTC"))
+                parts.append(rows.append_column(_TIME, pa.repeat(micros, len(rows))))
+    if parts:
+        return pa.concat_tables(parts, promote_options="permissive")
+    types = (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))
+    columns = [pa.field(name, kind) for name, kind in zip(CHANGE_COLUMNS, types, strict=True)]
+    return empty_table(pa.schema([*arrow_schema(newest.schema), *columns]))
+
+
+def _commit_bytes(newest: Snapshot, version: int) -> bytes:
+    try:
+        return newest.storage.read(commit_path(version))
+    except FileNotFoundError:
+        raise DeltaError(
+            f"the log no longer holds version {version}: start again from a complete snapshot",
+            reason="no-such-version",
+            file=newest.storage.uri,
+        ) from None
+
+
+def _changed_rows(
+    newest: Snapshot, version: int, actions: list[dict[str, Any]]
+) -> Iterator[tuple[str | None, pa.Table]]:
+    """Yield changed rows with their change type; None if the rows have a column with it."""
+    change_files = [Cdc.from_dict(action["cdc"]) for action in actions if action.get("cdc")]
+    if change_files:
+        columns = StructType((*newest.schema.fields, Field(_TYPE, PrimitiveType("string"))))
+        for file in change_files:
+            yield None, read_file(newest, columns, _as_add(file.path, file.partition_values))
+        return
+    adds, removes = _with_changed_rows(Add, actions), _with_changed_rows(Remove, actions)
+    values: dict[str, Mapping[str, str | None]] = {}
+    if newest.partition_columns and not all(remove.partition_values for remove in removes.values()):
+        # Partition values are optional in a remove action.
+        before = iter_adds(load_snapshot(newest.storage, version - 1).files.select(PLACES))
+        values = {unquote(add.path): add.partition_values for add in before}
+    for path, remove in removes.items():
+        old = _as_add(remove.path, remove.partition_values or values.get(path, {}), remove.deletion_vector)
+        if path in adds:
+            yield from _changed_marks(newest, old, adds[path])
+        else:
+            yield "delete", read_file(newest, newest.schema, old)
+    for path, add in adds.items():
+        if path not in removes:
+            yield "insert", read_file(newest, newest.schema, add)
+
+
+def _with_changed_rows(kind: type[_FileAction], actions: list[dict[str, Any]]) -> dict[str, _FileAction]:
+    """Return the actions of a kind that change rows, by unquoted path: writers differ in what they escape."""
+    files = [kind.from_dict({"dataChange": True} | action[kind.key]) for action in actions if action.get(kind.key)]
+    return {unquote(file.path): file for file in files if file.data_change}
+
+
+def _as_add(path: str, values: Mapping[str, str | None], vector: DeletionVector | None = None) -> Add:
+    return Add(path, values, 0, 0, True, deletion_vector=vector)
+
+
+def _changed_marks(newest: Snapshot, old: Add, new: Add) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the rows that a changed deletion vector deletes, and those that it restores."""
+    before, after = (
+        deleted_rows(newest.storage, file.deletion_vector) if file.deletion_vector else np.empty(0, dtype=np.uint64)
+        for file in (old, new)
+    )
+    rows = read_file(newest, newest.schema, replace(new, deletion_vector=None))
+    for change_type, positions in (("delete", np.setdiff1d(after, before)), ("insert", np.setdiff1d(before, after))):
+        yield change_type, rows.take(pa.array(positions))
+
+
+def added(storage: Storage, since: int, until: int | None = None, *, ignore_changes: bool = False) -> Snapshot:
+    """Return a snapshot that holds only the files added after a version; see `DeltaTable.added`."""
+    check_count("since", since, -1)
+    newest = snapshot(storage, version=until)
+    names = partition_names(newest.protocol, newest.metadata)
+    parts = [no_files()]
+    for version in range(since + 1, newest.version + 1):
+        files = split_commits(_commit_bytes(newest, version)).table(names)
+        changed = files.filter(pc.fill_null(files["dataChange"], True))
+        removed = changed.filter(pc.invert(changed["isAdd"]))
+        if len(removed) and not ignore_changes:
+            raise DeltaError(
+                f"version {version} removed rows, which a reader of added rows does not see: pass ignore_changes=True "
+                "to read on, or use changes()",
+                reason="rows-removed",
+                file=newest.storage.uri,
+            )
+        parts.append(changed.filter(changed["isAdd"]))
+    return replace(newest, files=pa.concat_tables(parts), tombstones=no_files())

@@ -1,20 +1,28 @@
-"""The interface of catalogs, and a table that one of them has loaded.
+"""Catalogs: their interface, and those that keep metadata documents themselves, in directories and SQL databases.
 
-Owns `Catalog` and `LoadedTable`. Which catalog a user means is decided in `opening`.
+Owns `Catalog`, `LoadedTable`, and storing documents, finding the newest one and committing the next: in a directory by
+put-if-absent (specification, "File System Tables"), in the tables of PyIceberg's ``SqlCatalog`` by swapping a row. The
+hint of a directory may be behind: a writer that is killed after its commit has not moved it.
 """
 
 from __future__ import annotations
 
+import re
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from parquet_variant.errors import IcebergError, VariantError, without_secrets
+from parquet_variant.io.table_directories import ICEBERG_METADATA
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.iceberg.locations import TableFiles
-from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
-from parquet_variant.tables.iceberg.metadata.updates import TableChange
+from parquet_variant.support.lazy_names import optional_libraries
+from parquet_variant.tables.iceberg.locations import TableFiles, absolute_location, normal_location, storage_options_of
+from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, zipped
+from parquet_variant.tables.iceberg.metadata.updates import TableChange, apply_change, check_requirements
+from parquet_variant.tables.storage import Storage
 
 DATA_PATH, METADATA_PATH = "write.data.path", "write.metadata.path"
 
@@ -123,3 +131,318 @@ def no_such_table(name: str) -> IcebergError:
 def first_line(error: Exception) -> str:
     """Return the first line of another library's error, without credentials."""
     return without_secrets((str(error).splitlines() or [type(error).__name__])[0])
+
+
+CODEC = "write.metadata.compression-codec"
+_DELETE_OLD = "write.metadata.delete-after-commit.enabled"
+_NUMBER = re.compile(r"(?:v)?(\d+)[-.]")
+
+
+@dataclass(frozen=True)
+class DocumentCatalog(Catalog):
+    """A catalog whose tables are documents: it knows where the newest one is, and swaps it for the next."""
+
+    @property
+    @abstractmethod
+    def store_options(self) -> Mapping[str, str]:
+        """Configuration of the object store."""
+
+    @abstractmethod
+    def _newest(self, identifier: tuple[str, ...]) -> str:
+        """Return the location of a table's metadata. Raises `IcebergError`: reason ``"no-such-table"``."""
+
+    @abstractmethod
+    def _new_location(self, identifier: tuple[str, ...], location: str) -> str:
+        """Return the location of a new table; `location`: what the user asked for, which may be empty."""
+
+    @abstractmethod
+    def _swap(self, table: LoadedTable, metadata: TableMetadata) -> str | None:
+        """Store the next metadata and return its location; None if another commit came first."""
+
+    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
+        """See `Catalog.load`."""
+        location = self._newest(identifier)
+        directory, _, name = normal_location(location).rpartition("/")
+        try:
+            data = TableFiles(directory, self.store_options).root.read(name)
+        except FileNotFoundError:
+            raise IcebergError(
+                f"the metadata file of {'.'.join(identifier)} is missing", reason="missing-file", file=location
+            ) from None
+        return LoadedTable(self, identifier, TableMetadata.load(data, location), location, self.store_options)
+
+    def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
+        """See `Catalog.stage`."""
+        location = absolute_location(self._new_location(identifier, str(metadata.document["location"])))
+        placed = TableMetadata.parse({**metadata.document, "location": location})
+        return LoadedTable(self, identifier, placed, None, self.store_options)
+
+    def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
+        """See `Catalog.commit`."""
+        if table.exists:
+            check_requirements(table.metadata, change.requirements)
+        metadata = apply_change(table.metadata, change, table.metadata_location)
+        location = self._swap(table, metadata)
+        if location is None and table.exists:
+            raise IcebergError("another commit came first", reason="conflict", file=table.name)
+        if location is None:
+            raise IcebergError(f"the table {table.name} already exists", reason="table-exists", file=table.name)
+        with after_commit():
+            if metadata.properties.get(_DELETE_OLD, "false").lower() == "true":
+                logged = {entry["metadata-file"] for entry in metadata.document.get("metadata-log") or []}
+                former = [entry["metadata-file"] for entry in table.metadata.document.get("metadata-log") or []]
+                table.files.delete([location for location in former if location not in logged])
+        return LoadedTable(self, table.identifier, metadata, location, self.store_options)
+
+
+def metadata_suffix(metadata: TableMetadata) -> str:
+    """Return how names of metadata files end, by the table's codec.
+
+    Raises `IcebergError`: reason ``"bad-property"``.
+    """
+    codec = metadata.properties.get(CODEC, "none").lower()
+    if codec not in ("none", "gzip"):
+        raise IcebergError(f"the table property {CODEC} is {codec!r}: use none or gzip", reason="bad-property")
+    return ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
+
+
+def metadata_bytes(base: TableMetadata, metadata: TableMetadata) -> bytes:
+    """Return the bytes of a metadata file, compressed if the metadata that it replaces asks for it."""
+    data = metadata.to_bytes()
+    return zipped(data) if metadata_suffix(base).startswith(".gz") else data
+
+
+def version_number(location: str) -> int:
+    """Return the version in the name of a metadata file; 0 if it has none.
+
+    >>> version_number("s3://b/t/metadata/00012-1f.metadata.json"), version_number("/t/metadata/v3.metadata.json")
+    (12, 3)
+    """
+    match = _NUMBER.match(location.rpartition("/")[2])
+    return int(match[1]) if match else 0
+
+
+HINT = "metadata/version-hint.text"
+_VERSION = re.compile(r"metadata/v(\d+)((?:\.gz)?\.metadata\.json)")
+_SUFFIXES = (".metadata.json", ".gz.metadata.json")
+
+
+@dataclass(frozen=True)
+class DirectoryCatalog(DocumentCatalog):
+    """Tables by their location, which is the whole identifier; a metadata file can only be read."""
+
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def store_options(self) -> Mapping[str, str]:
+        """See `DocumentCatalog.store_options`."""
+        return self.options
+
+    def _newest(self, identifier: tuple[str, ...]) -> str:
+        (location,) = identifier
+        if location.endswith(ICEBERG_METADATA):
+            return location
+        newest = _newest_version(TableFiles(location, self.options).root, location)
+        if newest is None:
+            raise no_such_table(location)
+        return f"{location.rstrip('/')}/metadata/v{newest[0]}{newest[1]}"
+
+    def _new_location(self, identifier: tuple[str, ...], location: str) -> str:
+        _check_writable(identifier[0])
+        return identifier[0]
+
+    def _swap(self, table: LoadedTable, metadata: TableMetadata) -> str | None:
+        """Write the next version if no other writer has."""
+        (location,) = table.identifier
+        _check_writable(location)
+        storage = TableFiles(location, self.options).root
+        number = 1
+        if table.metadata_location is not None:
+            match = _VERSION.search(table.metadata_location)
+            assert match is not None
+            number = int(match[1]) + 1
+        elif _newest_version(storage, location) is not None:
+            return None
+        path = f"metadata/v{number}{metadata_suffix(table.metadata)}"
+        if not storage.put_if_absent(path, metadata_bytes(table.metadata, metadata)):
+            return None
+        with after_commit():  # Readers look for later versions than the hint names.
+            storage.put(HINT, str(number).encode())
+        return f"{location.rstrip('/')}/{path}"
+
+    def drop(self, identifier: tuple[str, ...]) -> None:
+        """Delete the metadata of a directory, the newest version last; see `Catalog.drop`."""
+        (location,) = identifier
+        _check_writable(location)
+        storage = TableFiles(location, self.options).root
+        versions = sorted(
+            (int(match[1]), file.path)
+            for file in storage.list("metadata")
+            if (match := _VERSION.fullmatch(file.path)) is not None
+        )
+        if not versions:
+            raise no_such_table(location)
+        storage.delete(HINT)
+        for _, path in versions:
+            storage.delete(path)
+
+
+def _check_writable(location: str) -> None:
+    if location.endswith(ICEBERG_METADATA):
+        raise IcebergError(
+            "a metadata file names a table for reading only: give the table's name and catalog=, or its directory",
+            reason="read-only",
+            file=location,
+        )
+
+
+def _newest_version(storage: Storage, location: str) -> tuple[int, str] | None:
+    """Return number and suffix of the newest metadata file; None if the directory is not a table."""
+    try:
+        text = storage.read(HINT).decode(errors="replace").strip()
+    except FileNotFoundError:
+        text = ""
+    number = int(text) if text.isdecimal() else 0
+    suffix = _suffix(storage, number) if text.isdecimal() else None
+    if suffix is not None:
+        while (later := _suffix(storage, number + 1)) is not None:
+            number, suffix = number + 1, later
+        return number, suffix
+    versions, unnumbered = [], []
+    for file in storage.list("metadata"):
+        match = _VERSION.fullmatch(file.path)
+        if match is not None:
+            versions.append((int(match[1]), match[2]))
+        elif file.path.endswith(".metadata.json"):
+            unnumbered.append(file.path)
+    if unnumbered and not versions:
+        raise IcebergError(
+            f"{location} has no version-hint.text: its newest version is known to a catalog only; give the table's "
+            f"name and catalog=, or read one of its metadata files, such as {max(unnumbered)}",
+            reason="no-version-hint",
+            file=location,
+        )
+    return max(versions, default=None)
+
+
+def _suffix(storage: Storage, number: int) -> str | None:
+    """Return how the name of a version's metadata file ends; None if there is no such version."""
+    for suffix in _SUFFIXES:
+        try:
+            storage.read(f"metadata/v{number}{suffix}", 0, 1)
+        except FileNotFoundError:
+            continue
+        return suffix
+    return None
+
+
+@dataclass(frozen=True)
+class SqlCatalog(DocumentCatalog):
+    """Tables of a database that PyIceberg's ``SqlCatalog`` uses, or can use.
+
+    `name`: the catalog's name, which is a part of the rows' keys.
+    `properties`: PyIceberg's properties of SQL catalogs: ``uri`` and ``warehouse``.
+    """
+
+    name: str
+    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SqlCatalog, (self.name, dict(self.properties))
+
+    @cached_property
+    def _client(self) -> Any:
+        """PyIceberg's catalog: it holds the engine, and creates the tables."""
+        with optional_libraries("SQL catalogs"):
+            from pyiceberg.catalog.sql import SqlCatalog as PyIcebergSqlCatalog
+        try:
+            return PyIcebergSqlCatalog(self.name, **self.properties)
+        except Exception as error:
+            raise IcebergError(
+                f"cannot open the catalog {self.name!r}: {first_line(error)}", reason="no-connection"
+            ) from None
+
+    @property
+    def store_options(self) -> Mapping[str, str]:
+        """See `DocumentCatalog.store_options`."""
+        return storage_options_of(self.properties)
+
+    def _newest(self, identifier: tuple[str, ...]) -> str:
+        from sqlalchemy import select
+
+        tables = _tables()
+        with self._client.engine.connect() as connection:
+            row = connection.execute(select(tables.c.metadata_location).where(*self._is_row_of(identifier))).first()
+        if row is None or row[0] is None:
+            raise no_such_table(".".join(identifier))
+        return str(row[0])
+
+    def _new_location(self, identifier: tuple[str, ...], location: str) -> str:
+        warehouse = self.properties.get("warehouse")
+        if not location and not warehouse:
+            raise IcebergError(
+                f"the catalog {self.name!r} has no warehouse: give the table's location=", reason="bad-argument"
+            )
+        return location or "/".join([str(warehouse).rstrip("/"), *identifier])
+
+    def _swap(self, table: LoadedTable, metadata: TableMetadata) -> str | None:
+        """Write a metadata file with a unique name, and make the row of the table name it."""
+        number = version_number(table.metadata_location) + 1 if table.metadata_location is not None else 0
+        suffix = metadata_suffix(table.metadata)
+        location = f"{table.metadata_directory()}/{number:05}-{uuid.uuid4()}{suffix}"
+        table.files.write(location, metadata_bytes(table.metadata, metadata))
+        try:
+            if self._swap_row(table, location):
+                return location
+        except Exception as error:
+            line = first_line(error)
+            raise IcebergError(
+                f"the database failed, and may or may not have committed: {line}; read the table's history",
+                reason="unknown-outcome",
+                file=table.name,
+            ) from None
+        with after_commit():
+            table.files.delete([location])
+        return None
+
+    def _swap_row(self, table: LoadedTable, location: str) -> bool:
+        from sqlalchemy import insert, update
+        from sqlalchemy.exc import IntegrityError
+
+        tables = _tables()
+        locations = {"metadata_location": location, "previous_metadata_location": table.metadata_location}
+        with self._client.engine.begin() as connection:
+            if table.exists:
+                where = (*self._is_row_of(table.identifier), tables.c.metadata_location == table.metadata_location)
+                return bool(connection.execute(update(tables).where(*where).values(locations)).rowcount)
+            try:
+                connection.execute(insert(tables).values({**self._key(table.identifier), **locations}))
+            except IntegrityError:
+                return False
+        return True
+
+    def drop(self, identifier: tuple[str, ...]) -> None:
+        """See `Catalog.drop`."""
+        from sqlalchemy import delete
+
+        with self._client.engine.begin() as connection:
+            if not connection.execute(delete(_tables()).where(*self._is_row_of(identifier))).rowcount:
+                raise no_such_table(".".join(identifier))
+
+    def create_namespace(self, namespace: tuple[str, ...]) -> None:
+        """Create a namespace if it does not exist."""
+        self._client.create_namespace_if_not_exists(namespace)
+
+    def _key(self, identifier: tuple[str, ...]) -> dict[str, str]:
+        *namespace, name = identifier
+        return {"catalog_name": self.name, "table_namespace": ".".join(namespace), "table_name": name}
+
+    def _is_row_of(self, identifier: tuple[str, ...]) -> tuple[Any, ...]:
+        columns = _tables().c
+        return tuple(columns[name] == value for name, value in self._key(identifier).items())
+
+
+def _tables() -> Any:
+    from pyiceberg.catalog.sql import IcebergTables
+
+    return IcebergTables.__table__

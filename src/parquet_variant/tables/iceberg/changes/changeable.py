@@ -33,8 +33,6 @@ from parquet_variant.tables.changes.change_plan import (
 from parquet_variant.tables.changes.optimizing import OptimizeResult, optimize
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
-from parquet_variant.tables.iceberg.reading.data_files import live_rows, open_data_file, read_file
-from parquet_variant.tables.iceberg.reading.deletes import TableFile, partition_key, write_vector
 from parquet_variant.tables.iceberg.reading.planning import (
     QueryColumns,
     column_bounds,
@@ -43,8 +41,14 @@ from parquet_variant.tables.iceberg.reading.planning import (
     parts_with_metrics,
     plan_files,
 )
-from parquet_variant.tables.iceberg.reading.scan import IcebergScan
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
+from parquet_variant.tables.iceberg.reading.scan import IcebergScan, live_rows, open_data_file, read_file
+from parquet_variant.tables.iceberg.reading.snapshot import (
+    Snapshot,
+    TableFile,
+    newest_snapshot,
+    partition_key,
+    write_vector,
+)
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties

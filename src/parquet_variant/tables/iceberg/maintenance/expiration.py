@@ -27,8 +27,7 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     change_of,
     removal_of,
 )
-from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import change_metadata, check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, file_key
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties

@@ -34,8 +34,7 @@ from parquet_variant.tables.iceberg.metadata.partitioning import (
 from parquet_variant.tables.iceberg.metadata.schema import Schema
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
-from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, TableFile
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, TableFile
 from parquet_variant.tables.path_bounds import bounds_array
 from parquet_variant.tables.pruning import (
     FILES_AT_ONCE,

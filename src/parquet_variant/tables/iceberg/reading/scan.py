@@ -1,41 +1,388 @@
 """Rows of an Iceberg table: whole rows, and typed columns of paths with pruning by manifests.
 
-Owns the columns of a data file: delete files, metadata columns, fields that the file lacks. One file is read in
-`data_files`. Leaves the query to `tables.table_scan`, and the choice of files to `planning`.
+Owns reading one data file without its deleted rows, and `FileColumns` (specification, "Column Projection"): field ids,
+the name mapping of files without them, partition values, initial defaults and metadata columns. Leaves the query to
+`tables.table_scan`, and the choice of files to `planning`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import IcebergError, strings_of
+from parquet_variant.errors import IcebergError, TableError, VariantFileError, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
+from parquet_variant.files.parquet.format.footer_cache import without_views
+from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.query.selection import Selected
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.iceberg.metadata.partitioning import result_types
-from parquet_variant.tables.iceberg.metadata.schema import METADATA_COLUMNS
-from parquet_variant.tables.iceberg.metadata.values import partition_text
-from parquet_variant.tables.iceberg.reading.data_files import (
-    FileColumns,
-    check_readable,
-    check_rows,
-    data_file_errors,
-    empty_rows,
-    read_file,
-    with_unshredded,
+from parquet_variant.tables.columns import (
+    align_column,
+    align_table,
+    by_field_id,
+    by_logical_name,
+    stored_name,
+    unchanged,
+    unshredded,
 )
-from parquet_variant.tables.iceberg.reading.deletes import TableFile
+from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
+from parquet_variant.tables.iceberg.metadata.partitioning import result_types
+from parquet_variant.tables.iceberg.metadata.schema import (
+    FILE_PATH,
+    INITIAL_DEFAULT,
+    METADATA_COLUMNS,
+    NAME_MAPPING,
+    POSITION,
+    ROW_ID,
+    NameMapping,
+    type_name,
+)
+from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, partition_text
 from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, QueryColumns, plan_files
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
-from parquet_variant.tables.schema import StructType
-from parquet_variant.tables.table_scan import TableScan, TableScanReport, named_variant
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, deleted_positions, read_delete_file
+from parquet_variant.tables.schema import Field, Place, PrimitiveType, StructType, arrow_field, arrow_type, fields_at
+from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport, named_variant
+
+
+@dataclass(frozen=True)
+class FileColumns:
+    """The columns of one data file; implements `TableFileColumns`.
+
+    Raises `IcebergError`: reason ``"bad-data-file"`` if neither the file nor a name mapping has field ids.
+    """
+
+    snapshot: Snapshot
+    file: TableFile
+    arrow: pa.Schema  # Of the file.
+
+    def __post_init__(self) -> None:
+        if self._names is None and len(self.arrow) and not self._has_ids:
+            raise IcebergError(
+                f"the data file has no field ids, and the table has no {NAME_MAPPING}: set it to name the columns",
+                reason="bad-data-file",
+                file=self.file.path,
+            )
+
+    @property
+    def _has_ids(self) -> bool:
+        return any(FIELD_ID in (f.metadata or {}) for f in self.arrow)
+
+    @cached_property
+    def _names(self) -> NameMapping | None:
+        """The names of fields where the file has no field ids; None if it has ids."""
+        return None if self._has_ids else self.snapshot.metadata.name_mapping
+
+    @cached_property
+    def _partition(self) -> Mapping[int, tuple[Any, PrimitiveType]]:
+        """Values of columns that the file's partition knows, by field id."""
+        metadata, file = self.snapshot.metadata, self.file.file
+        spec = metadata.specs[file.spec_id]
+        values = zip(spec.fields, file.partition, result_types(spec, metadata.schemas_newest_first), strict=True)
+        return {f.source_id: (value, kind) for f, value, kind in values if f.transform.name == "identity"}
+
+    def find(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
+        """Return the index of a field among those of the file's schema, or of a struct in it; -1 if it is missing."""
+        if self._names is None:
+            return by_field_id(fields, f)
+        names = self._names.get(f.id, ())
+        count = len(fields) if isinstance(fields, pa.Schema) else fields.num_fields
+        return next((index for index in range(count) if fields.field(index).name in names), -1)
+
+    def aligned(self, rows: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
+        """Return columns of the file in the table's types, with Variants as the file shreds them."""
+        return align_table(rows, StructType(fields), self.find, unchanged, self.missing)
+
+    def missing(self, f: Field, rows: int) -> pa.Array:
+        """Return the values of a field that the file lacks: of the partition, or its initial default, else null."""
+        target = arrow_type(f.type)
+        if f.id in self._partition:
+            raw, kind = self._partition[f.id]
+            return repeated(arrow_array([raw], kind).cast(target), rows)
+        default = f.metadata.get(INITIAL_DEFAULT)
+        if default is None:
+            return pa.nulls(rows, target)
+        if isinstance(f.type, PrimitiveType):
+            return repeated(arrow_array([from_json(default, f.type)], f.type), rows)
+        if isinstance(f.type, StructType) and default == {}:
+            parts = [self.missing(part, rows) for part in f.type.fields]
+            return pa.StructArray.from_arrays(parts, fields=[arrow_field(part) for part in f.type.fields])
+        raise IcebergError(
+            f"column {f.name!r} has a default of type {type_name(f.type)}, which is not supported",
+            reason="unsupported-feature",
+        )
+
+    # ---- for scans
+
+    def stored_field(self, selected: Selected) -> pa.Field | None:
+        """Return the file's field; None for metadata columns, too, because null values of them are inherited."""
+        f = self._field(selected)
+        index = -1 if f.id in METADATA_IDS else self.find(self.arrow, f)
+        return None if index < 0 else self.arrow.field(index)
+
+    def variant_name(self, place: Place) -> str | None:
+        """See `TableFileColumns`."""
+        return stored_name(self.arrow, fields_at(self.snapshot.schema.struct, place), self.find)
+
+    def needs_positions(self, missing: Sequence[Selected]) -> bool:
+        """Return whether the file has deleted rows, or a column differs from row to row."""
+        return bool(self.file.deletes) or any(self._field(selected).id in METADATA_IDS for selected in missing)
+
+    def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
+        """Return the rows that the delete files keep, the metadata columns, and the defaults of other columns."""
+        if not self.file.deletes and not missing:
+            return None, {}
+        with open_data_file(self.snapshot, self.file) as parquet:
+            live = live_rows(self.snapshot, self.file, parquet)
+            by_id = {f.id: f for f in map(self._field, missing)}
+            rows = read_columns(self.snapshot, self.file, parquet, StructType(tuple(by_id.values())))
+        return live, {selected.name: one_chunk(rows[self._field(selected).name]).slice for selected in missing}
+
+    def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
+        """See `TableFileColumns`."""
+        f = self._field(selected)
+        return align_column(column, f.type, self.find, unchanged, (f.name,), self.missing)
+
+    def _field(self, selected: Selected) -> Field:
+        name = selected.stored_name
+        f = self.snapshot.schema.get(name) or METADATA_COLUMNS.get(name)
+        assert f is not None
+        return f
+
+
+def repeated(value: pa.Array, rows: int) -> pa.Array:
+    """Return the only value of an array for some rows."""
+    return value.take(pa.array(np.zeros(rows, dtype=np.int64)))
+
+
+def _matches_deletes(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile, rows: int) -> Mask:
+    """Return which rows of a data file the equality deletes that apply to it delete; null equals null.
+
+    Raises `IcebergError`: reason ``"bad-delete-file"``.
+    """
+    deleted = np.zeros(rows, dtype=bool)
+    by_columns: dict[tuple[int, ...], list[ManifestEntry]] = defaultdict(list)
+    for entry in file.deletes.equalities:
+        if not entry.file.equality_ids:
+            raise IcebergError(
+                "the equality delete file names no columns", reason="bad-delete-file", file=entry.file.path
+            )
+        by_columns[tuple(entry.file.equality_ids)].append(entry)
+    for ids, entries in by_columns.items():
+        names = [str(number) for number in ids]
+        tables = [read_delete_file(snapshot.table.files, entry.file, ids, names) for entry in entries]
+        keys = pa.concat_tables(tables, promote_options="permissive")
+        both = []
+        for number, key in zip(ids, keys.columns, strict=True):
+            way = _way(snapshot, number, entries[0])
+            kind = way[-1].type
+            if not isinstance(kind, PrimitiveType):
+                raise IcebergError(
+                    f"equality deletes of column {way[-1].name!r}, a {type_name(kind)}", reason="bad-delete-file"
+                )
+            column = one_chunk(read_columns(snapshot, file, parquet, StructType(way[:1]))[way[0].name])
+            for f in way[1:]:
+                column = pc.struct_field(column, [f.name])
+            target = arrow_type(kind)
+            pair = (part if part.type == target else part.cast(target) for part in (column, one_chunk(key)))
+            both.append(pa.concat_arrays([_comparable_array(part) for part in pair]))
+        codes = row_codes(both, rows + len(keys))
+        deleted |= np.isin(codes[:rows], codes[rows:])
+    return deleted
+
+
+def _way(snapshot: Snapshot, number: int, entry: ManifestEntry) -> tuple[Field, ...]:
+    """Return the fields on the way to a field id, which may be of an older schema."""
+    for schema in snapshot.metadata.schemas_newest_first:
+        if number in schema.by_id:
+            return tuple(fields_at(schema.struct, schema.by_id[number][0]))
+    raise IcebergError(
+        f"the equality delete file names field id {number}, which no schema of the table has",
+        reason="bad-delete-file",
+        file=entry.file.path,
+    )
+
+
+def row_codes(columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.int64]:
+    """Return a number for each row; rows have the same one if all their values are equal."""
+    codes = np.zeros(rows, dtype=np.int64)
+    for column in columns:
+        encoded = column.dictionary_encode()
+        indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy() + 1
+        _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)
+    return codes
+
+
+def _comparable_array(array: pa.Array) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray):
+        return array.storage
+    if pa.types.is_floating(array.type):
+        # Equal floats have equal bits here: -0.0 counts as 0.0, and NaN as NaN.
+        array = pc.add(array, pa.scalar(0.0, array.type))
+        return pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), array.type), array)
+    return array
+
+
+METADATA_IDS = {f.id for f in METADATA_COLUMNS.values()}
+
+
+@contextmanager
+def open_data_file(snapshot: Snapshot, file: TableFile) -> Iterator[pq.ParquetFile]:
+    """Open a data file; see `data_file_errors`."""
+    check_readable(file)
+    filesystem, path = snapshot.table.files.filesystem(file.path)
+    with (
+        data_file_errors(file),
+        # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
+        pq.ParquetFile(filesystem.open_input_file(path), coerce_int96_timestamp_unit="us") as parquet,
+    ):
+        yield parquet
+
+
+def check_readable(file: TableFile) -> None:
+    """Refuse formats and encryption that cannot be read."""
+    if file.file.format != "parquet":
+        raise IcebergError(
+            f"data files in the format {file.file.format} cannot be read: rewrite the table with Parquet",
+            reason="unsupported-feature",
+            file=file.path,
+        )
+    if file.file.key_metadata is not None:
+        raise IcebergError(
+            "the data file is encrypted, which parquet-variant does not read",
+            reason="unsupported-feature",
+            file=file.path,
+        )
+
+
+@contextmanager
+def data_file_errors(file: TableFile) -> Iterator[None]:
+    """Raise errors about a data file as `IcebergError`s that name the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise IcebergError("the data file is missing", reason="missing-file", file=file.path) from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise IcebergError(f"the data file cannot be read: {error}", reason="bad-data-file", file=file.path) from error
+    except VariantFileError as error:
+        reason = "missing-file" if error.reason == "not-found" else "bad-data-file"
+        raise IcebergError(f"the data file cannot be read: {error.message}", reason=reason, file=file.path) from None
+    except TableError as error:
+        if error.reason == "type-mismatch":
+            raise IcebergError(error.message, reason="bad-data-file", file=file.path) from None
+        raise error.at(file=file.path) from None
+
+
+def live_rows(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile) -> Mask | None:
+    """Return which rows of an open data file are not deleted; None if all are live.
+
+    Raises `IcebergError`: reason ``"bad-data-file"`` if the file has another number of rows than its manifest states.
+    """
+    rows = check_rows(file, parquet.metadata.num_rows)
+    if not file.deletes:
+        return None
+    live = np.ones(rows, dtype=bool)
+    live[deleted_positions(snapshot.table.files, file.file, file.deletes).astype(np.int64)] = False
+    if file.deletes.equalities:
+        live &= ~_matches_deletes(snapshot, file, parquet, rows)
+    return live
+
+
+def check_rows(file: TableFile, rows: int) -> int:
+    """Return the number of rows of a data file if it is the one that the manifest states; see `live_rows`."""
+    if rows != file.file.record_count:
+        raise IcebergError(
+            f"the data file has {rows} rows, its manifest states {file.file.record_count}",
+            reason="bad-data-file",
+            file=file.path,
+        )
+    return rows
+
+
+def read_columns(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile, fields: StructType) -> pa.Table:
+    """Return columns of an open data file in the table's types: all rows, deleted ones included.
+
+    `fields`: top-level fields; metadata columns such as ``_row_id`` may be among them.
+    """
+    arrow, rows = parquet.schema_arrow, parquet.metadata.num_rows
+    columns = FileColumns(snapshot, file, arrow)
+    indices = {f.id: columns.find(arrow, f) for f in fields.fields}
+    names = [arrow.field(index).name for index in indices.values() if index >= 0]
+    data = without_views(parquet.read(columns=names), parquet.metadata) if names else pa.table({"": pa.nulls(rows)})
+    aligned = columns.aligned(data, tuple(f for f in fields.fields if f.id not in METADATA_IDS))
+    arrays: dict[str, pa.ChunkedArray | pa.Array] = {}
+    for f in fields.fields:
+        if f.id in METADATA_IDS:
+            stored = data.column(arrow.field(indices[f.id]).name) if indices[f.id] >= 0 else None
+            arrays[f.name] = metadata_column(f, file, rows, stored)
+        else:
+            arrays[f.name] = aligned[f.name]
+    schema = [arrow_field(f, arrays[f.name].type) for f in fields.fields]
+    return pa.table(list(arrays.values()), schema=pa.schema(schema)) if arrays else pa.table({"": pa.nulls(rows)})
+
+
+def metadata_column(f: Field, file: TableFile, rows: int, stored: pa.ChunkedArray | None) -> pa.Array:
+    """Return a metadata column for all rows of a data file.
+
+    `stored`: what the file has for a lineage column; null is inherited.
+    """
+    if f.id == FILE_PATH.id:
+        return pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(rows, np.int32)), pa.array([file.path])
+        ).dictionary_decode()
+    positions = pa.array(np.arange(rows, dtype=np.int64))
+    if f.id == POSITION.id:
+        return positions
+    first = file.file.first_row_id
+    if first is None:
+        return pa.nulls(rows, pa.int64())
+    if f.id == ROW_ID.id:
+        inherited = pc.add(positions, pa.scalar(first, pa.int64()))
+    else:
+        inherited = pa.array(np.full(rows, file.entry.sequence_number or 0, dtype=np.int64))
+    if stored is None:
+        return inherited
+    return pc.coalesce(one_chunk(stored).cast(pa.int64()), inherited)
+
+
+def read_file(
+    snapshot: Snapshot, file: TableFile, fields: StructType, *, row_mask: Mask | None = None, shredded: bool = False
+) -> pa.Table:
+    """Return rows of a data file.
+
+    `row_mask`: the rows to read, by position (default: the rows that are not deleted).
+    `shredded`: return Variants as the file stores them; by default they are unshredded.
+    """
+    with open_data_file(snapshot, file) as parquet:
+        mask = live_rows(snapshot, file, parquet) if row_mask is None else row_mask
+        rows = read_columns(snapshot, file, parquet, fields)
+    if mask is not None:
+        rows = rows.filter(pa.array(mask))
+    return rows if shredded else with_unshredded(rows, fields)
+
+
+def with_unshredded(rows: pa.Table, fields: StructType) -> pa.Table:
+    """Return rows in the table's names with every Variant, at any depth, unshredded."""
+    return align_table(rows, fields, by_logical_name, unshredded)
+
+
+def empty_rows(fields: Sequence[Field]) -> pa.Table:
+    """Return a table without rows in the columns of some fields."""
+    schema = pa.schema([arrow_field(f) for f in fields])
+    return pa.table([pa.nulls(0, arrow_type(f.type)) for f in fields], schema=schema)
 
 
 def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:

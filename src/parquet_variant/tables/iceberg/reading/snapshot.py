@@ -1,29 +1,44 @@
-"""A snapshot of a table: its choice, its schema, and its manifests.
+"""A snapshot of a table: its choice, its schema, its manifests, and its delete files.
 
-Owns `Snapshot` and time travel by snapshot id, time, branch and tag. Which files a query
-needs is decided in `planning`.
+Owns `Snapshot`, time travel by snapshot id, time, branch and tag, the scope rules of deletion vectors, position deletes
+and equality deletes (specification, "Scan Planning"), and the files of the first two. Equality deletes are matched with
+rows in `scan`; which files a query needs is decided in `planning`.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+import struct
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from parquet_variant.errors import IcebergError, check_count
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.errors import IcebergError, TableError, check_count
+from parquet_variant.files.parquet.format.nested import FIELD_ID
+from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, load_table
+from parquet_variant.tables.iceberg.locations import TableFiles
 from parquet_variant.tables.iceberg.metadata.manifests import (
+    Content,
+    DataFile,
     ManifestEntry,
     ManifestFile,
     read_manifest,
     read_manifest_list,
 )
 from parquet_variant.tables.iceberg.metadata.schema import Schema
-from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, SnapshotInfo, TableMetadata
+from parquet_variant.tables.iceberg.metadata.table_metadata import ENGINE, MAIN, SnapshotInfo, TableMetadata
+from parquet_variant.tables.row_sets import framed, read_bitmap, unframed, write_bitmap
 from parquet_variant.tables.storage import to_millis
 
 
@@ -185,3 +200,235 @@ def history(current: Snapshot, *, limit: int | None = None) -> list[dict[str, An
         }
         for info in newest_first[:limit]
     ]
+
+
+_MAGIC = b"PFA1"
+_FOOTER_TAIL = 12
+Rows = npt.NDArray[np.uint64]
+
+
+def write_vector(files: TableFiles, location: str, file: DataFile, rows: Rows) -> DataFile:
+    """Write a Puffin file with the ascending positions of a data file's deleted rows, and return its description."""
+    blob = framed(write_bitmap(rows))
+    described = {
+        "type": "deletion-vector-v1",
+        "fields": [],
+        "snapshot-id": -1,
+        "sequence-number": -1,
+        "offset": len(_MAGIC),
+        "length": len(blob),
+        "properties": {"referenced-data-file": file.path, "cardinality": str(len(rows))},
+    }
+    payload = json.dumps({"blobs": [described], "properties": {"created-by": ENGINE}}, separators=(",", ":")).encode()
+    footer = (_MAGIC, payload, len(payload).to_bytes(4, "little"), bytes(4), _MAGIC)
+    data = b"".join((_MAGIC, blob, *footer))
+    files.write(location, data)
+    return DataFile(
+        path=location,
+        format="puffin",
+        record_count=len(rows),
+        size=len(data),
+        spec_id=file.spec_id,
+        partition=file.partition,
+        content=Content.POSITION_DELETES,
+        referenced_data_file=file.path,
+        content_offset=len(_MAGIC),
+        content_size=len(blob),
+    )
+
+
+def damaged(problem: str, location: str) -> IcebergError:
+    """Return the error for a deletion vector that cannot be used."""
+    return IcebergError(f"the deletion vector is damaged: {problem}", reason="bad-deletion-vector", file=location)
+
+
+PATH_ID, POSITION_ID = 2147483546, 2147483545
+Partition = tuple[int, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class FileDeletes:
+    """The delete files that apply to one data file, by kind."""
+
+    vector: ManifestEntry | None = None
+    positions: tuple[ManifestEntry, ...] = ()
+    equalities: tuple[ManifestEntry, ...] = ()
+
+    def entries(self) -> tuple[ManifestEntry, ...]:
+        """Return all of them."""
+        return (*(() if self.vector is None else (self.vector,)), *self.positions, *self.equalities)
+
+    def __bool__(self) -> bool:
+        return bool(self.entries())
+
+
+@dataclass
+class DeleteIndex:
+    """The delete files of a snapshot, found by data file."""
+
+    vectors: dict[str, ManifestEntry] = field(default_factory=dict)
+    by_path: dict[str, list[ManifestEntry]] = field(default_factory=lambda: defaultdict(list))
+    by_partition: dict[Partition, list[ManifestEntry]] = field(default_factory=lambda: defaultdict(list))
+    equalities: dict[Partition, list[ManifestEntry]] = field(default_factory=lambda: defaultdict(list))
+    everywhere: list[ManifestEntry] = field(default_factory=list)  # Equality deletes without a partition.
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> DeleteIndex:
+        """Return the index of a snapshot.
+
+        Raises `IcebergError`: reason ``"bad-metadata"`` if two deletion vectors are of one data file.
+        """
+        index = cls()
+        unpartitioned = {
+            spec.id for spec in snapshot.metadata.specs.values() if all(f.transform.name == "void" for f in spec.fields)
+        }
+        for _, entry in snapshot.live_entries(deletes=True):
+            file = entry.file
+            if file.content == Content.EQUALITY_DELETES:
+                is_everywhere = file.spec_id in unpartitioned
+                (index.everywhere if is_everywhere else index.equalities[partition_key(file)]).append(entry)
+            elif file.is_vector:
+                if file.referenced_data_file is None or file.content_offset is None or file.content_size is None:
+                    raise damaged("its manifest entry lacks the data file or the place", file.path)
+                if file.referenced_data_file in index.vectors:
+                    raise damaged(f"two vectors apply to {file.referenced_data_file}", file.path)
+                index.vectors[file.referenced_data_file] = entry
+            elif file.referenced_data_file is not None:
+                index.by_path[file.referenced_data_file].append(entry)
+            else:
+                index.by_partition[partition_key(file)].append(entry)
+        return index
+
+    def of_file(self, entry: ManifestEntry) -> FileDeletes:
+        """Return the delete files that apply to a data file."""
+        file, sequence = entry.file, entry.sequence_number or 0
+        key = partition_key(file)
+        vector = self.vectors.get(file.path)
+        if vector is not None and sequence > (vector.sequence_number or 0):
+            vector = None
+        positions: list[ManifestEntry] = []
+        if vector is None:
+            name = file.path.encode()
+            for entry in (*self.by_path.get(file.path, ()), *self.by_partition.get(key, ())):
+                # Bounds of the column `file_path` say which data files a delete file may name.
+                lower, upper = (side.get(PATH_ID) for side in (entry.file.lower_bounds, entry.file.upper_bounds))
+                may_name = (lower is None or lower <= name) and (upper is None or upper >= name)
+                if sequence <= (entry.sequence_number or 0) and may_name:
+                    positions.append(entry)
+        equalities = [*self.equalities.get(key, ()), *self.everywhere]
+        later = [d for d in equalities if sequence < (d.sequence_number or 0)]
+        return FileDeletes(vector, tuple(positions), tuple(later))
+
+
+def partition_key(file: DataFile) -> Partition:
+    """Return the spec and the partition values of a file, comparable: floats by their bits, every NaN alike."""
+    values = tuple(
+        struct.pack(">d", float("nan") if value != value else value) if isinstance(value, float) else value
+        for value in file.partition
+    )
+    return file.spec_id, values
+
+
+def deleted_positions(files: TableFiles, file: DataFile, deletes: FileDeletes) -> Rows:
+    """Return the ascending positions that a deletion vector or position deletes mark in a data file.
+
+    Raises `IcebergError`: reason ``"bad-deletion-vector"``, ``"bad-delete-file"`` or ``"missing-file"``.
+    """
+    if deletes.vector is not None:
+        vector = deletes.vector.file
+        assert vector.content_offset is not None and vector.content_size is not None
+        blob = files.read(vector.path, vector.content_offset, vector.content_size)
+        try:
+            if len(blob) < _FOOTER_TAIL:
+                raise damaged(f"its blob has {len(blob)} bytes", vector.path)
+            rows = read_bitmap(unframed(blob, vector.path), min(vector.record_count, file.record_count))
+        except IcebergError:
+            raise
+        except TableError as error:
+            raise IcebergError(error.message, reason="bad-deletion-vector", file=vector.path) from None
+        if len(rows) != vector.record_count:
+            raise damaged(f"it marks {len(rows)} rows, its manifest states {vector.record_count}", vector.path)
+        if len(rows) and int(rows[-1]) >= file.record_count:
+            raise damaged(f"it marks row {int(rows[-1])}, the data file has {file.record_count} rows", vector.path)
+        return rows
+    parts = [_positions(files, entry.file, file) for entry in deletes.positions]
+    return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.uint64)
+
+
+def _positions(files: TableFiles, delete_file: DataFile, file: DataFile) -> Rows:
+    """Return the positions that a position delete file has for a data file."""
+    table = read_delete_file(files, delete_file, (PATH_ID, POSITION_ID), ("file_path", "pos"))
+    paths, positions = table.columns
+    mine = positions.filter(pc.equal(paths.cast(pa.string()), file.path))
+    rows = mine.to_numpy().astype(np.int64)
+    if len(rows) and (rows.min() < 0 or rows.max() >= file.record_count):
+        raise IcebergError(
+            f"the delete file names row {int(rows.max())} of {file.path}, which has {file.record_count} rows",
+            reason="bad-delete-file",
+            file=delete_file.path,
+        )
+    return rows.astype(np.uint64)
+
+
+def read_delete_file(
+    files: TableFiles, delete_file: DataFile, field_ids: Iterable[int], names: Iterable[str]
+) -> pa.Table:
+    """Return columns of a delete file by field id, under other names.
+
+    Raises `IcebergError`: reason ``"bad-delete-file"``.
+    """
+    if delete_file.format != "parquet":
+        raise IcebergError(
+            f"delete files in the format {delete_file.format} cannot be read: rewrite the table with Parquet",
+            reason="unsupported-feature",
+            file=delete_file.path,
+        )
+    filesystem, path = files.filesystem(delete_file.path)
+    try:
+        with pq.ParquetFile(filesystem.open_input_file(path)) as parquet:
+            by_id = {int((f.metadata or {}).get(FIELD_ID, b"-1")): f.name for f in parquet.schema_arrow}
+            columns = [by_id[number] for number in field_ids]
+            table = parquet.read(columns=columns).select(columns)
+    except FileNotFoundError:
+        raise IcebergError("the delete file is missing", reason="missing-file", file=delete_file.path) from None
+    except KeyError as missing:
+        raise IcebergError(
+            f"the delete file has no column with field id {missing}", reason="bad-delete-file", file=delete_file.path
+        ) from None
+    except (pa.ArrowException, OSError) as error:
+        raise IcebergError(
+            f"the delete file cannot be read: {error}", reason="bad-delete-file", file=delete_file.path
+        ) from None
+    return table.rename_columns(list(names))
+
+
+NO_DELETES = FileDeletes()
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A data file of a snapshot, or one that was just written; can be pickled.
+
+    `entry`: its manifest entry, whose status is ADDED and without numbers if no snapshot has it yet.
+    `deletes`: the delete files that apply to it.
+    `new_vector`: a deletion vector that was written and that no snapshot has yet.
+    """
+
+    entry: ManifestEntry
+    deletes: FileDeletes = NO_DELETES
+    new_vector: DataFile | None = None
+
+    @property
+    def file(self) -> DataFile:
+        """The file as its manifest describes it."""
+        return self.entry.file
+
+    @property
+    def path(self) -> str:
+        """The location of the file."""
+        return self.entry.file.path
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        return self.entry.file.size

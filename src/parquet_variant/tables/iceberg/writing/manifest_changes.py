@@ -24,8 +24,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import (
 )
 from parquet_variant.tables.iceberg.metadata.table_metadata import ENGINE, MAIN, TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import Update, set_properties
-from parquet_variant.tables.iceberg.reading.deletes import DeleteIndex, partition_key
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, partition_key
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 
 # Called with the data files that other commits added since the change was planned: whether one of them matters to it.

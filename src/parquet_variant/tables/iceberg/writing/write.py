@@ -17,10 +17,8 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError, check_choice, check_mapping, strings_of
 from parquet_variant.io.filesystems import path_text
 from parquet_variant.support.keywords import with_keywords
-from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable
-from parquet_variant.tables.iceberg.catalogs.documents import SqlCatalog
-from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, find_table, open_catalog
-from parquet_variant.tables.iceberg.catalogs.rest import RestCatalog
+from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable, SqlCatalog
+from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, RestCatalog, find_table, open_catalog
 from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, sort_order_of, spec_of
 from parquet_variant.tables.iceberg.metadata.schema import (
@@ -43,8 +41,7 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     set_properties,
     spec_updates,
 )
-from parquet_variant.tables.iceberg.reading.deletes import TableFile
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties

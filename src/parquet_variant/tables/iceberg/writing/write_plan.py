@@ -34,9 +34,8 @@ from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile,
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, hash_rows, source_type
 from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, WRITE_DEFAULT, Schema
 from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, partition_text, raw_values, to_bytes
-from parquet_variant.tables.iceberg.reading.data_files import repeated, row_codes
-from parquet_variant.tables.iceberg.reading.deletes import TableFile
-from parquet_variant.tables.iceberg.reading.snapshot import Snapshot
+from parquet_variant.tables.iceberg.reading.scan import repeated, row_codes
+from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties, truncation
 from parquet_variant.tables.path_bounds import bounds_to_bytes, complete_bounds
 from parquet_variant.tables.row_input import SchemaOption, batches_of, schemas_by_column
