@@ -1,8 +1,8 @@
 """Rows of a Delta table: whole rows, typed columns of paths with pruning by the log, and changes between versions.
 
 Owns the steps from an add action to rows (path, deletion vector, column mapping, partition values, row ids), and the
-columns of a data file. Also reads commits one by one, for rows that changed (PROTOCOL.md, "Add CDC File") and files that
-appends added. Leaves the query to `tables.table_scan`, and the choice of files to `pruning`.
+columns of a data file. Also reads commits one by one, for rows that changed (PROTOCOL.md, "Add CDC File") and files
+that appends added. Leaves the query to `tables.table_scan`, and the choice of files to `pruning`.
 """
 
 from __future__ import annotations
