@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import parquet_variant as pv
-from parquet_variant.files.parquet.validation.engines import ENGINE_LIMITS, RUNS_FILE
+from parquet_variant.files.parquet.validation.validate import ENGINE_LIMITS, RUNS_FILE
 
 # The engine of a limit -> its name in `Table.compat`.
 ENGINES = {

@@ -94,9 +94,8 @@ register_methods(
         "ParquetTable": {
             "files.parquet.format.files": "data_files",
             "ingestion.destinations.parquet": "append:append_parquet overwrite:overwrite_parquet",
-            "files.parquet.operations.rewrite": "annotate",
+            "files.parquet.operations.rewrite": "annotate optimize",
             "files.parquet.operations.inspect": "inspect",
-            "files.parquet.operations.optimize": "optimize",
             "files.parquet.reading.read": "read schema:read_schema to_arrow:read_table",
             "files.parquet.scanning.scan": "scan",
             "files.parquet.validation.validate": "validate",

@@ -11,7 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import build
-from parquet_variant.files.parquet.operations.optimize import optimize as optimize_files
+from parquet_variant.files.parquet.operations.rewrite import optimize as optimize_files
 from parquet_variant.files.parquet.writing.conform import WriterOptions
 from parquet_variant.ingestion.request import IngestOptions
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES

@@ -3,7 +3,7 @@
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.files.parquet.operations.optimize import OptimizeResult
+from parquet_variant.files.parquet.operations.rewrite import OptimizeResult
 
 NAMES = [f"a_column_with_a_long_name_{number}" for number in range(200)]
 SELECTED = {name: (f"$.{name}", "bigint") for name in NAMES}

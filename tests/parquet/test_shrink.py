@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
+from parquet_variant.files.parquet.format.facts import leaf_pages, row_groups
 from parquet_variant.files.parquet.format.footer import footer_bytes, parse_schema
-from parquet_variant.files.parquet.format.page_places import leaf_pages, row_groups
 from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.files.parquet.reading.chunk_pages import rows_of_pages
 from parquet_variant.files.parquet.writing.patch import plan_shrink

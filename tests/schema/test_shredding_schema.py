@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from parquet_variant import testing
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.primitive_types import DDL_NAMES
 from parquet_variant.layouts.reference.trees import slot_of
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.storage_shape import common_numeric
+from parquet_variant.layouts.storage_shape import DDL_NAMES, common_numeric
 from parquet_variant.types import TYPES
 from parquet_variant.types.path import VariantPath
 

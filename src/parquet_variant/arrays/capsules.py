@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.arrays.soundness import refuse_unsound
+from parquet_variant.arrays.parts import refuse_unsound
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.kernels.arrow_buffers import to_numpy

@@ -20,10 +20,10 @@ from parquet_variant.arrays.parts import (
     metadata_array,
     metadata_parts,
     one_chunk,
+    refuse_unsound,
     storage_of,
     variants_of,
 )
-from parquet_variant.arrays.soundness import refuse_unsound
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy

@@ -308,8 +308,8 @@ def _numbered_tables(split: Split, options: CsvOptions) -> Iterator[tuple[int, p
             yield first_row, table
             first_row += table.num_rows
         return
+    from parquet_variant.files.parquet.format.facts import chunk_start_of
     from parquet_variant.files.parquet.format.files import locate, open_file
-    from parquet_variant.files.parquet.format.page_places import chunk_start_of
     from parquet_variant.files.parquet.reading.read import partitioned_table
 
     start, end = split.byte_range or (0, None)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.layouts.primitive_types import ddl_name
+from parquet_variant.layouts.storage_shape import ddl_name
 
 # Columns and values, in the order of the directories; null for a file without such a partition.
 Partition: TypeAlias = "tuple[tuple[str, pa.Scalar], ...]"

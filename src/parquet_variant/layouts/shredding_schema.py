@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, check_mapping
 from parquet_variant.layouts.layout import tree_of_layout, tree_of_parquet
-from parquet_variant.layouts.primitive_types import canonical_primitive, ddl_name
 from parquet_variant.layouts.storage_shape import (
     MAX_DEPTH,
     MAX_PHYSICAL_DEPTH,
     TypeTree,
+    canonical_primitive,
+    ddl_name,
     final_storage_type,
     merge_trees,
     path_depth,

@@ -7,7 +7,7 @@ Leaves the result to its subclasses: a schema (`spellings`), or the target of a 
 Owns the types of a schema: Spark's names, in any case, with ``int8`` … ``int64``, ``float32``, ``float64``, ``bool``,
 ``time``, ``uuid``, ``timestamp_nanos`` and ``timestamp_ntz_nanos``, arrays and structs; and the JSON form, which
 `variant infer --json` prints and `--schema` accepts: ``"bigint"``, ``{"array": …}``, ``{"object": {name: …}}``. Leaves
-the grammar to `type_grammar`, and the list of types to `primitive_types`.
+the grammar to `type_grammar`, and the list of types to `storage_shape`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, VariantError, choice_of
-from parquet_variant.layouts.primitive_types import DDL_NAMES, ddl_name, decimal
-from parquet_variant.layouts.storage_shape import MAX_DEPTH, TypeTree
+from parquet_variant.layouts.storage_shape import DDL_NAMES, MAX_DEPTH, TypeTree, ddl_name, decimal
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath, quote_name
 from parquet_variant.types.targets import VARIANT_STORAGE
 

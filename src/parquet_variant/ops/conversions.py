@@ -23,8 +23,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.values.slot_columns import narrow
-from parquet_variant.layouts.primitive_types import lenient_primitive
-from parquet_variant.layouts.storage_shape import is_binary, is_list, refuse_deep
+from parquet_variant.layouts.storage_shape import is_binary, is_list, lenient_primitive, refuse_deep
 from parquet_variant.ops.columns.arguments import as_arrow, as_variant_array, check_errors, or_none
 from parquet_variant.ops.columns.column_slots import slots_of_column
 from parquet_variant.ops.columns.json_text import json_column

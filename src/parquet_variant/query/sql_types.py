@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.layouts.primitive_types import ddl_name
+from parquet_variant.layouts.storage_shape import ddl_name
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
 from parquet_variant.support.choices import SqlEngine
 from parquet_variant.types.path import quote_name

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.layouts.primitive_types import DDL_NAMES
+from parquet_variant.layouts.storage_shape import DDL_NAMES
 from parquet_variant.ops.columns.sort_keys import sort_keys
 from parquet_variant.ops.conversions import to_json
 from parquet_variant.ops.parse_json import parse_json

@@ -24,8 +24,8 @@ from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, MICROS_PER_D
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import END, KEY, encode_value, walk
 from parquet_variant.errors import VariantError
-from parquet_variant.layouts.primitive_types import DDL_NAMES
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storage_shape import DDL_NAMES
 from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, TYPES, BasicType, PrimitiveId, VariantType
 
 if TYPE_CHECKING:

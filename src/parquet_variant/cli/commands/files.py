@@ -58,7 +58,7 @@ def optimize(
     Rows do not change. For a Delta table it is one commit.
     """
     from parquet_variant.files.parquet.format.files import locate
-    from parquet_variant.files.parquet.operations.optimize import DEFAULT_FILE_BYTES
+    from parquet_variant.files.parquet.operations.rewrite import DEFAULT_FILE_BYTES
 
     if drop_shredding and (reshred or schema is not None or dry_run):
         raise BadParameter("--drop-shredding excludes --reshred, --schema and --dry-run")

@@ -24,16 +24,17 @@ from parquet_variant.files.parquet.format.columns import choose_column
 from parquet_variant.files.parquet.format.files import ParquetSource, locate
 from parquet_variant.files.parquet.format.files import open_file as open_parquet
 from parquet_variant.files.parquet.format.nested import Place, map_variants
-from parquet_variant.files.parquet.operations.optimize import (
+from parquet_variant.files.parquet.operations.rewrite import (
     DEFAULT_FILE_BYTES,
     FormatToOptimize,
     OptimizeOptions,
     OptimizeResult,
     ShreddedFile,
+    VariantForm,
     optimize_directory,
+    profile_task,
     staged_file,
 )
-from parquet_variant.files.parquet.operations.rewrite import VariantForm, profile_task
 from parquet_variant.files.parquet.reading.read import tagged_table
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter

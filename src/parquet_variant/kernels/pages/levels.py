@@ -1,7 +1,7 @@
 """Definition and repetition levels of Arrow columns, one byte each, and slots of Arrow arrays by address.
 
 Owns reading validity bits and offsets, and one step down from a struct, a list or a leaf to its content. Leaves the
-walk over the columns to `files.parquet.pages.levels`, and levels as runs to `pages.runs`. Levels are written for
+walk over the columns to `files.parquet.pages.leaf_values`, and levels as runs to `pages.runs`. Levels are written for
 entries. An entry whose definition level is at least ``slot_level`` has a slot in the Arrow array, in order.
 ``present_level`` is the level of an entry that is not null.
 """

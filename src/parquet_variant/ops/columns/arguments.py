@@ -21,8 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import imported, is_arrow, refuse_objects
-from parquet_variant.arrays.parts import one_chunk, patched, row_by_row
-from parquet_variant.arrays.soundness import refuse_unsound
+from parquet_variant.arrays.parts import one_chunk, patched, refuse_unsound, row_by_row
 from parquet_variant.arrays.variant_array import VariantArray, refuse_one_value
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError, check_choice

@@ -1,6 +1,6 @@
 """Slots of typed columns, and the entries of such columns that their type does not allow.
 
-Owns the conversion of each stored Arrow type to slots. `layouts.primitive_types` decides which types may be stored, and
+Owns the conversion of each stored Arrow type to slots. `layouts.storage_shape` decides which types may be stored, and
 `slot_casts` casts.
 """
 
@@ -17,7 +17,7 @@ from parquet_variant.kernels.arrow_buffers import Int64s, to_numpy
 from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.pages.values import are_ascii
-from parquet_variant.layouts.primitive_types import stored_primitive
+from parquet_variant.layouts.storage_shape import stored_primitive
 from parquet_variant.ops.columns.value_positions import ScalarSlots
 from parquet_variant.types import TYPE_OF_ARROW, PrimitiveId
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.files.parquet.operations.optimize import pack_files
+from parquet_variant.files.parquet.operations.rewrite import pack_files
 from parquet_variant.files.parquet.report_text import rewritten
 from parquet_variant.inference.drift import DriftReport, SchemaOrigin, find_drift
 from parquet_variant.inference.profile import Profile

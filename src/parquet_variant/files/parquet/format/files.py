@@ -20,12 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from parquet_variant.arrays.parts import empty_table
-from parquet_variant.arrays.soundness import refuse_bad_indices
+from parquet_variant.arrays.parts import empty_table, refuse_bad_indices
 from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
 from parquet_variant.files.parquet.format import footer_cache
 from parquet_variant.files.parquet.format.columns import find_variants
-from parquet_variant.files.parquet.format.facts import FileFacts, footer_metadata, writer_of
+from parquet_variant.files.parquet.format.facts import FileFacts, chunk_start_of, footer_metadata, writer_of
 from parquet_variant.files.parquet.format.footer import (
     FOOTER_GUESS,
     SchemaNode,
@@ -34,7 +33,6 @@ from parquet_variant.files.parquet.format.footer import (
     parse_schema,
 )
 from parquet_variant.files.parquet.format.footer_cache import CachedFooter, Fingerprint, Reader, state_of
-from parquet_variant.files.parquet.format.page_places import chunk_start_of
 from parquet_variant.io.commit_journal import committed_directory, fixed_part, glob_match, visible_entries
 from parquet_variant.io.filesystems import filesystem_of, info_of
 from parquet_variant.io.hive import Partition, declared_types, partition_texts, typed_partitions

@@ -1,23 +1,27 @@
-"""`rewrite`: write files again in another layout or schema; `annotate`: change only the annotation in a footer.
+"""`rewrite`: write files again in another layout or schema; `optimize`: compact the small files of a directory, and
+re-shred files where that saves space; `annotate`: change only the annotation in a footer.
 
-Owns the choice of files, the form of each Variant, and replacing a file by a copy with a new footer. Leaves the bytes
-of the footer to `format.footer`, and writing to `writing.writer`.
+Owns the choice of files, the form of each Variant, and replacing files, for `optimize` in any file format. Leaves the
+bytes of the footer to `format.footer`, writing to `writing.writer`, the judgement of the old schema to
+`inference.drift`, staging to `io.staging`, and running tasks to `io.engine`.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Unpack, get_args
+from typing import Any, Protocol, Unpack, get_args
 
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant.arrays.parts import empty_table
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError, check_choice
+from parquet_variant.errors import VariantFileError, check_choice, check_count
 from parquet_variant.files.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.files.parquet.format.footer import (
@@ -29,16 +33,20 @@ from parquet_variant.files.parquet.format.footer import (
     refuse_signed,
 )
 from parquet_variant.files.parquet.format.nested import Place, map_variants
-from parquet_variant.files.parquet.reading.read import profile_column, tagged_table
+from parquet_variant.files.parquet.reading.read import profile_column, row_group_arrays, tagged_table
+from parquet_variant.files.parquet.report_text import rewritten
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.files.parquet.writing.write import SchemaLike
 from parquet_variant.files.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.inference.drift import DriftReport, SchemaOrigin, find_drift
 from parquet_variant.inference.infer import infer
+from parquet_variant.inference.policies.decision import Policy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
-from parquet_variant.io.filesystems import filesystem_of, info_of, write_errors
+from parquet_variant.io.filesystems import filesystem_of, info_of, path_text, write_errors
 from parquet_variant.io.parallel import in_order
-from parquet_variant.io.staging import check_target, recover
+from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, check_target, open_staging, recover, sweep
+from parquet_variant.io.table_directories import A_TABLE, format_of_directory
 from parquet_variant.io.temporaries import linked_file, open_temporary, temporary_beside
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.shred_variant import shred_variant, unshred_variant
@@ -215,3 +223,261 @@ def _rewrite_file(
                     writer.write_batch(table)
     assert writer.info is not None
     return writer.info
+
+
+# Also the default of Delta tables.
+DEFAULT_FILE_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, repr=False)
+class OptimizeResult:
+    """The result of `optimize`.
+
+    Parameters
+    ----------
+    files_removed, files_added, bytes_removed, bytes_added
+        Counts; all zero if no file was rewritten.
+    schema
+        The shredding schema of the new files.
+    drift
+        The drift of the data from the old schema; None if a schema was passed.
+    """
+
+    files_removed: int = 0
+    files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+    schema: ShreddingSchema | None = None
+    drift: DriftReport | None = None
+
+    def __repr__(self) -> str:
+        drift = "" if self.drift is None else f"; {self.drift!r}"
+        return f"<OptimizeResult {rewritten(self)}{drift}>"
+
+
+class File(Protocol):
+    """A file of a directory, as the functions of its format take it."""
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShreddedFile:
+    """A file with its shredding schema, its rows, and its other columns, which must be equal in files to be merged."""
+
+    source: Any  # A `File`.
+    schema: ShreddingSchema | None  # None if the layout has no schema, so that the file cannot be re-shredded.
+    rows: int
+    other_columns: str
+
+    @property
+    def folder(self) -> str:
+        """The directory of the file."""
+        return posixpath.dirname(self.source.path)
+
+
+@dataclass(frozen=True, slots=True)
+class FormatToOptimize:
+    """The functions by which `optimize_directory` finds, describes, profiles and merges the files of a format."""
+
+    files: Callable[[str], Sequence[File]]  # The files of a directory.
+    describe: Callable[[Any], ShreddedFile]
+    # Tasks: the profile of a file; and one file from several, as its staged place, rows and bytes.
+    profile: Callable[[int, int, Any], Profile]
+    merge: Callable[..., tuple[StagedFile, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeOptions:
+    """The options of `optimize` that decide which files change."""
+
+    file_bytes: int
+    reshred: bool
+    schema: ShreddingSchema | str | None
+    policy: str | Policy | None
+    min_saving: float
+    dry_run: bool
+
+
+@with_keywords(FileKeywords, WriterOptions)
+def optimize(
+    path: str | os.PathLike[str],
+    *,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    reshred: bool = False,
+    schema: ShreddingSchema | str | None = None,
+    policy: str | Policy | None = None,
+    min_saving: float = 0.02,
+    column: str | None = None,
+    dry_run: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **write: Unpack[FileKeywords],
+) -> OptimizeResult:
+    """Compact the small files of a directory, re-shredding files where that saves space; no row changes.
+
+    See `Table.optimize`.
+    """
+    WriterOptions.of(write)  # Check options before files are read.
+    parquet = FormatToOptimize(
+        locate,
+        partial(_shredded_file, column=column),
+        partial(profile_task, column=column),
+        partial(_rewrite, column=column, write=write),
+    )
+    options = OptimizeOptions(file_bytes, reshred, schema, policy, min_saving, dry_run)
+    return optimize_directory(path, parquet, options, engine_or_threads(engine, threads, progress))
+
+
+def optimize_directory(
+    path: str | os.PathLike[str], format: FormatToOptimize, options: OptimizeOptions, engine: Engine
+) -> OptimizeResult:
+    """Compact and re-shred the files of a directory, in any file format; see `optimize`."""
+    root = path_text(path).rstrip("/")
+    _check_directory(root)
+    if not options.dry_run:
+        sweep(root)
+    sources = format.files(root)
+    files = [format.describe(source) for source in sources]
+    drift = None
+    schema = None
+    shredded = [file for file in files if file.schema is not None]
+    if not shredded:
+        reshreds = False
+    elif options.schema is None:
+        current, drift = _drift_of(root, shredded, format, options, engine)
+        schema = drift.to_shred(current, reshred=options.reshred)
+        reshreds = options.reshred or drift.pays
+    else:
+        schema = ShreddingSchema.of(options.schema)
+        reshreds = True
+    packed = pack_files(
+        [((file.folder, file.other_columns), file.source.size) for file in files],
+        options.file_bytes,
+        [reshreds and file.schema not in (None, schema) for file in files],
+    )
+    packs = [[files[at] for at in pack] for pack in packed]
+    if options.dry_run or not packs:
+        return OptimizeResult(schema=schema, drift=drift)
+    opened = open_staging(root, "append")
+    assert opened is not None
+    staging = opened.begin()
+    base = filesystem_of(root)[1].rstrip("/")
+    old = [file.source for pack in packs for file in pack]
+    try:
+        work = partial(format.merge, staging=staging, schema=schema, root=base)
+        results = engine.run("optimize", work, [[file.source for file in pack] for pack in packs])
+        before, after = sum(file.rows for pack in packs for file in pack), sum(rows for _, rows, _ in results)
+        if before != after:
+            raise VariantFileError(
+                f"{root} changed while it was read ({before:,} rows, then {after:,}): try again",
+                reason="files-changed",
+                file=root,
+            )
+        replaced = [file.path[len(base) :].strip("/") for file in old]
+        staging.commit([file for file, _, _ in results], marker=False, replaced=replaced)
+    except BaseException:
+        staging.abort()
+        raise
+    added = sum(size for _, _, size in results)
+    return OptimizeResult(len(old), len(results), sum(file.size for file in old), added, schema, drift)
+
+
+def _drift_of(
+    root: str, files: Sequence[ShreddedFile], format: FormatToOptimize, options: OptimizeOptions, engine: Engine
+) -> tuple[ShreddingSchema, DriftReport]:
+    """Return the schema of most rows, and the drift of the data from it."""
+    rows: Counter[str] = Counter()
+    for file in files:
+        rows[(file.schema or ShreddingSchema.variant()).to_json()] += file.rows
+    current = ShreddingSchema.from_json(max(rows, key=lambda text: (rows[text], text)))
+    profile = engine.reduce("profile", format.profile, [file.source for file in files], Profile.merge)
+    drift = find_drift(current, profile, options.policy, min_saving=options.min_saving)
+    infos = filesystem_of(root)[0].get_file_info([file.source.path for file in files if file.schema == current])
+    oldest = min((info.mtime for info in infos if info.mtime is not None), default=None)
+    current_rows = sum(file.rows for file in files if file.schema == current)
+    return current, replace(drift, origin=SchemaOrigin(current_rows, rows.total(), oldest))
+
+
+def _check_directory(root: str) -> None:
+    if info_of(*filesystem_of(root)).type != fs.FileType.Directory:
+        raise VariantFileError(
+            f"{root} is not a directory: pass a directory of Parquet files, or a Delta table",
+            reason="not-found",
+            file=root,
+        )
+    if (format := format_of_directory(root)) is not None:
+        raise VariantFileError(
+            f"{root} is {A_TABLE[format]}: open it with pv.open", reason=f"{format}-table", file=root
+        )
+
+
+def _shredded_file(source: ParquetSource, column: str | None) -> ShreddedFile:
+    with open_file(source) as file:
+        variant_column = choose_column(file.schema, column, file.name)
+        table = empty_table(file.arrow_schema)
+        other_fields = [str(field) for field in table.schema if field.name != variant_column.path[0]]
+        array = next(array for _, array in row_group_arrays(file, variant_column))
+        schema = array.schema if array.schema is not None else ShreddingSchema.variant()
+        return ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {other_fields}")
+
+
+def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, rewritten: Sequence[bool]) -> list[list[int]]:
+    """Return groups of files to merge, by number: small files, and files to rewrite; only the latter alone.
+
+    `files`: a key that files of a group must share, and the size, of every file.
+    `rewritten`: whether each file is rewritten in any case.
+    """
+    check_count("file_bytes", file_bytes, 1)
+    packs: list[list[int]] = []
+    filled: dict[Hashable, tuple[list[int], int]] = {}
+    for number, (key, size) in enumerate(files):
+        if rewritten[number] or size < file_bytes * 3 // 4:
+            pack, total = filled.get(key, ([], 0))
+            if not pack or total + size > file_bytes:
+                pack, total = [], 0
+                packs.append(pack)
+            pack.append(number)
+            filled[key] = pack, total + size
+    return [pack for pack in packs if len(pack) > 1 or rewritten[pack[0]]]
+
+
+def staged_file(staging: Staging, task: int, attempt: int, folder: str, extension: str = "parquet") -> StagedFile:
+    """Return the place of a new file for a folder below the directory."""
+    name = staging.file_name(task, extension=extension, prefix=COMPACTED)
+    return StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
+
+
+def _rewrite(
+    task: int,
+    attempt: int,
+    sources: list[ParquetSource],
+    *,
+    staging: Staging,
+    schema: ShreddingSchema,
+    column: str | None,
+    root: str,
+    write: FileKeywords,
+) -> tuple[StagedFile, int, int]:
+    """Write one new file; return its staged place, rows and bytes."""
+    staged = staged_file(staging, task, attempt, posixpath.relpath(posixpath.dirname(sources[0].path), root))
+    form = VariantForm("final", schema, column, "error")
+    with VariantWriter(staged.path, **write) as writer:
+        for source in sources:
+            with open_file(source) as file:
+                main = choose_column(file.schema, column, file.name).path
+
+                def shredded(array: pa.StructArray, place: Place, main: Place = main) -> pa.StructArray:
+                    return form.of(VariantArray(array), is_main=True) if place == main else array
+
+                for group in file.facts.groups:
+                    writer.write_batch(map_variants(tagged_table(file, [group]), shredded))
+    assert writer.info is not None
+    return staged, writer.info.rows, writer.info.bytes

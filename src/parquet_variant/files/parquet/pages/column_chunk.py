@@ -33,6 +33,7 @@ from parquet_variant.files.parquet.pages.encodings import (
 from parquet_variant.files.parquet.pages.file_schema import LeafColumn, Physical
 from parquet_variant.files.parquet.pages.leaf_values import (
     Bounds,
+    Entries,
     LeafValues,
     bounds_of,
     byte_arrays_of,
@@ -40,7 +41,6 @@ from parquet_variant.files.parquet.pages.leaf_values import (
     present_array,
     union,
 )
-from parquet_variant.files.parquet.pages.levels import Entries
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.pages.dictionary import mark_used

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.files.parquet.format import thrift
-from parquet_variant.files.parquet.format.footer import schema_elements
-from parquet_variant.files.parquet.format.page_places import (
+from parquet_variant.files.parquet.format.facts import (
     LeafPages,
     PagePlace,
     chunk_start,
@@ -23,6 +22,7 @@ from parquet_variant.files.parquet.format.page_places import (
     read_at,
     row_groups,
 )
+from parquet_variant.files.parquet.format.footer import schema_elements
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Page, Shared
 from parquet_variant.files.parquet.pages.encodings import Encoding, codec_name, compressor, is_encodable
 from parquet_variant.files.parquet.pages.file_metadata import CopiedChunk, PlacedChunk, PlacedGroup

@@ -22,8 +22,13 @@ from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, Column
 from parquet_variant.files.parquet.pages.encodings import Encoding, codec_number, compressor
 from parquet_variant.files.parquet.pages.file_metadata import PlacedChunk, PlacedGroup
 from parquet_variant.files.parquet.pages.file_schema import Physical, file_schema
-from parquet_variant.files.parquet.pages.leaf_values import LeafValues, stored_numbers
-from parquet_variant.files.parquet.pages.levels import Entries, NodeEntries, leaf_entries
+from parquet_variant.files.parquet.pages.leaf_values import (
+    Entries,
+    LeafValues,
+    NodeEntries,
+    leaf_entries,
+    stored_numbers,
+)
 from parquet_variant.io.parallel import ThreadPool
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 

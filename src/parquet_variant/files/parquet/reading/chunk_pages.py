@@ -18,9 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.files.parquet.format import thrift
-from parquet_variant.files.parquet.format.files import OpenFile
-from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
-from parquet_variant.files.parquet.format.page_places import (
+from parquet_variant.files.parquet.format.facts import (
     LeafPages,
     PagePlace,
     chunk_start_of,
@@ -29,6 +27,8 @@ from parquet_variant.files.parquet.format.page_places import (
     read_at,
     row_groups,
 )
+from parquet_variant.files.parquet.format.files import OpenFile
+from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
 from parquet_variant.files.parquet.format.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftError, encode_struct
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy
 from parquet_variant.kernels.buffer_pool import acquire_result

@@ -2,7 +2,7 @@
 
 Owns running a query over files, split into tasks that other processes can run, and the rule for exact statistics, by
 which a query for minimum and maximum is answered from the footer. Leaves the choice of leaf columns and
-row groups to `scan_plan`, reading them to `part_reader`, and filters to `query.predicate`.
+row groups, and reading them, to `scan_plan`, and filters to `query.predicate`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.files.parquet.reading.column_values import DICTIONARY
 from parquet_variant.files.parquet.reading.read import plain_field
 from parquet_variant.files.parquet.report_text import counted
-from parquet_variant.files.parquet.scanning.part_reader import PartReader, in_type
 from parquet_variant.files.parquet.scanning.projection import constant_statistics, keys_of_files
 from parquet_variant.files.parquet.scanning.scan_plan import (
     FilePlan,
     GroupPlan,
+    PartReader,
     ScanReport,
     ScanTask,
+    in_type,
     plan_file,
     proven_bounds,
     tasks_of_groups,

@@ -16,15 +16,22 @@ import pyarrow.parquet as pq
 
 from parquet_variant.arrays.parts import stored_columns
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.files.parquet.format.facts import NO_NAN_KEY, OWN_WRITER, footer_metadata, writer_of
+from parquet_variant.files.parquet.format.facts import (
+    NO_NAN_KEY,
+    OWN_WRITER,
+    LeafPages,
+    footer_metadata,
+    leaf_pages,
+    row_groups,
+    writer_of,
+)
 from parquet_variant.files.parquet.format.footer import SchemaNode, footer_bytes, parse_schema, schema_elements
 from parquet_variant.files.parquet.format.nested import Place, has_nan, may_have_nan, null_rows
-from parquet_variant.files.parquet.format.page_places import LeafPages, leaf_pages, row_groups
 from parquet_variant.files.parquet.format.thrift import ThriftError
 from parquet_variant.files.parquet.pages.column_chunk import ColumnChunk, Shared
 from parquet_variant.files.parquet.pages.file_patch import FilePatcher, StoredPages
 from parquet_variant.files.parquet.pages.file_schema import file_schema, is_written
-from parquet_variant.files.parquet.pages.levels import Entries, leaf_entries
+from parquet_variant.files.parquet.pages.leaf_values import Entries, leaf_entries
 from parquet_variant.files.parquet.reading.chunk_pages import PAGE_ERRORS, ChosenPages, pages_by_rows, read_pages
 from parquet_variant.files.parquet.writing.encodings import choose_encodings
 from parquet_variant.files.parquet.writing.writer import FileInfo

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.layouts.primitive_types import lenient_primitive
+from parquet_variant.layouts.storage_shape import lenient_primitive
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.schema import (

@@ -17,10 +17,9 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.files.parquet.format.facts import FileFacts, footer_metadata
+from parquet_variant.files.parquet.format.facts import FileFacts, chunk_start_of, footer_metadata
 from parquet_variant.files.parquet.format.footer import parse_schema
 from parquet_variant.files.parquet.format.nested import map_variants
-from parquet_variant.files.parquet.format.page_places import chunk_start_of
 from parquet_variant.files.parquet.reading.read import plain_storage
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import lower_text, upper_text
