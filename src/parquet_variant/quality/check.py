@@ -258,7 +258,9 @@ def check_data(data: DataSet, rules: ContractCheck, threads: int | None) -> Cont
     elif data.files and not data.has_deletes:
         result = _of_files(data, rules, workers)
     else:
-        result = _of_rows(data, rules, workers)
+        work = (partial(_batch_counts, rules, batch) for batch in data.batches())
+        result = _Result(list(in_order(call, work, workers, read_ahead=True)), data.size)
+        result.decide(_rules_in(rules.contract), _VALUES)
     evidence = dict.fromkeys(_COST, 0)
     for way in result.ways.values():
         evidence[way] += 1
@@ -292,16 +294,6 @@ def _of_text(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
     for batch in data.text_results(replace(data.text, contract=rules), lambda tape: None, threads):
         result.parts.append(batch.counts.broken)
         result.bytes_read += batch.text_bytes
-    return result
-
-
-# ---- all rows of other formats
-
-
-def _of_rows(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
-    work = (partial(_batch_counts, rules, batch) for batch in data.batches())
-    result = _Result(list(in_order(call, work, threads, read_ahead=True)), data.size)
-    result.decide(_rules_in(rules.contract), _VALUES)
     return result
 
 

@@ -219,7 +219,14 @@ def with_examples(findings: Sequence[Finding], before: Summary, after: Summary) 
     """Return findings with example rows, as far as the searched rows have any."""
     searches = [search for number, finding in enumerate(findings[:_FINDINGS]) for search in _searches(number, finding)]
     for side, summary in (("before", before), ("after", after)):
-        _find([search for search in searches if search.side == side], summary)
+        remaining = [search for search in searches if search.side == side]
+        for rows in _all_rows(summary) if remaining else ():
+            for search in remaining:
+                if is_within(search.path, rows.path) and not (search.needs_rows and rows.path.segments):
+                    search.rows += islice(_matching(rows, search), _EXAMPLES - len(search.rows))
+            remaining = [search for search in remaining if len(search.rows) < _EXAMPLES]
+            if not remaining:
+                break
     examples: list[list[Example]] = [[] for _ in findings]
     for search in searches:
         summary = before if search.side == "before" else after
@@ -281,16 +288,6 @@ def _outside(other: PathSummary) -> Callable[[Variant], bool]:
 
 
 # ---- where to search
-
-
-def _find(searches: Sequence[_Search], summary: Summary) -> None:
-    for rows in _all_rows(summary):
-        searches = [search for search in searches if len(search.rows) < _EXAMPLES]
-        if not searches:
-            return
-        for search in searches:
-            if is_within(search.path, rows.path) and not (search.needs_rows and rows.path.segments):
-                search.rows += islice(_matching(rows, search), _EXAMPLES - len(search.rows))
 
 
 def _all_rows(summary: Summary) -> Iterator[_Rows]:

@@ -27,7 +27,7 @@ from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.format.footer_cache import Handle
 from parquet_variant.layouts.parquet_reader import open_parquet
-from parquet_variant.quality.sources import DataSet, RowBatch
+from parquet_variant.quality.sources import RowBatch
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.types.path import WILDCARD, VariantPath, outer_paths
 
@@ -220,7 +220,6 @@ class RowSample:
     bytes_read: int = 0
     # Paths whose columns were not read, because they are large and the footers describe them.
     omitted: frozenset[VariantPath] = frozenset()
-    is_complete: bool = False  # Whether the sample has all rows.
 
     @property
     def rows(self) -> int:
@@ -237,18 +236,6 @@ def evenly(items: Sequence[Item], count: int) -> list[Item]:
     if len(items) <= count:
         return list(items)
     return [items[at * len(items) // count] for at in range(count)]
-
-
-def first_batches(data: DataSet, size: int) -> RowSample:
-    """Return the first rows of a data set, up to a number of bytes in memory."""
-    sample = RowSample()
-    for batch in data.batches():
-        sample.batches.append(batch)
-        sample.bytes_read += batch.values.storage.nbytes
-        if sample.bytes_read >= size or sample.rows >= SAMPLE_ROWS:
-            return sample
-    sample.is_complete = True
-    return sample
 
 
 def sampled_rows(files: Sequence[VariantFacts], size: int) -> RowSample:

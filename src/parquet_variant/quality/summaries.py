@@ -20,13 +20,13 @@ from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.quality.footers import (
+    SAMPLE_ROWS,
     PathFacts,
     Residual,
     ResidualValues,
     RowSample,
     VariantFacts,
     evenly,
-    first_batches,
     has_old_list,
     read_residuals,
     sampled_rows,
@@ -347,7 +347,7 @@ def summarize(data: DataSet, *, sample_bytes: int | None = None, threads: int | 
     else:
         largest = min(max(_SMALLEST, round(data.size * _SHARE)), _LARGEST)
         limit = largest if sample_bytes is None else sample_bytes
-        summary = _of_footers(data, limit) if data.files else _of_sample(data, first_batches(data, limit))
+        summary = _of_footers(data, limit) if data.files else _of_first_rows(data, limit)
     if not summary.rows:
         raise VariantFileError(f"{data.name} has no rows: name data with at least one row", reason="no-rows")
     return summary
@@ -370,12 +370,19 @@ def _figures_of(batches: Iterable[RowBatch]) -> ValueFigures:
     return reduce(ValueFigures.merge, (ValueFigures.of_array(batch.values) for batch in batches), ValueFigures())
 
 
-def _of_sample(data: DataSet, sample: RowSample) -> Summary:
-    figures = _figures_of(sample.batches)
-    rows = sample.rows if sample.is_complete or data.rows is None else data.rows
+def _of_first_rows(data: DataSet, size: int) -> Summary:
+    """Return the figures of the first rows, up to a number of bytes in memory."""
+    sample = RowSample()
+    for batch in data.batches():
+        sample.batches.append(batch)
+        sample.bytes_read += batch.values.storage.nbytes
+        if sample.bytes_read >= size or sample.rows >= SAMPLE_ROWS:
+            break
+    else:
+        return _of_figures(data, _figures_of(sample.batches), 1.0, sample.bytes_read, sample)
     # The last rows may be missing even if the number of rows is unknown.
-    share = 1.0 if sample.is_complete else min(sample.rows / max(rows, 1), _NOT_ALL)
-    return _of_figures(data, figures, share, sample.bytes_read, sample)
+    share = min(sample.rows / max(data.rows or sample.rows, 1), _NOT_ALL)
+    return _of_figures(data, _figures_of(sample.batches), share, sample.bytes_read, sample)
 
 
 def _of_figures(

@@ -6,7 +6,7 @@ Owns the names of types in summaries and the ranges of a tape. Leaves counting t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, TypeAlias
@@ -210,24 +210,20 @@ def _ranges_of(tape: Tape) -> dict[VariantPath, Ranges]:
         elif kind in (_P.FLOAT, _P.DOUBLE):
             values = values.view(np.float64) if kind == _P.DOUBLE else values.astype(np.uint32).view(np.float32)
             nodes, values = nodes[~np.isnan(values)], values[~np.isnan(values)]
+        if not len(nodes):
+            continue
         # The path and the scale are the key, because only decimals of one scale have the order of their digits.
-        for key, *bounds in _grouped(path_ids(nodes[:, 0]) << 8 | (nodes[:, 0] >> 8 & 0xFF), values):
+        keys = path_ids(nodes[:, 0]) << 8 | (nodes[:, 0] >> 8 & 0xFF)
+        order = np.argsort(keys, kind="stable")
+        keys, values = keys[order], values[order]
+        starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+        lows, highs = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+        for key, *bounds in zip(keys[starts].tolist(), lows.tolist(), highs.tolist(), strict=True):
             low, high = (_python_value(kind, bound, key & 0xFF) for bound in bounds)
             if low is not None and high is not None:
                 path = _path_of(tape, key >> 8)
                 ranges[path] = merged_ranges(ranges.get(path, {}), {_RANGES[kind]: (low, high)})
     return ranges
-
-
-def _grouped(keys: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> Iterator[tuple[int, Any, Any]]:
-    """Yield each distinct key with the smallest and the largest of its values."""
-    if not len(keys):
-        return
-    order = np.argsort(keys, kind="stable")
-    keys, values = keys[order], values[order]
-    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-    lows, highs = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-    yield from zip(keys[starts].tolist(), lows.tolist(), highs.tolist(), strict=True)
 
 
 def _python_value(kind: int, raw: Any, scale: int) -> Any:

@@ -180,11 +180,7 @@ def rewrite(
     target: Any = format or by_name or source_format
     if source_format in _TABLES and target in _TABLES and format is None:
         raise BadParameter("name a DEST that ends in .parquet or .vortex, or set --format")
-    options: dict[str, Any] = {
-        "layout": layout,
-        "schema": "infer" if reinfer else read_schema(schema),
-        "mode": mode,
-    }
+    options: dict[str, Any] = {"layout": layout, "schema": "infer" if reinfer else read_schema(schema), "mode": mode}
     of_files: dict[str, Any] = {"column": column, "on_conflict": on_conflict}
     of_parquet = {**writer.read(), **({} if annotation else {"annotation": False})}
     if target != "parquet":

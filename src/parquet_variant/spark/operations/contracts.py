@@ -40,12 +40,7 @@ VIOLATION_COLUMN = "_violation"
 
 
 def check(
-    df: DataFrame,
-    contract: Any,
-    *,
-    column: str | None = None,
-    values: bool = True,
-    examples: int = 5,
+    df: DataFrame, contract: Any, *, column: str | None = None, values: bool = True, examples: int = 5
 ) -> ContractReport:
     """Check a column of a DataFrame against a contract, as one job over all rows; see `Table.check`."""
     rules = ContractCheck.of(contract, "warn")
