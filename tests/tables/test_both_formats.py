@@ -339,3 +339,18 @@ def test_json_text_of_arrow_becomes_variants_at_any_depth(table_format, tmp_path
     with pytest.raises(VariantError):
         pv.write(tmp_path / "u", broken, format=table_format)
     assert not (tmp_path / "u").exists() or not any((tmp_path / "u").rglob("*.parquet"))
+
+
+@FORMATS
+def test_notebooks_show_rows_and_reports_as_html(table_format, tmp_path):
+    rows = {"id": list(range(30)), "v": pv.parse_json(['{"k":1,"s":"<b>"}'] * 30)}
+    pv.write(tmp_path / "t", rows, format=table_format)
+    table = pv.open(tmp_path / "t")
+    scan = table.scan({"id": "id", "v": "$"})._repr_html_()
+    assert "<th>id</th>" in scan
+    assert scan.count("<tr>") == 21
+    assert "&lt;b&gt;" in scan
+    assert table.scan({"id": "id"}, where="id > 99")._repr_html_().count("<tr>") == 1
+    assert table.history()._repr_html_().count("<tr>") == 2
+    for report in (table.contract(), table.check(table.contract()), table.inspect(), table.validate()):
+        assert report._repr_html_().startswith("<pre>")

@@ -7,23 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from html import escape
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
-from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.ops.conversions import to_json
-from parquet_variant.ops.interop.display import display_texts
+from parquet_variant.ops.interop.display import SHOWN_ROWS, cut_text, html_table, shown_columns
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.selection import holds_variants, is_variant
 from parquet_variant.types.forms import in_form, with_fields
-
-_SHOWN_ROWS = 20
-_SHOWN_WIDTH = 40
 
 
 class SqlResult(ArrowResult):
@@ -108,36 +103,18 @@ class SqlResult(ArrowResult):
 
     def _repr_html_(self) -> str:
         """Return the first rows as an HTML table, for notebooks."""
-        header = "".join(f"<th>{escape(name)}</th>" for name in self.column_names)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>"
-            for row in zip(*self._columns(), strict=True)
-        )
-        more = f"<p>{self.num_rows:,} rows</p>" if self.num_rows > _SHOWN_ROWS else ""
-        return f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>{more}"
-
-    def _columns(self) -> list[list[str]]:
-        head = self._table.slice(0, _SHOWN_ROWS)
-        return [[_cell(text) for text in display_texts(one_chunk(column))] for column in head.columns]
+        more = f"<p>{self.num_rows:,} rows</p>" if self.num_rows > SHOWN_ROWS else ""
+        return html_table(self.column_names, shown_columns(self._table)) + more
 
     def _lines(self) -> Iterator[str]:
-        columns = self._columns()
-        names = [_cut(name) for name in self.column_names]
+        columns = shown_columns(self._table)
+        names = list(map(cut_text, self.column_names))
         widths = [max(len(text) for text in (name, *column)) for name, column in zip(names, columns, strict=True)]
         rows = [names, ["-" * width for width in widths], *zip(*columns, strict=True)]
         for row in rows:
             yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        if self.num_rows > _SHOWN_ROWS:
+        if self.num_rows > SHOWN_ROWS:
             yield f"({self.num_rows:,} rows)"
-
-
-def _cell(text: str | None) -> str:
-    return "NULL" if text is None else _cut(text)
-
-
-def _cut(text: str) -> str:
-    text = text.replace("\n", "\\n").replace("\r", "\\r")
-    return text if len(text) <= _SHOWN_WIDTH else text[: _SHOWN_WIDTH - 1] + "…"
 
 
 def with_json(table: pa.Table) -> pa.Table:

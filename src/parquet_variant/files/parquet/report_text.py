@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict
+from html import escape
 from typing import Any
 
 
@@ -14,6 +15,9 @@ class Report(ABC):
 
     @abstractmethod
     def __str__(self) -> str: ...
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as a dictionary."""

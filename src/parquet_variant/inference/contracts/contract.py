@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 from parquet_variant.errors import VariantError, VariantFileError
@@ -294,6 +295,9 @@ class Contract:
     def __repr__(self) -> str:
         named = "" if self.name is None else f" {self.name}"
         return f"<Contract{named}: rules for {len(self.paths):,} {'path' if len(self.paths) == 1 else 'paths'}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         """Return the contract as YAML."""

@@ -10,6 +10,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from html import escape
 from typing import Any
 
 from parquet_variant.inference.contracts.contract import Contract
@@ -192,6 +193,9 @@ class ContractReport:
         fields = {name: getattr(self, name) for name in self.__slots__}
         violations = [violation.to_dict() for violation in self.violations]
         return {"source": self.source, "ok": bool(self)} | fields | {"violations": violations}
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         """Return the report as text."""

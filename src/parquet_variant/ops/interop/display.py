@@ -7,9 +7,10 @@ nanosecond), and JSON objects per row. Leaves the JSON of Variants to `ops.conve
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from html import escape
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.json_writer import time_text
 from parquet_variant.errors import CastError
@@ -24,7 +26,44 @@ from parquet_variant.ops.conversions import cast_to_variant, to_json
 from parquet_variant.ops.parse_json import parse_json
 from parquet_variant.types.forms import is_json_type
 
+SHOWN_ROWS = 20  # The first rows of a table, which notebooks and terminals show.
+_SHOWN_WIDTH = 40
 _LARGEST = {"date": 2**31 - 1, "timestamp": 2**63 - 1}  # DuckDB's infinity
+
+
+def html_table(names: Iterable[str], columns: Sequence[Sequence[str]]) -> str:
+    """Return columns of texts as an HTML table, for notebooks.
+
+    >>> html_table(["n"], [["1", "<"]])
+    '<table><thead><tr><th>n</th></tr></thead><tbody><tr><td>1</td></tr><tr><td>&lt;</td></tr></tbody></table>'
+    """
+    header = "".join(f"<th>{escape(name)}</th>" for name in names)
+    rows = zip(*columns, strict=True)
+    body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def shown_columns(table: pa.Table) -> list[list[str]]:
+    """Return the first rows of a table as columns of short texts."""
+    fields, columns = table.schema, table.slice(0, SHOWN_ROWS).columns
+    pairs = zip(columns, fields, strict=True)
+    texts = [display_texts(one_chunk(column), field) for column, field in pairs]
+    return [["NULL" if text is None else cut_text(text) for text in column] for column in texts]
+
+
+def cut_text(text: str) -> str:
+    """Return a text in one line, cut to the width that is shown."""
+    text = text.replace("\n", "\\n").replace("\r", "\\r")
+    return text if len(text) <= _SHOWN_WIDTH else text[: _SHOWN_WIDTH - 1] + "…"
+
+
+class Records(list[dict[str, Any]]):
+    """A list of dicts with the same keys, which notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        names = list(dict.fromkeys(name for record in self for name in record))
+        columns = [[cut_text(str(record.get(name, ""))) for record in self] for name in names]
+        return html_table(names, columns)
 
 
 def display_texts(column: pa.Array, field: pa.Field | None = None) -> list[str | None]:

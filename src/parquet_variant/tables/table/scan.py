@@ -6,11 +6,13 @@ Owns the methods. Leaves planning and reading to the plan of the format.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from html import escape
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
+from parquet_variant.ops.interop.display import html_table, shown_columns
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.selection import PlannedQuery
 from parquet_variant.support.fork_safety import cached_property
@@ -46,6 +48,12 @@ class Scan(ArrowResult):
 
     def __repr__(self) -> str:
         return repr(self.plan)
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as an HTML table, for notebooks."""
+        first = next(self.batches(), None)
+        rows = first if first is not None else self.schema.empty_table()
+        return f"<p>{escape(repr(self))}</p>" + html_table(self.schema.names, shown_columns(rows))
 
     @property
     def schema(self) -> pa.Schema:

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 from parquet_variant.errors import bad_option
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.io.engine import Progress
+from parquet_variant.ops.interop.display import Records
 from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.table.changing import ChangingMethods
 
@@ -196,7 +197,7 @@ class Table(ChangingMethods):
         ...     [entry["operation"] for entry in pv.open(folder).history()]
         ['CREATE TABLE AS SELECT']
         """
-        return self._run("history", limit=limit)
+        return Records(self._run("history", limit=limit))
 
     def loads(self) -> list[dict[str, Any]]:
         """Return the source files that `pv.ingest` with `only_new` has loaded, the last load first.
@@ -216,7 +217,7 @@ class Table(ChangingMethods):
         (1707, 0, 1)
         (0, 1, 1)
         """
-        return self._run("loads")
+        return Records(self._run("loads"))
 
     def restore(self, version: int | None = None, at: Any = None) -> Any:
         """Make the rows of an older version current again.

@@ -6,7 +6,6 @@ Owns the counts of rows, bytes, typed values and residual values by path. Leaves
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -110,9 +109,6 @@ class FilesReport(Report):
     def __repr__(self) -> str:
         names = ", ".join(f"{column.name} ({len(column.paths):,} paths)" for column in self.columns)
         return f"<FilesReport {self.files:,} files, {self.rows:,} rows, {self.bytes:,} bytes: {names}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         totals = ((self.files, "file"), (self.rows, "row"), (self.row_groups, "row group"), (self.bytes, "byte"))
