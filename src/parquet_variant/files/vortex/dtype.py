@@ -283,15 +283,10 @@ def _equal_values(written: pa.Array, stored: pa.Array) -> np.ndarray:
     if isinstance(written, pa.ChunkedArray):
         written = written.combine_chunks()
     written = without_encoding(written)
+    if not pa.types.is_nested(written.type) and not isinstance(written.type, pa.BaseExtensionType):
+        stored = stored.cast(written.type)
     if written.equals(stored):
         return np.ones(len(written), np.bool_)
-    if pa.types.is_nested(written.type) or isinstance(written.type, pa.BaseExtensionType):
-        pairs = zip(written.to_pylist(), stored.to_pylist(), strict=True)
-        return np.array([repr(left) == repr(right) for left, right in pairs], np.bool_)
-    if pa.types.is_float16(written.type):  # pyarrow cannot compare float16
-        written = written.cast(pa.float32())
-    stored = stored.cast(written.type)
-    same = pc.equal(written, stored).fill_null(False)
-    if pa.types.is_floating(written.type):
-        same = pc.or_(same, pc.and_(pc.is_nan(written), pc.is_nan(stored)).fill_null(False))
-    return pc.or_(same, pc.and_(written.is_null(), stored.is_null())).to_numpy(zero_copy_only=False)
+    # NaN is not equal to itself, and pyarrow cannot cast nested views.
+    pairs = zip(written.to_pylist(), stored.to_pylist(), strict=True)
+    return np.array([repr(left) == repr(right) for left, right in pairs], np.bool_)

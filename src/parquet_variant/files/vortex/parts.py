@@ -24,30 +24,16 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.types.path import VariantPath
 
 
-def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> Part:
-    """Return the part of a stored column that a path needs as a type (None for a Variant): one column if possible."""
-    part = group_of(storage, path, target)
-    is_typed = not (part.is_whole or part.only_value or part.has_metadata or part.has_value)
-    if not is_typed or target is None or pa.types.is_nested(target):
-        return part
-    kind = part.kind(storage).field("typed_value").type
-    return part if pa.types.is_nested(kind) else TypedPart(part.levels, kind, part)
-
-
 @dataclass(frozen=True, slots=True)
 class TypedPart:
-    """A typed column that holds all values at a path."""
+    """A typed field inside Vortex's own type, at whose path no value is in bytes."""
 
     levels: tuple[str, ...]  # The path.
     type: pa.DataType  # The column's type.
-    # Its group; None inside Vortex's own type, where no value at the path is in bytes.
-    group: StoragePart | None = None
 
     def expression(self, column: str | None) -> Any:
         """See `StoragePart.expression`."""
         expr = vortex().expr
-        if self.group is not None:
-            return expr.get_item("typed_value", self.group.group(column))
         return expr.variant_get(expr.column(column), list(self.levels), vortex().DType.from_arrow(self.type))
 
     def column(self, array: pa.Array) -> pa.StructArray:
@@ -105,12 +91,6 @@ class StoragePart:
             group = expr.get_item(name, expr.get_item("typed_value", group))
         return group
 
-    def kind(self, storage: pa.StructType) -> pa.StructType:
-        """Return the type of the last group."""
-        for name in self.levels:
-            storage = storage.field("typed_value").type.field(name).type
-        return storage
-
     def expression(self, column: str | None) -> Any:
         """Return the expression that reads the part: a struct, or the whole column."""
         expr = vortex().expr
@@ -153,14 +133,14 @@ class StoragePart:
         return with_metadata(storage if kind == storage.type else storage.cast(kind))
 
 
-def group_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart:
-    """Return the group of a stored column in which a path ends, with the columns that are needed.
+def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart:
+    """Return the part of a stored column that a path needs as a type (None for a Variant).
 
     >>> typed = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
     >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
-    >>> group_of(storage, VariantPath.parse("$.a"), pa.int64())
+    >>> part_of(storage, VariantPath.parse("$.a"), pa.int64())
     StoragePart(levels=('a',), only_value=False, has_metadata=False, has_value=False)
-    >>> group_of(storage, VariantPath.parse("$.b"), pa.int64())
+    >>> part_of(storage, VariantPath.parse("$.b"), pa.int64())
     StoragePart(levels=(), only_value=True, has_metadata=True, has_value=True)
     """
     group = ArrowGroup(storage)
@@ -224,7 +204,7 @@ def _compare(compare: Compare, selected: Selected, column: str | None, storage: 
     expr = vortex().expr
     if selected.path is None or selected.path.has_wildcard or selected.type is None:
         return None
-    part = group_of(storage, selected.path, selected.type)
+    part = part_of(storage, selected.path, selected.type)
     assert selected.path is not None
     end = walk_path(ArrowGroup(storage), selected.path)
     typed = end.group.child("typed_value")

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from dataclasses import field as dataclasses_field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from parquet_variant.files.vortex.json_columns import JsonColumn, compress_json,
 from parquet_variant.files.vortex.library import OpenVortexFile, open_file, open_files
 from parquet_variant.files.vortex.paths import some_vortex_files
 from parquet_variant.files.vortex.trailer import ColumnNote, text_column
-from parquet_variant.io.parallel import in_order
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import chunks_in_form, with_fields
@@ -95,30 +95,22 @@ def read_schema(path: Any) -> pa.Schema:
     return _tagged(empty_table(file.schema), file).schema
 
 
-def iter_tables(path: Any, *, threads: int = 1) -> Iterator[pa.Table]:
-    """Yield the rows of a file, in order, as tables of some thousand rows, converted in threads; see `read_table`."""
-    file = open_file(path)
-    batches = file.batches(file.schema.names)
-    yield from in_order(lambda batch: _tagged(pa.Table.from_batches([batch]), file), batches, threads)
+def iter_tables(path: Any, *, json: bool = True) -> Iterator[pa.Table]:
+    """Yield the rows of a file, in order, as one or more tables of some thousand rows; see `read_table`.
 
-
-def iter_variant_tables(path: Any, *, threads: int = 1) -> Iterator[pa.Table]:
-    """Yield the rows of a file as `iter_tables` does, with unshredded Variants in columns of JSON text."""
-    file = open_file(path)
-    start = 0
-    for table in iter_tables(path, threads=threads):
-        yield with_variants(file, table, start)
+    `json`: whether columns of JSON text are kept; otherwise they become unshredded Variants.
+    """
+    file, start = open_file(path), 0
+    tables = (pa.Table.from_batches([batch]) for batch in file.batches(file.schema.names))
+    for read in chain([next(tables, empty_table(file.schema))], tables):
+        table = _tagged(read, file)
+        for name in () if json else file.json_columns:
+            with json_errors(name, file.path, start=start):
+                variants = compress_json(one_chunk(table.column(name)), shred=False)
+            field = variants.arrow_field.with_name(name).with_nullable(table.schema.field(name).nullable)
+            table = table.set_column(table.schema.get_field_index(name), field, variants.storage)
+        yield table
         start += len(table)
-
-
-def with_variants(file: OpenVortexFile, table: pa.Table, start: int = 0) -> pa.Table:
-    """Return the rows of a file from the row ``start``, with unshredded Variants in columns of JSON text."""
-    for name in file.json_columns:
-        with json_errors(name, file.path, start=start):
-            variants = compress_json(one_chunk(table.column(name)), shred=False)
-        field = variants.arrow_field.with_name(name).with_nullable(table.schema.field(name).nullable)
-        table = table.set_column(table.schema.get_field_index(name), field, variants.storage)
-    return table
 
 
 def _tagged(table: pa.Table, file: OpenVortexFile) -> pa.Table:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_variant_field
-from parquet_variant.arrays.parts import empty_table, one_chunk
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.files.parquet.format.columns import choose_column
@@ -45,12 +45,10 @@ from parquet_variant.files.vortex.paths import SUFFIX, local_target, some_vortex
 from parquet_variant.files.vortex.reader import (
     choose_variant,
     iter_tables,
-    iter_variant_tables,
     json_texts,
     original_texts,
     read,
     read_table,
-    with_variants,
 )
 from parquet_variant.files.vortex.writer import VortexColumn, VortexFileInfo, check_options, write
 from parquet_variant.inference.infer import infer
@@ -251,12 +249,7 @@ def tables_of(file: SourceFile, *, json: bool = False) -> Iterator[pa.Table]:
                 with opened.place_errors(group):
                     yield tagged_table(opened, group)
         return
-    table = None
-    for table in iter_tables(file) if json else iter_variant_tables(file):
-        yield table
-    if table is None:
-        empty = empty_table(open_file(file).schema)
-        yield empty if json else with_variants(open_file(file), empty)
+    yield from iter_tables(file, json=json)
 
 
 def _profile(task: int, attempt: int, file: SourceFile | _VortexFile, *, column: str | None) -> Profile:

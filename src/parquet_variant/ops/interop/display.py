@@ -82,19 +82,20 @@ def display_texts(column: pa.Array, field: pa.Field | None = None) -> list[str |
 def json_texts(column: pa.Array, field: pa.Field | None = None) -> list[str]:
     """Return the JSON of each value of a column, as `to_json` writes it; types that Variants lack are strings.
 
-    `field`: marks a Variant; null and SQL NULL are ``null``.
+    `field`: marks Variants, also inside; null and SQL NULL are ``null``.
 
     >>> import pyarrow as pa
     >>> json_texts(pa.array([{"a": 1.5, "b": [None, "x"]}]))
     ['{"a":1.5,"b":[null,"x"]}']
     """
-    kind = column.type
+    # The type of a column may lack the marks of its field.
+    kind = column.type if field is None else field.type
     if field is not None and is_variant_field(field):
         return _json_of_variants(VariantArray(column))
     if is_json_type(kind):
         return _json_of_variants(parse_json(column.storage))
-    if pa.types.is_dictionary(kind):
-        return json_texts(column.cast(kind.value_type))
+    if isinstance(kind, pa.ExtensionType) or pa.types.is_dictionary(kind):
+        return json_texts(column.cast(_plain_type(kind)))
     valid = column.is_valid().to_pylist()
     if pa.types.is_struct(kind):
         names = [json.dumps(child.name, ensure_ascii=False) for child in kind]
@@ -106,7 +107,7 @@ def json_texts(column: pa.Array, field: pa.Field | None = None) -> list[str]:
         rows = ["{" + ",".join(items[start:stop]) + "}" for start, stop in pairwise(column.offsets.to_pylist())]
     elif pa.types.is_nested(kind):
         is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-        lists = column if is_list else column.cast(pa.list_(kind.value_field))
+        lists = column if is_list else column.cast(pa.list_(column.type.value_field))
         items = json_texts(lists.values, kind.value_field)
         rows = ["[" + ",".join(items[start:stop]) + "]" for start, stop in pairwise(lists.offsets.to_pylist())]
     else:
@@ -119,8 +120,6 @@ def _pair(name: str, value: str) -> str:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if kind == pa.uuid():
-        return pa.binary(16)
     return kind.value_type if pa.types.is_dictionary(kind) else kind.storage_type
 
 
