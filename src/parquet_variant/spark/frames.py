@@ -58,24 +58,19 @@ class Partitioning:
         for name in self.names:
             if transforms and name.endswith(")"):
                 continue
-            if name in self.paths.names:
-                if name in types:
-                    raise _bad_partitioning(
-                        f"the DataFrame already has a column {name!r}: choose another name for the path"
-                    )
-                continue
-            if name not in types:
-                raise _bad_partitioning(
-                    f"unknown column {name!r}: choose from {', '.join(types)}, or write {name}=$.path:type"
-                )
-            if name == column or isinstance(types[name], VariantType | StructType | ArrayType | MapType):
-                raise _bad_partitioning(
-                    f"column {name!r} is not a scalar: partition by a path, such as {name}=$.path:type"
-                )
+            problem = ""
+            if name in self.paths.names and name in types:
+                problem = f"the DataFrame already has a column {name!r}: choose another name for the path"
+            elif name not in self.paths.names and name not in types:
+                problem = f"unknown column {name!r}: choose from {', '.join(types)}, or write {name}=$.path:type"
+            elif name == column or isinstance(types.get(name), VariantType | StructType | ArrayType | MapType):
+                problem = f"column {name!r} is not a scalar: partition by a path, such as {name}=$.path:type"
+            if problem:
+                raise bad_option(f"option partitionBy: {problem}")
         arrow = to_arrow_schema(StructType([field for field in schema.fields if field.name in self.names]))
         self.types = {field.name: field.type for field in [*arrow, *self.paths.fields]}
         if self.names and set(types) <= set(self.names):
-            raise _bad_partitioning("the files would contain no column: remove one of the partition columns")
+            raise bad_option("option partitionBy: the files would contain no column: remove a partition column")
 
     @property
     def new_fields(self) -> list[StructField]:
@@ -116,10 +111,6 @@ def appended_partitions(dest: str, columns: tuple[str, ...], schema: StructType)
             reason="missing-column",
         )
     return tuple(existing)
-
-
-def _bad_partitioning(message: str) -> VariantError:
-    return bad_option(f"option partitionBy: {message}")
 
 
 # Spark sends 10,000 rows at a time. Larger batches share dictionaries and amortize the set-up of the kernels.

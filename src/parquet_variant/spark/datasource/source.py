@@ -49,13 +49,6 @@ def creation_options(options: Mapping[str, str]) -> dict[str, str] | None:
     return {**of_table, "path": options["path"]}
 
 
-def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """Return the columns of a new table with its options."""
-    first, *remaining = schema.fields
-    metadata = {**(first.metadata or {}), _METADATA: json.dumps(dict(options))}
-    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *remaining])
-
-
 def read_options(schema: StructType, options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a read: without a path, those of the catalog table, overridden by those of the query."""
     if options.get("path") or options.get("paths"):
@@ -126,9 +119,12 @@ class VariantDataSource(DataSource):
         from parquet_variant.spark.datasource.options import ReadOptions
         from parquet_variant.spark.datasource.reading import read_schema
 
-        if (table := creation_options(self.options)) is not None:
-            return with_options(read_schema(ReadOptions.of(table)), table)
-        return read_schema(ReadOptions.of(self.options))
+        table = creation_options(self.options)
+        if table is None:
+            return read_schema(ReadOptions.of(self.options))
+        first, *remaining = read_schema(ReadOptions.of(table)).fields
+        metadata = {**(first.metadata or {}), _METADATA: json.dumps(table)}  # the first column keeps the options
+        return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *remaining])
 
     @one_line()
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -275,13 +275,8 @@ class _IcebergTarget(_TableTarget):
             # location for every table that it stages.
             return table if self.stream is None else table.commit(change_of())
         check_writable(table.metadata)
-        self._check_partitioned_by(table)
-        return table
-
-    def _check_partitioned_by(self, table: LoadedTable) -> None:
-        """Refuse partition fields other than the table's; without the option ``partitionBy`` any are accepted."""
-        if not self.partitioning.names:
-            return
+        if not self.partitioning.names:  # any partition fields of the table are accepted
+            return table
         spec = table.metadata.spec
         try:
             asked = spec_of(self.partitioning.names, table.metadata.schema).fields
@@ -296,6 +291,7 @@ class _IcebergTarget(_TableTarget):
                 reason="bad-option",
                 file=table.name,
             )
+        return table
 
     def _commit_files(self, files: list[TableFile], batch: Batch | None) -> bool:
         if self.base.table.exists and not files and self.mode == "append":
