@@ -49,12 +49,13 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         from parquet_variant.kernels.machine_code.building.__main__ import progress
         from parquet_variant.kernels.machine_code.building.build import build
-        from parquet_variant.kernels.machine_code.library import FOLDER, platform_tag
+        from parquet_variant.kernels.machine_code.library import FOLDER, architecture
 
         target = SOURCES / "parquet_variant" / FOLDER
+        platform = f"manylinux_2_17_{architecture(levels[0])}"
         if version != "editable":
-            target = Path(self.directory) / f"kernels-{platform_tag(levels)}"
+            target = Path(self.directory) / f"kernels-{platform}"
             build_data["force_include"] = {str(target): f"parquet_variant/{FOLDER}"}
         build(levels, target, report=progress())
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{platform_tag(levels)}"
+        build_data["tag"] = f"py3-none-{platform}"

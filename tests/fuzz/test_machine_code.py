@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.kernels.machine_code.entry_points import Jit
-from parquet_variant.kernels.machine_code.library import TABLE, Library, file_name, levels_here
+from parquet_variant.kernels.machine_code.library import TABLE, Library, levels_here
 from parquet_variant.testing import json_texts, shredding_schemas
 
 pytestmark = [
@@ -35,7 +35,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Jit |
     build(levels_here(), folder / "built", processes=1)
     table = json.loads((folder / "built" / TABLE).read_text())
     built: list[Jit | Library] = [
-        Library(level, ctypes.CDLL(str(folder / "built" / file_name(level))), table["kernels"])
+        Library(level, ctypes.CDLL(str(folder / "built" / table["libraries"][level]["file"])), table["kernels"])
         for level in levels_here()
     ]
     host = Jit()

@@ -231,13 +231,9 @@ def _fingerprint(compiled: Kernel, level: str = X86_64) -> str:
     return fingerprint(compiled, level)
 
 
-def _made(scale: int, name: str = "scaled") -> Kernel:
-    @helper
-    def inner(number):
-        return number * scale
-
+def _made(name: str = "scaled") -> Kernel:
     def scaled(number: int) -> int:
-        return inner(number)
+        return 3 * number
 
     scaled.__qualname__ = name
     made = kernel(scaled)
@@ -246,10 +242,30 @@ def _made(scale: int, name: str = "scaled") -> Kernel:
 
 
 def test_objects_are_distinguished_by_all_that_they_are_made_of() -> None:
-    same = _fingerprint(_made(3))
-    assert same == _fingerprint(_made(3))
-    others = [_fingerprint(_made(4)), _fingerprint(_made(3, "other")), _fingerprint(_made(3), "aarch64")]
-    assert len({same, *others}) == 4
+    same = _fingerprint(_made())
+    assert same == _fingerprint(_made())
+    others = [_fingerprint(_made("other")), _fingerprint(_made(), "aarch64")]
+    assert len({same, *others}) == 3
+
+
+def test_an_object_is_made_of_the_modules_that_its_kernel_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    from parquet_variant.kernels.int128 import digits_of
+    from parquet_variant.kernels.machine_code.building import objects
+    from parquet_variant.kernels.pages.dictionary import rehash_bytes
+    from parquet_variant.kernels.pages.levels import optional_levels
+
+    kernels = [made for made in (optional_levels, rehash_bytes, digits_of) if isinstance(made, Kernel)]
+    before, source = list(map(_fingerprint, kernels)), objects._source
+
+    def changed(module: str) -> tuple[str, frozenset[str]]:
+        content, imported = source(module)
+        return ("changed" if module.endswith(".pages.levels") else content), imported
+
+    monkeypatch.setattr(objects, "_source", changed)
+    objects._sources.cache_clear()
+    after = list(map(_fingerprint, kernels))
+    objects._sources.cache_clear()
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, False, True]
 
 
 @pytest.mark.machine_code

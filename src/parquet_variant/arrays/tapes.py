@@ -18,8 +18,7 @@ from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.encoding.scalars import MAX_SCALE, MICROS_PER_DAY
 from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary
-from parquet_variant.kernels.memory import copy_spans
-from parquet_variant.kernels.records import KIND
+from parquet_variant.kernels.memory import KIND, copy_spans
 from parquet_variant.kernels.tapes.decode import decode_values
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.support import arrow_compute as pc

@@ -1,4 +1,4 @@
-"""Memory by absolute address, inside kernels: load, store, copy, compare, hash.
+"""Memory by absolute address, inside kernels: load, store, copy, compare, hash, records; and the kinds of values.
 
 Owns the primitives that turn an address into a value; `intrinsics` has their instructions. Leaves every bounds
 check to the caller: a kernel checks that bytes lie inside one of its buffers before it calls a function of this module.
@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import helper, intrinsic, kernel
+from parquet_variant.kernels.compiling import helper, intrinsic, kernel, numbered
 from parquet_variant.kernels.machine_code.checks import is_checking, register
 from parquet_variant.kernels.machine_code.signatures import Int64s
+from parquet_variant.types import PrimitiveId
 
 # Load the unsigned or signed integer, or the IEEE double or float, at an address; integers become ``int64``.
 load_u8 = intrinsic(__name__, "load_u8")
@@ -187,3 +188,27 @@ def hash_bytes(address: int, length: int, seed: int) -> int:
     value = (value ^ tail) * MIX_A
     value ^= (value >> 32) & 0xFFFFFFFF
     return value & 0x3FFFFFFFFFFFFFFF
+
+
+# Records are rows of 64-bit columns at addresses. A column of a record is one load. An entry of a table that is passed
+# as an array takes a multiplication by the table's width, and the array's shape takes registers, which makes kernels
+# that visit values a third slower.
+
+
+@helper
+def get(record: int, column: int) -> int:
+    """Return a column of a record."""
+    return load_u64(record + 8 * column)
+
+
+@helper
+def put(record: int, column: int, value: int) -> None:
+    """Set a column of a record."""
+    store_u64(record + 8 * column, value)
+
+
+# Columns of a node of a tape, and of `values.value_nodes`.
+NODE = numbered("TAG A B END")
+NODE_BYTES = 8 * len(NODE)
+# Kinds of values: ids of scalars start at 0; ARRAY and OBJECT follow.
+KIND = numbered(" ".join([*PrimitiveId.__members__, "ARRAY", "OBJECT"]))

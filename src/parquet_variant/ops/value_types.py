@@ -36,10 +36,9 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt_bytes
-from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.memory import KIND, address_of
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Strings, write_types
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.layouts.storage_shape import is_list
 from parquet_variant.ops.columns.arguments import (

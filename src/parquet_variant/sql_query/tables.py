@@ -19,8 +19,8 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.inference.columns import best_column
 from parquet_variant.inference.profile import Profile
+from parquet_variant.kernels.memory import KIND
 from parquet_variant.kernels.operations import get
-from parquet_variant.kernels.records import KIND
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.columns.extract_path import extract_variant
 from parquet_variant.ops.columns.value_positions import ValuePositions

@@ -19,8 +19,7 @@ from parquet_variant.inference.contracts.report import ContractCounts, ContractR
 from parquet_variant.inference.contracts.rule_tables import RuleTables, choices_of
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, filled_binary, from_bytes, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.memory import copy_spans
-from parquet_variant.kernels.records import KIND
+from parquet_variant.kernels.memory import KIND, copy_spans
 from parquet_variant.kernels.tapes.check import FORBIDDEN, RESULT, check_nodes
 from parquet_variant.kernels.tapes.profile import KINDS
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids

@@ -20,8 +20,7 @@ from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.inference.contracts.contract import Contract
 from parquet_variant.inference.contracts.path_rules import FORMATS, PathRules, order_of
 from parquet_variant.kernels.arrow_buffers import Int64s
-from parquet_variant.kernels.memory import address_of
-from parquet_variant.kernels.records import KIND
+from parquet_variant.kernels.memory import KIND, address_of
 from parquet_variant.kernels.tapes.check import FORBIDDEN, NO_RULES, RULE, SCALES
 from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.types import TYPES

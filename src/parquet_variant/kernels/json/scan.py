@@ -11,6 +11,7 @@ from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, negate
 from parquet_variant.kernels.machine_code.signatures import UInt8s
 from parquet_variant.kernels.memory import (
+    KIND,
     copy,
     high_of_32,
     load_u8,
@@ -22,7 +23,6 @@ from parquet_variant.kernels.memory import (
     trailing_zeros,
 )
 from parquet_variant.kernels.native_vectors import Memory, address_in, export_vector, new_vector, reserve
-from parquet_variant.kernels.records import KIND
 
 # Status codes of the parser. The scalar reader words the errors.
 STATUS = numbered(

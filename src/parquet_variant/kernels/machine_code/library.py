@@ -9,11 +9,16 @@ file.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import json
 import os
+import platform
 import re
+import stat
+import sys
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +28,6 @@ from parquet_variant.errors import KernelsError
 
 if TYPE_CHECKING:
     from parquet_variant.kernels.machine_code.functions import Kernel
-
-
-import contextlib
-import platform
-import stat
-import sys
-import tempfile
 
 # Directory of the package, or its path in a zip file.
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
@@ -69,14 +67,11 @@ def source_hash(names: Iterable[str]) -> str:
 # Folder of the libraries in the package, and the table in it.
 FOLDER = "kernels/machine_code/libraries"
 TABLE = "kernels.json"
-# Symbol of a string in each library: the hash of its sources.
-HASH_SYMBOL = "pv_source_hash"
-_HASH_SIZE = 64
 
 
-def file_name(level: str) -> str:
-    """Return the file name of the library for a CPU level."""
-    return f"kernels-{level}.so"
+def file_name(level: str, source_hash: str) -> str:
+    """Return the file name of the library for a CPU level, built from sources with a hash."""
+    return f"kernels-{level}-{source_hash[:16]}.so"
 
 
 @dataclass(frozen=True)
@@ -105,6 +100,7 @@ def _library_error(what: str, name: str) -> KernelsError:
 
 
 def _table() -> dict[str, Any]:
+    """Return the table of the libraries, whose sources are those of the package."""
     name = f"{FOLDER}/{TABLE}"
     try:
         table = json.loads(read(name))
@@ -115,31 +111,25 @@ def _table() -> dict[str, Any]:
         complete = False
     if not complete:
         raise _library_error("the table of kernels is damaged", name)
-    return table
-
-
-def _check_sources(table: dict[str, Any]) -> None:
     try:
         fits = kernel_sources() <= set(table["sources"]) and source_hash(table["sources"]) == table["source_hash"]
     except OSError:
         fits = False
     if not fits:
-        raise KernelsError(
-            f"the kernels were built from other sources than those of the package; {_BUILD}",
-            reason="other-kernels",
-        )
+        problem = f"the kernels were built from other sources than those of the package; {_BUILD}"
+        raise KernelsError(problem, reason="other-kernels")
+    return table
 
 
 def _open(name: str, size: int) -> ctypes.CDLL:
     """Load a library from its file, or from memory if the package is in a zip file."""
     path = os.path.join(PACKAGE, *name.split("/"))  # noqa: PTH118
-    if os.path.exists(path):  # noqa: PTH110
-        if os.path.getsize(path) != size:  # noqa: PTH202
-            raise _library_error("the library of kernels is truncated", name)
-        return ctypes.CDLL(path)
-    content = read(name)
-    if len(content) != size:
+    is_file = os.path.exists(path)  # noqa: PTH110
+    content = b"" if is_file else read(name)
+    if size != (os.path.getsize(path) if is_file else len(content)):  # noqa: PTH202
         raise _library_error("the library of kernels is truncated", name)
+    if is_file:
+        return ctypes.CDLL(path)
     file = os.memfd_create("parquet-variant kernels")
     try:
         os.truncate(file, size)
@@ -157,25 +147,17 @@ def load(levels: tuple[str, ...] | None = None) -> Library:
     Raises `KernelsError` if there is no library, if it was built from other sources, or if it is damaged.
     """
     table = _table()
-    _check_sources(table)
     built = table["libraries"]
     level = next((name for name in levels_here() if name in built and (levels is None or name in levels)), None)
     if level is None:
         raise KernelsError(
             f"the package has kernels for {', '.join(built)}, but not for this machine", reason="no-kernels"
         )
-    name = f"{FOLDER}/{file_name(level)}"
+    name = f"{FOLDER}/{file_name(level, table['source_hash'])}"
     try:
-        handle = _open(name, built[level]["size"])
-        source_hash = (ctypes.c_char * _HASH_SIZE).in_dll(handle, HASH_SYMBOL).raw.decode("ascii", "replace")
-    except (OSError, ValueError, KeyError, TypeError) as failed:
-        if isinstance(failed, KernelsError):
-            raise
+        return Library(level, _open(name, built[level]["size"]), table["kernels"])
+    except (OSError, KeyError, TypeError) as failed:
         raise _library_error(f"the library of kernels cannot be loaded: {failed}", name) from failed
-    if source_hash != table["source_hash"]:
-        problem = "the library of kernels does not belong to its table; reinstall the package"
-        raise KernelsError(problem, reason="other-kernels", file=name)
-    return Library(level, handle, table["kernels"])
 
 
 X86_64, X86_64_V3, AARCH64 = "x86-64", "x86-64-v3", "aarch64"
@@ -207,27 +189,12 @@ def architecture(level: str) -> str:
     return "aarch64" if level == AARCH64 else "x86_64"
 
 
-def platform_tag(levels: tuple[str, ...]) -> str:
-    """Return the platform tag of a wheel with libraries for some levels.
-
-    >>> platform_tag((X86_64_V3, X86_64))
-    'manylinux_2_17_x86_64'
-    """
-    (name,) = {architecture(level) for level in levels}
-    return f"manylinux_2_17_{name}"
-
-
-def _architecture_here() -> str | None:
-    """Return the architecture of this machine, if libraries are built for it."""
-    if not sys.platform.startswith("linux") or sys.maxsize < 2**32:
-        return None
-    names = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
-    return names.get(platform.machine().lower())
-
-
 def levels_of_wheel() -> tuple[str, ...]:
     """Return all levels of this machine's architecture, best first; empty if no libraries are built for it."""
-    return tuple(level for level in LEVELS if architecture(level) == _architecture_here())
+    if not sys.platform.startswith("linux") or sys.maxsize < 2**32:
+        return ()
+    names = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+    return tuple(level for level in LEVELS if architecture(level) == names.get(platform.machine().lower()))
 
 
 def levels_here() -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import divide_by_power
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
-from parquet_variant.kernels.memory import equal, load_f32, load_f64, load_u8, load_uint
+from parquet_variant.kernels.memory import KIND, equal, load_f32, load_f64, load_u8, load_uint
 from parquet_variant.kernels.native_vectors import (
     Memory,
     export_table,
@@ -23,7 +23,6 @@ from parquet_variant.kernels.native_vectors import (
     sort_with,
 )
 from parquet_variant.kernels.operations.validate import scalar_is_valid
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.reading import (
     COUNT,

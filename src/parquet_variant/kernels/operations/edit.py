@@ -19,7 +19,7 @@ from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
-from parquet_variant.kernels.memory import copy, store_u8, store_uint
+from parquet_variant.kernels.memory import KIND, copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import (
     Memory,
     export_table,
@@ -31,7 +31,6 @@ from parquet_variant.kernels.native_vectors import (
     reserve_rows,
     sort_run,
 )
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.name_tables import NameTable
 from parquet_variant.kernels.values.reading import metadata_header

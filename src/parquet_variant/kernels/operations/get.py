@@ -13,8 +13,7 @@ from typing import NamedTuple
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
-from parquet_variant.kernels.memory import equal, load_s16, load_u8, load_uint
-from parquet_variant.kernels.records import KIND
+from parquet_variant.kernels.memory import KIND, equal, load_s16, load_u8, load_uint
 from parquet_variant.kernels.values.reading import container, scalar_of_size, value_kind, value_size
 
 ABSENT, BROKEN = 0, -1

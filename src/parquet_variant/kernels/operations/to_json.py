@@ -27,6 +27,7 @@ from parquet_variant.kernels.json.scalar_text import (
 from parquet_variant.kernels.json.scan import STATUS, scan_string
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.kernels.memory import (
+    KIND,
     copy,
     copy_32_in_page,
     load_u8,
@@ -37,7 +38,6 @@ from parquet_variant.kernels.memory import (
     trailing_zeros,
 )
 from parquet_variant.kernels.native_vectors import Memory, allocate, export_bytes, new_table, reserve_bytes
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.values.name_tables import UNUSABLE
 from parquet_variant.kernels.values.reading import (
     COUNT,

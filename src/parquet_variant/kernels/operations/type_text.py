@@ -13,7 +13,7 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json.scalar_text import int_text
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
-from parquet_variant.kernels.memory import load_u64, store_u8, store_u64
+from parquet_variant.kernels.memory import KIND, load_u64, store_u8, store_u64
 from parquet_variant.kernels.native_vectors import (
     Memory,
     allocate,
@@ -22,7 +22,6 @@ from parquet_variant.kernels.native_vectors import (
     reserve_bytes,
     reserve_rows,
 )
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.values.reading import scalar
 
 # Types that the kernel knows by number; other types only occur in the tables.

@@ -12,9 +12,8 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
-from parquet_variant.kernels.memory import load_u8, load_uint
+from parquet_variant.kernels.memory import KIND, load_u8, load_uint
 from parquet_variant.kernels.native_vectors import Memory, new_table, new_vector, reserve, reserve_rows, sort_run
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE
 from parquet_variant.kernels.values.reading import (
     COUNT,

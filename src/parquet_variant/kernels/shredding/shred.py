@@ -14,9 +14,8 @@ from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8s
-from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_uint
+from parquet_variant.kernels.memory import KIND, copy, get, load_u8, load_uint, put, store_uint
 from parquet_variant.kernels.native_vectors import Memory, address_in, allocate, filled_vector, new_vector, reallocate
-from parquet_variant.kernels.records import KIND, get, put
 from parquet_variant.kernels.shredding.growing_columns import (
     GrowingColumns,
     finish,

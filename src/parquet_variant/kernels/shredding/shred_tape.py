@@ -16,7 +16,18 @@ from typing import NamedTuple
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
-from parquet_variant.kernels.memory import copy, load_s32, store_u8, store_u32, store_uint
+from parquet_variant.kernels.memory import (
+    KIND,
+    NODE,
+    NODE_BYTES,
+    copy,
+    get,
+    load_s32,
+    put,
+    store_u8,
+    store_u32,
+    store_uint,
+)
 from parquet_variant.kernels.native_vectors import (
     Memory,
     address_in,
@@ -27,7 +38,6 @@ from parquet_variant.kernels.native_vectors import (
     sort_with,
     vector_at,
 )
-from parquet_variant.kernels.records import KIND, NODE, NODE_BYTES, get, put
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, S
 from parquet_variant.kernels.tapes.dictionaries import assign_dictionaries
 from parquet_variant.kernels.tapes.tape import PATH, SHAPE, kind_of, path_of, scale_of

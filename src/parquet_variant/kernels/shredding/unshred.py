@@ -16,7 +16,18 @@ from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
-from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, load_uint, store_u32
+from parquet_variant.kernels.memory import (
+    KIND,
+    NODE,
+    NODE_BYTES,
+    get,
+    load_u8,
+    load_u32,
+    load_u64,
+    load_uint,
+    put,
+    store_u32,
+)
 from parquet_variant.kernels.native_vectors import (
     Memory,
     address_in,
@@ -26,7 +37,6 @@ from parquet_variant.kernels.native_vectors import (
     pooled_table,
     reserve_rows,
 )
-from parquet_variant.kernels.records import KIND, NODE, NODE_BYTES, get, put
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, NamedNodes, S
 from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.values.reading import MALFORMED, container, load_fixed, value_kind, value_size

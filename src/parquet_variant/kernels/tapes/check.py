@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
-from parquet_variant.kernels.memory import equal, load_u8
+from parquet_variant.kernels.memory import KIND, equal, load_u8
 from parquet_variant.kernels.native_vectors import Memory, export_table, new_table, reserve_rows
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.string_forms import string_form
 from parquet_variant.kernels.tapes.tape import DROPPED, path_of
 

@@ -14,9 +14,8 @@ import numpy as np
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
-from parquet_variant.kernels.memory import copy
+from parquet_variant.kernels.memory import KIND, copy
 from parquet_variant.kernels.native_vectors import Memory, address_in, new_table, new_vector
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.interning import HashedTable, Interned, export_hashed, hashed_table, successor
 from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, PATH, SHAPE, Tape, kind_of, path_of
 from parquet_variant.types.path import VariantPath

@@ -21,9 +21,8 @@ from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
-from parquet_variant.kernels.memory import HASH_SEED, hash_bytes, load_u8, load_uint
+from parquet_variant.kernels.memory import HASH_SEED, KIND, hash_bytes, load_u8, load_uint
 from parquet_variant.kernels.native_vectors import Memory, filled_vector, new_table, reserve_rows
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.interning import (
     HashedTable,
     Interned,

@@ -11,7 +11,7 @@ import numpy as np
 
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table
-from parquet_variant.kernels.memory import MIX_A, copy, store_u8, store_u32, store_uint
+from parquet_variant.kernels.memory import KIND, MIX_A, copy, store_u8, store_u32, store_uint
 from parquet_variant.kernels.native_vectors import (
     Memory,
     address_in,
@@ -23,7 +23,6 @@ from parquet_variant.kernels.native_vectors import (
     sort_run,
     widest_gap,
 )
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.tape import KEY, SHAPE
 from parquet_variant.kernels.values.name_tables import compare_bytes
 from parquet_variant.kernels.values.scalar_slots import uint_width

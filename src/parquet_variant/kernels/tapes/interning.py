@@ -13,7 +13,7 @@ import numpy as np
 
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
-from parquet_variant.kernels.memory import MIX_A, MIX_B, equal
+from parquet_variant.kernels.memory import KIND, MIX_A, MIX_B, equal
 from parquet_variant.kernels.native_vectors import (
     Memory,
     export_table,
@@ -22,7 +22,6 @@ from parquet_variant.kernels.native_vectors import (
     refilled_vector,
     reserve_rows,
 )
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.tape import KEY, PATH, SHAPE
 
 _ELEMENT_KEY: Any = np.int64(-1)  # key of the root, and of paths that stand for the elements of an array

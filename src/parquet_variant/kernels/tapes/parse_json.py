@@ -11,9 +11,8 @@ from typing import NamedTuple
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, PLAIN, STATUS, scan_number, scan_string, unescape
 from parquet_variant.kernels.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
-from parquet_variant.kernels.memory import equal, hash_bytes, load_u8, load_u32
+from parquet_variant.kernels.memory import KIND, equal, hash_bytes, load_u8, load_u32
 from parquet_variant.kernels.native_vectors import Memory, new_table, reserve_rows
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.interning import (
     Interned,
     TableExports,

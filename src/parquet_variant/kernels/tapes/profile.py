@@ -13,6 +13,7 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, UInt8Table
 from parquet_variant.kernels.memory import (
+    KIND,
     MIX_A,
     MIX_B,
     hash_bytes,
@@ -23,7 +24,6 @@ from parquet_variant.kernels.memory import (
     trailing_zeros,
 )
 from parquet_variant.kernels.native_vectors import Memory, export_table, new_table, new_vector, reserve_rows
-from parquet_variant.kernels.records import KIND
 from parquet_variant.kernels.tapes.string_forms import FORMS, string_form
 from parquet_variant.kernels.tapes.tape import KEY, PATH, path_of
 

@@ -10,8 +10,7 @@ from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scalar_text import NO_DAY, days_since_epoch, digits_value
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, STATUS, scan_number
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
-from parquet_variant.kernels.memory import load_u8, store_u64
-from parquet_variant.kernels.records import KIND
+from parquet_variant.kernels.memory import KIND, load_u8, store_u64
 
 # The forms, in the order of their columns in a profile.
 FORM = numbered("DATE TIMESTAMP TIMESTAMP_NTZ UUID NUMBER")

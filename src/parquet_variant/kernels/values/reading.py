@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
-from parquet_variant.kernels.memory import load_s8, load_s16, load_s32, load_u8, load_u32, load_u64, load_uint
-from parquet_variant.kernels.records import KIND
+from parquet_variant.kernels.memory import KIND, load_s8, load_s16, load_s32, load_u8, load_u32, load_u64, load_uint
 
 MALFORMED = -1
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.int128 import digits_of, divide_by_power, fits_int64, multiply_power
-from parquet_variant.kernels.memory import copy, store_u8, store_u16, store_u32, store_u64
-from parquet_variant.kernels.records import KIND
+from parquet_variant.kernels.memory import KIND, copy, store_u8, store_u16, store_u32, store_u64
 from parquet_variant.kernels.values.reading import PAYLOAD
 
 

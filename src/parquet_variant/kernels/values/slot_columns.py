@@ -11,8 +11,7 @@ from parquet_variant.kernels.int128 import digits_of, round_by_power
 from parquet_variant.kernels.json.scalar_text import NO_DAY, days_since_epoch, digits_value
 from parquet_variant.kernels.json.scan import decimal_kind, int_kind
 from parquet_variant.kernels.machine_code.signatures import Bools, Int64s, UInt8s
-from parquet_variant.kernels.memory import load_u8, store_u64
-from parquet_variant.kernels.records import KIND
+from parquet_variant.kernels.memory import KIND, load_u8, store_u64
 from parquet_variant.kernels.values.scalar_slots import exact_slot, scalar_size, write_scalar
 
 

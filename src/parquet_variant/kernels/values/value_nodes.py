@@ -17,9 +17,8 @@ from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.machine_code.signatures import Int64s, Int64Table
-from parquet_variant.kernels.memory import copy, store_uint
+from parquet_variant.kernels.memory import KIND, NODE, NODE_BYTES, copy, get, put, store_uint
 from parquet_variant.kernels.native_vectors import address_in
-from parquet_variant.kernels.records import KIND, NODE, NODE_BYTES, get, put
 from parquet_variant.kernels.values.scalar_slots import (
     array_size,
     begin_array,

@@ -22,8 +22,8 @@ from parquet_variant.arrays.variant_array import trusted_array
 from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.errors import CastError, MalformedVariantError, VariantError
 from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, to_numpy
+from parquet_variant.kernels.memory import KIND
 from parquet_variant.kernels.operations import get
-from parquet_variant.kernels.records import KIND
 from parquet_variant.ops.columns.column_casts import bytes_of_slots, cast_column
 from parquet_variant.ops.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.support import arrow_compute as pc

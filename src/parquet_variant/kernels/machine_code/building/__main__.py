@@ -16,20 +16,16 @@ from parquet_variant.kernels.machine_code.library import LEVELS, levels_here
 
 
 def progress() -> Report:
-    """Return a report that prints progress: on one line at a terminal, every five seconds elsewhere."""
+    """Return a report that prints a line at the end of a step, and every five seconds before."""
     begun = printed = time.monotonic()
 
     def report(what: str, done: int, total: int) -> None:
         nonlocal printed
         now = time.monotonic()
-        is_end = done == total
-        if not is_end and now - printed < (0.1 if sys.stderr.isatty() else 5) and done:
-            return
-        printed = now
-        remaining = f", about {(now - begun) / done * (total - done):.0f} s left" if 3 <= done < total else ""
-        end = "\n" if is_end or not sys.stderr.isatty() else "\r"
-        print(f"{what}: {done} of {total}{remaining}\x1b[K" if end == "\r" else f"{what}: {done} of {total}{remaining}",
-              end=end, file=sys.stderr, flush=True)  # fmt: skip
+        if done == total or now - printed >= 5:
+            printed = now
+            remaining = f", about {(now - begun) / done * (total - done):.0f} s left" if 3 <= done < total else ""
+            print(f"{what}: {done} of {total}{remaining}", file=sys.stderr, flush=True)
 
     return report
 

@@ -20,14 +20,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from queue import Empty, SimpleQueue
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.kernels.machine_code.building.objects import build_objects, object_of_string
+from parquet_variant.kernels.machine_code.building.objects import build_objects
 from parquet_variant.kernels.machine_code.functions import Kernel, find_kernel, find_kernels
 from parquet_variant.kernels.machine_code.library import (
     FOLDER,
-    HASH_SYMBOL,
     PACKAGE,
     TABLE,
     architecture,
@@ -41,81 +39,49 @@ from parquet_variant.kernels.machine_code.library import (
 Report = Callable[[str, int, int], None]
 
 
-def _order(kernels: list[Kernel]) -> list[Kernel]:
-    """Return the kernels sorted so that the largest modules are compiled first, to keep all processes busy."""
-    sizes = {kernel.py_func.__module__: Path(kernel.py_func.__code__.co_filename).stat().st_size for kernel in kernels}
-    return sorted(kernels, key=lambda kernel: (-sizes[kernel.py_func.__module__], kernel.py_func.__module__))
-
-
-def _work(waiting: SimpleQueue[Kernel], done: Callable[[], None], levels: Sequence[str], folder: Path) -> None:
-    """Let a process compile kernels until none are waiting."""
-    command = [sys.executable, "-m", "parquet_variant.kernels.machine_code.building.build"]
-    path = os.pathsep.join([str(Path(PACKAGE).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        while True:
-            try:
-                kernel = waiting.get_nowait()
-            except Empty:
-                break
-            targets = [str(folder / f"{kernel.symbol}.{level}.o") for level in levels]
-            task = [kernel.py_func.__module__, kernel.py_func.__name__, list(levels), targets]
-            process.stdin.write(json.dumps(task) + "\n")
-            process.stdin.flush()
-            answer = process.stdout.readline()
-            if not answer or (failure := json.loads(answer)):
-                process.kill()
-                problem = failure if answer else "the process ended"
-                raise KernelsError(f"{kernel!r} cannot be compiled: {problem}", reason="no-kernels")
-            done()
-        process.stdin.close()
-
-
 def build_all_objects(
     kernels: list[Kernel], levels: Sequence[str], folder: Path, *, report: Report, processes: int | None = None
 ) -> None:
-    """Compile kernels into objects in a folder, in several processes."""
-    waiting: SimpleQueue[Kernel] = SimpleQueue()
-    for kernel in _order(kernels):
-        waiting.put(kernel)
-    count = min(processes or len(os.sched_getaffinity(0)), len(kernels))
-    finished: list[None] = []
+    """Compile kernels into objects in a folder.
 
-    def done() -> None:
-        finished.append(None)
-        report("compiling kernels", len(finished), len(kernels))
+    Each core has its own process, because Numba and LLVM hold global locks. A process compiles all kernels of a module,
+    because functions that were compiled for one kernel are reused for the next.
+    """
+    modules: dict[str, list[str]] = {}
+    for kernel in kernels:
+        modules.setdefault(kernel.py_func.__module__, []).append(kernel.py_func.__name__)
+    count = min(processes or len(os.sched_getaffinity(0)), len(modules))
+    shares: list[list[tuple[str, str]]] = [[] for _ in range(count)]
+    for module, names in sorted(modules.items(), key=lambda item: -len(item[1])):
+        min(shares, key=len).extend((module, name) for name in names)
+    finished: list[str] = []
+
+    def work(share: list[tuple[str, str]]) -> None:
+        path = os.pathsep.join([str(Path(PACKAGE).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        with subprocess.Popen(
+            [sys.executable, "-m", f"{__package__}.build", json.dumps([share, list(levels), str(folder)])],
+            stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            for _, name in share:
+                problem = json.loads(process.stdout.readline() or '"the process ended"')
+                if problem:
+                    process.kill()
+                    raise KernelsError(f"kernel {name} cannot be compiled: {problem}", reason="no-kernels")
+                finished.append(name)
+                report("compiling kernels", len(finished), len(kernels))
 
     report("compiling kernels", 0, len(kernels))
     with ThreadPoolExecutor(count) as pool:
-        for future in [pool.submit(_work, waiting, done, levels, folder) for _ in range(count)]:
-            future.result()
-
-
-def _table(kernels: list[Kernel], levels: Sequence[str], folder: Path, hashed: str) -> str:
-    libraries = {
-        level: {"file": file_name(level), "size": (folder / file_name(level)).stat().st_size} for level in levels
-    }
-    table = {
-        "made_by": {name: version(name) for name in ("numba", "llvmlite")},
-        "source_hash": hashed,
-        "libraries": libraries,
-        "kernels": {kernel.symbol: str(kernel.signature) for kernel in kernels},
-        "sources": sources(),
-    }
-    return json.dumps(table, indent=1) + "\n"
+        list(pool.map(work, shares))
 
 
 def _is_current(target: Path, levels: Sequence[str], hashed: str) -> bool:
     """Return whether the libraries in a folder are up to date."""
     try:
-        table = json.loads((target / TABLE).read_text())
-        sizes = {level: table["libraries"][level]["size"] for level in levels}
-        return table["source_hash"] == hashed and all(
-            (target / file_name(level)).stat().st_size == size for level, size in sizes.items()
-        )
+        built = json.loads((target / TABLE).read_text())["libraries"]
+        names = {level: file_name(level, hashed) for level in levels}
+        return all((target / name).stat().st_size == built[level]["size"] for level, name in names.items())
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -143,19 +109,23 @@ def build(
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         build_all_objects(kernels, levels, folder, report=report, processes=processes)
-        for number, level in enumerate(levels):
-            report("linking", number, len(levels))
-            stamp = folder / f"hash.{level}.o"
-            stamp.write_bytes(object_of_string(HASH_SYMBOL, hashed, level))
-            objects = [folder / f"{kernel.symbol}.{level}.o" for kernel in kernels]
-            link([*objects, stamp], folder / file_name(level), level)
-        table = _table(kernels, levels, folder, hashed)
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
-        for level in levels:
-            shutil.copyfile(folder / file_name(level), target / file_name(level))
-        # The table is written last: a library without a table is ignored.
-        (target / TABLE).write_text(table)
+        libraries = {}
+        for number, level in enumerate(levels):
+            report("linking", number, len(levels))
+            library = target / file_name(level, hashed)
+            link([folder / f"{kernel.symbol}.{level}.o" for kernel in kernels], library, level)
+            libraries[level] = {"file": library.name, "size": library.stat().st_size}
+    table = {
+        "made_by": {name: version(name) for name in ("numba", "llvmlite")},
+        "source_hash": hashed,
+        "libraries": libraries,
+        "kernels": {kernel.symbol: str(kernel.signature) for kernel in kernels},
+        "sources": sources(),
+    }
+    # The table is written last: a library without a table is ignored.
+    (target / TABLE).write_text(json.dumps(table, indent=1) + "\n")
     report("linking", len(levels), len(levels))
     return time.monotonic() - begun
 
@@ -163,20 +133,15 @@ def build(
 _OPTIONS = ("-shared", "-nostdlib", "-Wl,-s", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--gc-sections")
 
 
-def _c_compiler() -> str | None:
-    return shutil.which(os.environ.get("CC", "cc"))
-
-
 def needs_ziglang(level: str) -> bool:
     """Return whether this machine has no C compiler that links for a CPU level."""
-    return level not in levels_of_wheel() or _c_compiler() is None
+    return level not in levels_of_wheel() or shutil.which(os.environ.get("CC", "cc")) is None
 
 
 def find_linker(level: str) -> list[str]:
     """Return the link command for a CPU level, without arguments. Raises `KernelsError` if there is none."""
-    compiler = _c_compiler()
-    if compiler is not None and not needs_ziglang(level):
-        return [compiler]
+    if not needs_ziglang(level):
+        return [os.environ.get("CC", "cc")]
     if importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture(level)}-linux-gnu.2.17"]
     raise KernelsError(
@@ -199,22 +164,19 @@ def link(objects: Sequence[Path], target: Path, level: str) -> None:
         raise KernelsError(f"linking kernels for {level} failed: {run.stderr.strip()[-2000:]}", reason="no-linker")
 
 
-def _serve() -> None:
-    """Compile a kernel for each line of the input, and answer with one line.
-
-    Each core has its own process, because Numba and LLVM hold global locks; functions that were compiled for one kernel
-    are reused for the next.
-    """
-    for line in sys.stdin:
-        module, name, levels, targets = json.loads(line)
+def _compile_share() -> None:
+    """Compile the kernels that the first argument names; print a line for each: empty, or what is wrong."""
+    share, levels, folder = json.loads(sys.argv[1])
+    for module, name in share:
+        problem = ""
         try:
-            for content, target in zip(build_objects(find_kernel(module, name), tuple(levels)), targets, strict=True):
-                Path(target).write_bytes(content)
-            answer = ""
+            kernel = find_kernel(module, name)
+            for level, content in zip(levels, build_objects(kernel, tuple(levels)), strict=True):
+                Path(folder, f"{kernel.symbol}.{level}.o").write_bytes(content)
         except Exception as failed:
-            answer = f"{type(failed).__name__}: {failed}"
-        print(json.dumps(answer), flush=True)
+            problem = f"{type(failed).__name__}: {failed}"
+        print(json.dumps(problem), flush=True)
 
 
 if __name__ == "__main__":
-    _serve()
+    _compile_share()

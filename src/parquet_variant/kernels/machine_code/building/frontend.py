@@ -123,9 +123,6 @@ def note_list(builder: Any, address: Any, size: int) -> None:
         builder.call(note, [address, ir.Constant(_INT64, size)])
 
 
-_WORD = ir.IntType(64)
-
-
 @contextmanager
 def _compiling() -> Iterator[Any]:
     """Hold the lock of Numba's compiler, and suspend garbage collection; yield the context for code generation.
@@ -144,7 +141,8 @@ def _compiling() -> Iterator[Any]:
 
 @cache
 def _dispatcher(compiled: Helper | Kernel) -> Dispatcher:
-    return dispatcher(compiled.py_func, compiled.targetoptions)
+    options = {**_OPTIONS, **compiled.targetoptions}
+    return Dispatcher(compiled.py_func, targetoptions=options, pipeline_class=_Compiler)
 
 
 @cache
@@ -179,6 +177,18 @@ def _returns(returned: Any, declared: Any) -> bool:
     return isinstance(returned, types.Integer) if declared is int else returned == _type(declared)
 
 
+def array_value(context: Any, builder: Any, kind: Any, address: Any, shape: list[Any]) -> Any:
+    """Return an array over the memory at an address."""
+    array = arrayobj.make_array(kind)(context, builder)
+    item = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    strides = [context.get_constant(types.intp, item)]
+    for extent in shape[:0:-1]:
+        strides.insert(0, builder.mul(extent, strides[0]))
+    data = builder.inttoptr(address, context.get_data_type(kind.dtype).as_pointer())
+    arrayobj.populate_array(array, data=data, shape=shape, strides=strides, itemsize=strides[-1], meminfo=None)
+    return array._getvalue()
+
+
 class _Entry:
     """Writes the entry point of a kernel, which reads its arguments from words and writes the result behind them."""
 
@@ -199,19 +209,10 @@ class _Entry:
             )
         word = self.builder.load(self._next())
         if isinstance(kind, types.Array):
-            return self._array(kind, word)
+            return array_value(
+                self.context, self.builder, kind, word, [self.builder.load(self._next()) for _ in range(kind.ndim)]
+            )
         return self.builder.trunc(word, ir.IntType(1)) if kind == types.boolean else word
-
-    def _array(self, kind: Any, address: Any) -> Any:
-        array = arrayobj.make_array(kind)(self.context, self.builder)
-        shape = [self.builder.load(self._next()) for _ in range(kind.ndim)]
-        item = self.context.get_abi_sizeof(self.context.get_data_type(kind.dtype))
-        strides = [self.context.get_constant(types.intp, item)]
-        for extent in shape[:0:-1]:
-            strides.insert(0, self.builder.mul(extent, strides[0]))
-        data = self.builder.inttoptr(address, self.context.get_data_type(kind.dtype).as_pointer())
-        arrayobj.populate_array(array, data=data, shape=shape, strides=strides, itemsize=strides[-1], meminfo=None)
-        return array._getvalue()
 
     def result(self, kind: Any, value: Any) -> None:
         if isinstance(kind, types.BaseTuple):
@@ -232,16 +233,6 @@ def _call(context: Any, builder: Any, compiled: Any, arguments: list[Any]) -> tu
     return status, value
 
 
-def _empty_list(builder: Any) -> Any:
-    """Return the address of an empty list of `kernels.native_vectors`, which is on the stack of the entry point."""
-    pair = builder.alloca(_WORD, 2)
-    address = builder.ptrtoint(pair, _WORD)
-    for place in range(2):
-        builder.store(address, builder.gep(pair, [ir.Constant(ir.IntType(32), place)]))
-    note_list(builder, address, 16)
-    return address
-
-
 def _entry_module(context: Any, kernel: Kernel, compiled: Any, release: Any) -> Any:
     """Return a module with the entry point of a kernel, which calls the compiled function.
 
@@ -249,11 +240,18 @@ def _entry_module(context: Any, kernel: Kernel, compiled: Any, release: Any) -> 
     everything that is in there when the function has ended is released.
     """
     module = context.create_module(kernel.symbol)
-    entry = ir.Function(module, ir.FunctionType(ir.IntType(32), [_WORD.as_pointer()]), kernel.symbol)
+    entry = ir.Function(module, ir.FunctionType(ir.IntType(32), [_INT64.as_pointer()]), kernel.symbol)
     builder = ir.IRBuilder(entry.append_basic_block())
     words = _Entry(context, builder, entry.args[0])
     description = compiled.fndesc
-    owner = [] if release is None else [_empty_list(builder)]
+    owner = []
+    if release is not None:
+        # An empty list of `kernels.native_vectors`, which is on the stack of the entry point.
+        pair = builder.alloca(_INT64, 2)
+        owner.append(builder.ptrtoint(pair, _INT64))
+        for place in range(2):
+            builder.store(owner[0], builder.gep(pair, [ir.Constant(ir.IntType(32), place)]))
+        note_list(builder, owner[0], 16)
     arguments = [words.argument(kind) for kind in description.argtypes[len(owner) :]]
     status, value = _call(context, builder, compiled, owner + arguments)
     if release is not None:
@@ -422,11 +420,6 @@ _OPTIONS = {
     "no_cpython_wrapper": True,
     **({"boundscheck": True} if is_checking() else {}),
 }
-
-
-def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Dispatcher:
-    """Return what compiles a kernel or helper."""
-    return Dispatcher(function, targetoptions={**_OPTIONS, **options}, pipeline_class=_Compiler)
 
 
 def _jit(**options: Any) -> Callable[[Callable[..., Any]], CPUDispatcher]:
