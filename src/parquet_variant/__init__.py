@@ -99,7 +99,7 @@ register_methods(
             "files.parquet.reading.read": "read schema:read_schema to_arrow:read_table",
             "files.parquet.scanning.scan": "scan",
             "files.parquet.validation.validate": "validate",
-            "ingestion.loads": "loads:list_directory_loads",
+            "ingestion.loads": "loads:directory_loads",
         },
         "VortexTable": {
             "files.vortex.paths": "data_files:vortex_files",
@@ -123,12 +123,12 @@ register_methods(
             "tables.delta.log.checkpoint": "checkpoint",
             "tables.changes.operations": "replace_where",
             "tables.delta.maintenance.vacuum": "erasable:ErasableDeltaTable vacuum",
-            "ingestion.destinations.delta": "loads:list_loads",
+            "ingestion.destinations.delta": "loads:recorded_loads",
             "tables.delta.reading.read": "added changes data_files read scan:DeltaScan.plan to_arrow:read_table",
         },
         "IcebergTable": {
             "tables.iceberg.reading.planning": "data_files",
-            "ingestion.destinations.iceberg": "loads:list_loads",
+            "ingestion.destinations.iceberg": "loads:recorded_loads",
             "tables.iceberg.maintenance.evolution": (
                 "add_columns drop_column drop_reference fast_forward make_branch:branch make_tag:tag move_column "
                 "remove_properties rename_column restore:rollback set_default set_partitioning set_properties "

@@ -20,7 +20,7 @@ import pyarrow.fs as pafs
 from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import TableError, VariantError, VariantFileError
 from parquet_variant.files.parquet.format.files import ParquetSource
-from parquet_variant.ingestion.loads import LoadedFile, directory_loads, stage_records
+from parquet_variant.ingestion.loads import LoadedFile, directory_load_files, stage_records
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
@@ -70,7 +70,7 @@ class Destination:
 
     def loads(self) -> Sequence[LoadedFile]:
         """Return the source files that were loaded into the directory; a commit of this job checks them again."""
-        loads = directory_loads(self.dest)
+        loads = directory_load_files(self.dest)
         self._known_loads = tuple(loads)
         return [record for records in loads.values() for record in records]
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -72,11 +73,6 @@ def iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def listed(loads: Iterable[LoadedFile]) -> list[dict[str, Any]]:
-    """Return records in the form of `Table.loads`, the last load first."""
-    return [file.to_dict() for file in sorted(loads, key=lambda file: file.loaded or "", reverse=True)]
-
-
 @dataclass(frozen=True, slots=True)
 class NewFiles:
     """The sources of an ingest, compared with the files that were loaded before.
@@ -112,31 +108,23 @@ class NewFiles:
         return cls(new, tuple(records), skipped, tuple(changed))
 
 
-def _load_files(dest: str) -> tuple[pafs.FileSystem, list[str]]:
-    """Return the files with the records of a directory."""
-    filesystem, root = filesystem_of(dest)
-    folder = f"{root.rstrip('/')}/{LOADS}"
-    if filesystem.get_file_info(folder).type == pafs.FileType.NotFound and "://" not in dest:
-        return filesystem, []
-    return filesystem, sorted(
-        info.path for info in visible_files(filesystem, root) if info.is_file and info.path.startswith(f"{folder}/")
-    )
-
-
-def directory_loads(dest: str) -> dict[str, list[LoadedFile]]:
+def directory_load_files(dest: str) -> dict[str, list[LoadedFile]]:
     """Return the records of a directory of Parquet files, by the name of the file that has them."""
-    filesystem, paths = _load_files(dest)
-    loads = {}
-    for path in paths:
-        with filesystem.open_input_stream(path) as stream:
-            lines = stream.read().decode("utf-8", "replace").splitlines()
-        loads[path.rpartition("/")[2]] = [record for line in lines for record in LoadedFile.from_text(line)]
+    filesystem, root = filesystem_of(dest)
+    folder, loads = f"{root.rstrip('/')}/{LOADS}/", dict[str, list[LoadedFile]]()
+    if isinstance(filesystem, pafs.LocalFileSystem) and not Path(folder).exists():
+        return loads  # without a listing of the directory
+    for info in sorted(visible_files(filesystem, root), key=lambda info: info.path):
+        if info.path.startswith(folder):
+            with filesystem.open_input_stream(info.path) as stream:
+                lines = stream.read().decode("utf-8", "replace").splitlines()
+            loads[info.path.removeprefix(folder)] = [record for line in lines for record in LoadedFile.from_text(line)]
     return loads
 
 
-def list_directory_loads(dest: str) -> list[dict[str, Any]]:
-    """List the files that were loaded into a directory of Parquet files; see `Table.loads`."""
-    return listed(record for records in directory_loads(dest).values() for record in records)
+def directory_loads(dest: str) -> list[LoadedFile]:
+    """Return the records of a directory of Parquet files."""
+    return [record for records in directory_load_files(dest).values() for record in records]
 
 
 def stage_records(staging: Staging, records: Sequence[LoadedFile]) -> StagedFile:

@@ -13,7 +13,7 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import DeltaError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destination import TableDestination
-from parquet_variant.ingestion.loads import LoadedFile, iso_time, listed
+from parquet_variant.ingestion.loads import LoadedFile, iso_time
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
@@ -101,11 +101,6 @@ def recorded_loads(table: Snapshot) -> list[LoadedFile]:
         if name.startswith(LOAD_ID) and txn.version == 1
         for file in LoadedFile.from_text(name.removeprefix(LOAD_ID), iso_time((txn.last_updated or 0) / 1000))
     ]
-
-
-def list_loads(table: Snapshot) -> list[dict[str, Any]]:
-    """List the files that were loaded into a Delta table; see `Table.loads`."""
-    return listed(recorded_loads(table))
 
 
 def load_actions(files: Iterable[LoadedFile], *, are_loaded: bool = True) -> list[Txn]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from parquet_variant.errors import IcebergError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.ingestion.destination import TableDestination
-from parquet_variant.ingestion.loads import LoadedFile, listed
+from parquet_variant.ingestion.loads import LoadedFile
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import Staging, check_mode
@@ -77,11 +77,6 @@ def recorded_loads(table: LoadedTable) -> list[LoadedFile]:
     """Return the source files that the table's properties record, each with the snapshot that has its rows."""
     texts = [text for name, text in table.metadata.properties.items() if name.startswith(LOAD_PROPERTY)]
     return [file for text in texts for file in LoadedFile.from_text(text.rpartition("@")[0])]
-
-
-def list_loads(table: LoadedTable) -> list[dict[str, Any]]:
-    """List the files that were loaded into an Iceberg table; see `Table.loads`."""
-    return listed(recorded_loads(table))
 
 
 def open_iceberg(request: IngestRequest) -> IcebergDestination | None:

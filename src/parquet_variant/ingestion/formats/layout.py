@@ -62,10 +62,6 @@ class Splitter:
         if self.error is not None:
             raise self.error
 
-    def remaining(self) -> bytes:
-        """Return complete values that were held back, after an error."""
-        return b""
-
     def scannable(self, block: bytes) -> bytes:
         """Return the text that can be scanned: the block after held-back backslashes, without those at its end."""
         block = self._backslashes + block

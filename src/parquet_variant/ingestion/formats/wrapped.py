@@ -32,8 +32,6 @@ from parquet_variant.types.path import VariantPath, Wildcard
 
 _KEYS_SHOWN = 8
 _SHOWN_BYTES = 40
-# The rows of a document are held back up to this size, because a later key of the same name replaces them.
-HELD_BYTES = 8 << 20
 
 
 class WrappedSplitter(Splitter):
@@ -61,16 +59,14 @@ class WrappedSplitter(Splitter):
         # Whether the open container at each level has the key of the path, and whether the array has a comma.
         self._has_key = [False] * len(self._names)
         self._after_comma = False
-        # The rows of the current document that were not returned, and its text without the rows.
-        self._held: list[bytes] = []
-        self._has_returned = False
+        # The text of the current document without the rows.
         self._outside = bytearray()
 
     def feed(self, block: bytes) -> bytes:
-        """Return the elements of the documents that this block completes, each followed by a newline.
+        """Return the elements that this block completes, each followed by a newline.
 
-        Elements of large documents are returned earlier. Raises `JsonError` for a value that is not an array, invalid
-        JSON outside the array, and text outside documents, after the elements before it were returned.
+        Raises `JsonError` for a value that is not an array, a second key of one name on the path, invalid JSON outside
+        the array, and text outside documents, after the elements before it were returned.
         """
         self.raise_pending_error()
         lines: list[bytes] = []
@@ -78,8 +74,7 @@ class WrappedSplitter(Splitter):
             self._feed(block, lines)
         except JsonError as error:
             self.error = error
-        if self.error is not None or sum(map(len, self._held)) > HELD_BYTES:
-            self._return_rows(lines)
+        self.elements += len(lines)
         return b"\n".join([*lines, b""])
 
     def _feed(self, block: bytes, lines: list[bytes]) -> None:
@@ -108,7 +103,7 @@ class WrappedSplitter(Splitter):
                     outside_start = len(data)
             elif in_rows and kind in (CLOSING, COMMA):
                 if piece or kind == COMMA or self._after_comma:
-                    self._held.append(piece or b",")
+                    lines.append(piece or b",")
                 self._after_comma = kind == COMMA
             elif in_rows:
                 continue  # inside an element
@@ -123,7 +118,7 @@ class WrappedSplitter(Splitter):
                 if self._matched == 0:
                     self._outside += text[outside_start : position + 1]
                     outside_start = position + 1
-                    self._end_document(lines)
+                    self._end_document()
             self.text.clear()
             start = position + 1
         self._outside += text[outside_start:]
@@ -136,18 +131,10 @@ class WrappedSplitter(Splitter):
         else:
             self.text.clear()  # a value that contains no rows
 
-    def _return_rows(self, lines: list[bytes]) -> None:
-        lines += self._held
-        self.elements += len(self._held)
-        self._has_returned |= bool(self._held)
-        self._held.clear()
-
-    def _end_document(self, lines: list[bytes]) -> None:
-        """Return the rows of a document. Raises `JsonError` if its text outside the rows is not JSON."""
+    def _end_document(self) -> None:
+        """Raise `JsonError` if the text of a document outside the rows is not JSON."""
         from parquet_variant.kernels.shredding.json_batch import parse_text
 
-        self._return_rows(lines)
-        self._has_returned = False
         text = np.frombuffer(bytes(self._outside), np.uint8)
         self._outside.clear()
         ends = np.array([0, len(text)])
@@ -160,26 +147,18 @@ class WrappedSplitter(Splitter):
             ) from None
 
     def _read_key(self, piece: bytes) -> None:
-        """Read a key of a container on the path. If it replaces a key on the path, remove the rows of that key."""
+        """Read a key of a container on the path. Raises `JsonError` for a second one: the first has given rows."""
         self._key = _key(piece)
         self._keys_seen.setdefault(self._key)
         level = self._matched - 1
         if self._key != self._names[level]:
             return
         if self._has_key[level]:
-            if self._has_returned:
-                raise JsonError(
-                    f"a document contains the key {self._key!r} twice, after rows of the first were read: remove one",
-                    reason="duplicate-key",
-                )
-            self._held.clear()
+            raise JsonError(
+                f"a document contains the key {self._key!r} on the path of the rows twice: remove one",
+                reason="duplicate-key",
+            )
         self._has_key[level] = True
-
-    def remaining(self) -> bytes:
-        """Return the rows that were held back until the end of a document that is invalid."""
-        lines: list[bytes] = []
-        self._return_rows(lines)
-        return b"\n".join([*lines, b""])
 
     def finish(self) -> bytes:
         """Check the end of the text. Raises `JsonError` if a document is truncated, or none contains the array."""

@@ -228,7 +228,6 @@ def _split_chunks(
                 pending.clear()
         pending.append(splitter.finish())
     except JsonError as error:
-        pending.append(splitter.remaining())
         split_error = error.at(file=file.name, row=splitter.elements)
     if data := b"".join(pending):
         yield Chunk(file, data, number, offset=offset, unit=unit)
