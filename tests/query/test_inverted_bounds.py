@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
+from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.query.predicate import Compare
 from parquet_variant.query.prune import ColumnStatistics, may_match
 from parquet_variant.tables.pruning import FileStatistics, keys_between, may_match_files
@@ -55,7 +55,7 @@ def test_inverted_bounds_of_uuids_are_unknown():
 
 def test_an_inverted_row_group_makes_the_bounds_of_the_file_unknown():
     good = LeafStatistics(5, 0, pa.scalar(0), pa.scalar(9))
-    assert merge_statistics([good, LeafStatistics(5, 0, pa.scalar(20), pa.scalar(10))]) == LeafStatistics(10, 0)
+    assert good.merge(LeafStatistics(5, 0, pa.scalar(20), pa.scalar(10))) == LeafStatistics(10, 0)
 
 
 def test_keys_are_searched_in_files_with_inverted_bounds():

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from math import log2
 from typing import Protocol
 
@@ -128,7 +127,7 @@ def exact_numeric(path_profile: PathProfile) -> tuple[pa.DataType, int]:
     types = path_profile.types
     if types.keys().isdisjoint(DECIMAL_TYPES):
         return pa.int64(), sum(count for name, count in types.items() if name in INTEGERS)
-    decimals = sum(path_profile.decimals_by_scale)
+    decimals = int(path_profile.decimals[1].sum())
     ints = sum(count for name, count in types.items() if name in EXACT_NUMERIC) - decimals
     whole_digits, scale = max(path_profile.whole_digits, 1), path_profile.scale
     if whole_digits + scale <= _NARROW:
@@ -327,12 +326,10 @@ def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
         whole_digits, scale = arrow.precision - arrow.scale, arrow.scale
     else:
         whole_digits, scale = _INTEGER_DIGITS[arrow], 0
-    within_whole = list(accumulate(path_profile.decimals_by_whole_digits))
-    within_scale = list(accumulate(path_profile.decimals_by_scale))
+    within = path_profile.decimals.cumsum(axis=1).tolist()
     # Each count includes values that break only one limit; in the worst case no value breaks both.
-    fitting_whole = within_whole[min(whole_digits, len(within_whole) - 1)]
-    fitting_scale = within_scale[min(scale, len(within_scale) - 1)]
-    return max(fitting_whole + fitting_scale - count, 0)
+    fitting: int = within[0][min(whole_digits, MAX_PRECISION)] + within[1][min(scale, MAX_PRECISION)] - count
+    return max(fitting, 0)
 
 
 class Actual(Protocol):

@@ -66,11 +66,6 @@ class PathProfile:
     def _count(self, column: int) -> int:
         return int(self._table.counts[self._index, column])
 
-    @property
-    def hashed(self) -> int:
-        """The hash of the path in tables; the same in every process."""
-        return int(self._table.hashes[self._index])
-
     # -- where it is
 
     @property
@@ -206,30 +201,18 @@ class PathProfile:
         low, high = self._count(columns.INT_MIN), self._count(columns.INT_MAX)
         return (low, high) if low <= high else None
 
-    def _digits(self, part: int) -> list[int]:
-        table = self._table
-        row = int(np.searchsorted(table.digit_hashes, table.hashes[self._index]))
-        if row == len(table.digit_hashes) or table.digit_hashes[row] != table.hashes[self._index]:
-            return [0] * columns.DIGIT_BUCKETS
-        start = part * columns.DIGIT_BUCKETS
-        counts: list[int] = table.digits[row, start : start + columns.DIGIT_BUCKETS].tolist()
-        return counts
-
     @property
-    def decimals_by_whole_digits(self) -> list[int]:
-        """Number of decimals by digits before the point, 0 to 38."""
-        return self._digits(0)
-
-    @property
-    def decimals_by_scale(self) -> list[int]:
-        """Number of decimals by scale, 0 to 38."""
-        return self._digits(1)
+    def decimals(self) -> npt.NDArray[np.int64]:
+        """Numbers of decimals by digits before the point, 0 to 38, and by scale, in two rows."""
+        table, hashed = self._table, self._table.hashes[self._index]
+        row = int(np.searchsorted(table.digit_hashes, hashed))
+        has_decimals = row < len(table.digit_hashes) and table.digit_hashes[row] == hashed
+        return (table.digits[row] if has_decimals else np.zeros(2 * columns.DIGIT_BUCKETS, np.int64)).reshape(2, -1)
 
     @property
     def whole_digits(self) -> int:
         """Maximum number of digits before the point of any decimal or integer."""
-        decimals = max((digits for digits, count in enumerate(self.decimals_by_whole_digits) if count), default=0)
-        return max(decimals, self.int_digits)
+        return max(int(self.decimals[0].nonzero()[0].max(initial=0)), self.int_digits)
 
     @property
     def int_digits(self) -> int:
@@ -239,7 +222,7 @@ class PathProfile:
     @property
     def scale(self) -> int:
         """Largest scale of any decimal."""
-        return max((scale for scale, count in enumerate(self.decimals_by_scale) if count), default=0)
+        return int(self.decimals[1].nonzero()[0].max(initial=0))
 
     # -- lengths
 

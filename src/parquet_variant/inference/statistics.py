@@ -11,10 +11,9 @@ has another), does not go through an array, is not binary, and has no NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import Context
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -101,11 +100,6 @@ def _pick(left: pa.Scalar | None, right: pa.Scalar | None, *, smaller: bool) -> 
     if left is None or right is None:
         return None
     return left if (order_key(left) <= order_key(right)) == smaller else right
-
-
-def merge_statistics(statistics: Iterable[LeafStatistics]) -> LeafStatistics:
-    """Return the statistics of several row groups together; without row groups, those of no values."""
-    return reduce(LeafStatistics.merge, statistics, LeafStatistics(0, 0))
 
 
 # Maximum number of characters of a bound.

@@ -204,7 +204,7 @@ class IngestJob:
             return [list(chain(*tasks))]
         request, splits = self._request, list(chain(*tasks))
         is_text = self._rows is None and request.text.json_column is None
-        is_in_threads = engine.local is engine and is_text and request.writes_parquet_files
+        is_in_threads = engine.local is engine and is_text and request.format != "vortex"
         if not is_in_threads or request.split_bytes or request.partition_by or request.write.get("sort_by"):
             return tasks
         largest = max((sum(split.size for split in task) for task in tasks), default=0)
@@ -249,7 +249,7 @@ class IngestJob:
         """
         request = self._request
         fixed = request.partition_by or request.text.json_column or request.text.sample is not None
-        if fixed or not request.writes_parquet_files or inference.policy != AutoPolicy():
+        if fixed or request.format == "vortex" or inference.policy != AutoPolicy():
             return []
         if {"sort_by", "bloom_filters"} & {name for name, value in request.write.items() if value}:
             return []
@@ -369,7 +369,7 @@ def planned_encodings(
     None if every task chooses its encodings: if all tasks run at the same time, because they would wait for the choice,
     or if the files are not Parquet.
     """
-    if not request.writes_parquet_files or (len(tasks) <= parallelism and not request.partition_by):
+    if request.format == "vortex" or (len(tasks) <= parallelism and not request.partition_by):
         return None
     try:
         rows = first_rows(tasks[0], schema, request.text, _ENCODING_SAMPLE_BYTES)

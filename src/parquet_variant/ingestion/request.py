@@ -299,11 +299,6 @@ class IngestRequest:
             **request_options,
         )
 
-    @property
-    def writes_parquet_files(self) -> bool:
-        """Whether the data files are Parquet, so that their column encodings are chosen once for all tasks."""
-        return self.format != "vortex"
-
     def _check_file_options(self) -> None:
         """Raise `VariantError` if the options of the data files are invalid for the format."""
         options = dict(self.write)

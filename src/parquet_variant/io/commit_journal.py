@@ -261,8 +261,7 @@ def _stamp(filesystem: pafs.FileSystem, root: str) -> tuple[tuple[int | None, ..
     return tuple(info.mtime_ns for info in infos), journals
 
 
-def other_journals(filesystem: pafs.FileSystem, root: str, own_directory: str) -> Iterable[tuple[str, Journal]]:
-    """Yield the directories and journals of the other jobs that are committing to a directory."""
-    for job in sorted(_jobs(_stamp(filesystem, root)[1]) - {own_directory}):
-        if (journal := journal_of(filesystem, job)) is not None:
-            yield job, journal[0]
+def journals_in(filesystem: pafs.FileSystem, root: str) -> dict[str, Journal]:
+    """Return the journals of the jobs that are committing to a directory, by the directory of the job."""
+    journals = {job: journal_of(filesystem, job) for job in sorted(_jobs(_stamp(filesystem, root)[1]))}
+    return {job: journal[0] for job, journal in journals.items() if journal is not None}

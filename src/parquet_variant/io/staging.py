@@ -267,15 +267,17 @@ class Staging:
             if not old_files and loads is None:
                 return
             # Two jobs both publish their plan before they check, so at least one of them sees the other.
-            others = list(commit_journal.other_journals(filesystem, root, directory))
-            other_job = next((job for job, plan in others if old_files and plan.remove), None)
+            others = commit_journal.journals_in(filesystem, root)
+            others.pop(directory, None)
+            other_job = next((job for job, plan in others.items() if old_files and plan.remove), None)
             visible = {info.path for info in commit_journal.visible_files(filesystem, root)}
             folder, conflict = f"{root}/{LOADS}/", ""
             recorded = {path.removeprefix(folder) for path in visible if path.startswith(folder)}
             if other_job is not None:
                 conflict = f"({other_job}) replaces files there, too"
             elif loads is not None and (
-                recorded - set(loads) or any(name.startswith(f"{LOADS}/") for _, plan in others for name in plan.add)
+                recorded - set(loads)
+                or any(name.startswith(f"{LOADS}/") for plan in others.values() for name in plan.add)
             ):
                 conflict = "loaded files there meanwhile"
             elif replaced is not None and not {f"{root}/{name}" for name in old_files} <= visible:

@@ -102,7 +102,12 @@ class CsvOptions:
             is_single = re.search(rf"(?m)(^|[{edge}])'[^'\n]*'([{edge}\r]|$)", sample)
             quote = "'" if is_single and not re.search(rf'(?m)(^|[{edge}])"', sample) else '"'
         if delimiter is None:
-            scores = {name: _agreement(_sample_rows(sample, name, quote)) for name in _DELIMITERS if name != quote}
+            # The delimiter by which most rows have equally many fields, and of these the one with most fields.
+            scores = {}
+            for name in _DELIMITERS.replace(quote, ""):
+                rows = _sample_rows(sample, name, quote)
+                fields, count = Counter(map(len, rows)).most_common(1)[0] if rows else (1, 0)
+                scores[name] = (count / len(rows), fields) if fields > 1 else (0.0, 0)
             delimiter = max(scores, key=lambda name: scores[name])
         header = _has_header(_sample_rows(sample, delimiter, quote)) if self.header is None else self.header
         return replace(self, delimiter=delimiter, quote_char=quote, header=header)
@@ -113,12 +118,6 @@ def _sample_rows(sample: str, delimiter: str, quote: str) -> list[list[str]]:
         return [row for row in csv_module.reader(io.StringIO(sample, ""), delimiter=delimiter, quotechar=quote) if row]
     except csv_module.Error:
         return []
-
-
-def _agreement(rows: list[list[str]]) -> tuple[float, int]:
-    """Return the share of the rows that have the most frequent number of fields, and that number; 0 for one field."""
-    fields, count = Counter(map(len, rows)).most_common(1)[0] if rows else (1, 0)
-    return (count / len(rows), fields) if fields > 1 else (0.0, 0)
 
 
 def _has_header(rows: list[list[str]]) -> bool:

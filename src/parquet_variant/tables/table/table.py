@@ -217,7 +217,7 @@ class Table(ChangingMethods):
         (1707, 0, 1)
         (0, 1, 1)
         """
-        loads = sorted(self._run("loads"), key=lambda file: file.loaded or "", reverse=True)
+        loads: list[Any] = sorted(self._run("loads"), key=lambda file: file.loaded or "", reverse=True)
         return Records(file.to_dict() for file in loads)
 
     def restore(self, version: int | None = None, at: Any = None) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 from parquet_variant.encoding.metadata import EMPTY_METADATA, NULL_VALUE
 from parquet_variant.files.parquet.format import thrift
 from parquet_variant.files.parquet.format.footer import MAGIC, SchemaNode
-from parquet_variant.inference.statistics import LeafStatistics, merge_statistics
+from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.types import TYPE_OF_ARROW
@@ -290,7 +291,8 @@ class FileFacts:
     def statistics(self, leaf: SchemaNode, group: int | None = None) -> LeafStatistics:
         """Return the statistics of a leaf column in a row group, or in the whole file."""
         if group is None:
-            return merge_statistics(self.statistics(leaf, number) for number in self.groups)
+            of_groups = (self.statistics(leaf, number) for number in self.groups)
+            return reduce(LeafStatistics.merge, of_groups, LeafStatistics(0, 0))
         key = leaf.leaf, group
         if key not in self._statistics:
             self._statistics[key] = leaf_statistics(self.chunk(leaf, group), leaf)
