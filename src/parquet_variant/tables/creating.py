@@ -6,17 +6,18 @@ Owns the choice of the format. Leaves the work to the functions of the formats.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 from pyarrow import fs
 
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import bad_option, check_choice
+from parquet_variant.errors import bad_option, check_choice, strings_of
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.io.engine import Engine
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.ops.interop.tables import with_variant_columns
 from parquet_variant.support.choices import AnyLayout, FileMode, OnConflict, VortexLayout
 from parquet_variant.support.lazy_names import has_method, registered_method
 from parquet_variant.tables.opening import format_of_table, is_vortex, open
@@ -62,6 +63,7 @@ def write(
     column: str | None = None,
     schema: SchemaOption | Mapping[str, Any] = None,
     policy: Any = None,
+    variant_columns: Sequence[str] | str = (),
     **options: Unpack[WriteKeywords],
 ) -> Any:
     """Write rows to a file or table, which is created if it does not exist.
@@ -90,6 +92,9 @@ def write(
         columns. By default files keep every column as it is, and the schema of tables is inferred from the first rows.
     policy
         The policy of the inference, for Iceberg, Vortex and DataFrames: a name such as ``"auto"`` or a policy object.
+    variant_columns
+        Columns of a data frame, table or mapping whose values become Variants, such as dicts and values of several
+        types in pandas, which would become a struct or be refused.
     **options
         Parquet files: ``layout`` (``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``), and options
         of `VariantWriter`: ``compression`` (``"zstd"``), ``compression_level``, ``row_group_bytes``, ``annotation``
@@ -136,6 +141,8 @@ def write(
     keywords: dict[str, Any] = {"schema": schema, "policy": policy, "mode": mode, **options}
     if hasattr(data, "toArrow") and hasattr(data, "sparkSession"):
         return registered_method("write.spark")(data, path, format=format, column=column, **keywords)
+    if variant_columns:
+        data = with_variant_columns(data, strings_of("variant_columns", variant_columns))
     if isinstance(data, VariantArray):
         data = {column or "v": data}
     elif column is not None:

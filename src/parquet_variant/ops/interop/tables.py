@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from parquet_variant.arrays.capsules import (
 from parquet_variant.arrays.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.ops.conversions import cast_to_variant
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.types.forms import (
     chunks_in_form,
@@ -61,7 +62,9 @@ def table_of(data: Any) -> pa.Table:
         table = _table_of(data)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
         raise SchemaError(
-            f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}", reason="bad-data"
+            f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}; a column with values of several "
+            "types can be written as Variants with pv.write(…, variant_columns=[…])",
+            reason="bad-data",
         ) from None
     if not table.num_columns:
         raise VariantFileError("the data has no columns", reason="no-columns")
@@ -87,6 +90,31 @@ def rows_of(data: Any) -> pa.Table:
             chunks = [in_form(chunk, new.type, _json_as_variants) for chunk in table.column(index).chunks]
             table = table.set_column(index, new, pa.chunked_array(chunks, new.type))
     return table
+
+
+def with_variant_columns(data: Any, names: Iterable[str]) -> pa.Table:
+    """Return data as a table in which the values of some columns, such as dicts of pandas, are Variants.
+
+    Raises `SchemaError` for a column that does not exist (``no-such-column``).
+
+    >>> with_variant_columns({"id": [1], "attrs": [{"a": 1}]}, ["attrs"]).column("attrs").type.names
+    ['metadata', 'value']
+    """
+    is_frame = (pandas := sys.modules.get("pandas")) is not None and isinstance(data, pandas.DataFrame)
+    rows = data if is_frame else table_of(data)
+    columns = list(map(str, rows.columns if is_frame else rows.column_names))
+    for name in names:
+        if name not in columns:
+            raise SchemaError(
+                f"variant_columns names {name!r}, which does not exist: the columns are {', '.join(columns)}",
+                reason="no-such-column",
+            )
+        if is_frame:  # Before the other columns, since Arrow has no type for values of several types.
+            rows = rows.assign(**{name: VariantArray.from_pandas(rows[name]).to_pandas().array})
+        else:
+            variants = variant_table({name: cast_to_variant(rows.column(name))})
+            rows = rows.set_column(columns.index(name), variants.schema.field(0), variants.column(0))
+    return table_of(rows)
 
 
 def _without_json(field: pa.Field) -> pa.Field:
