@@ -25,7 +25,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.columns import ShreddedGroup, VariantColumn, shredded_groups
 from parquet_variant.files.parquet.format.facts import FileFacts
 from parquet_variant.files.parquet.format.files import OpenFile
-from parquet_variant.files.parquet.format.footer_cache import Handle, without_views
+from parquet_variant.files.parquet.format.footer_cache import Handle
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.quality.sources import RowBatch
 from parquet_variant.support import arrow_compute as pc
@@ -291,7 +291,7 @@ def first_rows(
     reader: Any = opened.reader
     chosen = sorted(leaves)
     for batch in reader.iter_batches(min(rows, _BATCH_ROWS), [group], column_indices=chosen, use_threads=False):
-        table = without_views(pa.table(batch), file.metadata)
+        table = file.in_file_types(pa.table(batch), chosen)
         values = VariantArray(nested_array(table, column.path))[:rows]
         yield values
         rows -= len(values)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from parquet_variant.arrays.parts import refuse_bad_indices
+from parquet_variant.arrays.parts import empty_table, refuse_bad_indices
 from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
 from parquet_variant.files.parquet.format import footer_cache
 from parquet_variant.files.parquet.format.columns import find_variants
@@ -123,14 +123,21 @@ class OpenFile:
     @property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the whole file, as `read_leaves` returns its columns."""
-        return self.reader.schema_arrow
+        leaves = range(len(self.schema.leaves()))
+        return self.in_file_types(empty_table(self.reader.schema_arrow), leaves).schema
+
+    def in_file_types(self, table: pa.Table, leaves: Sequence[int]) -> pa.Table:
+        """Return a table that pyarrow read from some leaf columns (by number) with the types that the file defines."""
+        table = footer_cache.without_views(table, self.metadata)
+        every = self.schema.leaves()
+        return footer_cache.with_wide_decimals(table, [every[leaf] for leaf in sorted(set(leaves))], self.name)
 
     def read_leaves(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         """Read some leaf columns (by number) of some row groups.
 
         Raises `VariantFileError` if the data is damaged, or a row group exceeds the size of Arrow's nested columns.
         """
-        table = footer_cache.without_views(self._read(row_groups, leaves), self.metadata)
+        table = self.in_file_types(self._read(row_groups, leaves), leaves)
         rows = self.facts.rows(row_groups)
         if any(len(column) != rows for column in table.columns):
             raise self._damaged(ValueError("the number of values of a column differs from the rows of its row groups"))

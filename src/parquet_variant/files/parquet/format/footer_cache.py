@@ -1,40 +1,135 @@
 """The cache of local files, and footers that pyarrow is given instead of those that it refuses.
 
-Owns the entries, their eviction, and the detection of changed files; and hiding a writer's Arrow schema that is nested
-too deep for pyarrow's own check. Leaves parsing to `footer`, and opening files to `files`. Values are not cached.
+Owns the entries, their eviction, and the detection of changed files; and two cases that pyarrow refuses: decimals in
+more bytes than their precision needs, which it reads as plain bytes here, and a writer's Arrow schema that is nested
+too deep for its own check. Leaves parsing to `footer`, and opening files to `files`. Values are not cached.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.arrays.parts import empty_table
+from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format import thrift
-from parquet_variant.files.parquet.format.footer import SchemaNode
+from parquet_variant.files.parquet.format.footer import SchemaNode, schema_elements
+from parquet_variant.kernels.arrow_buffers import bitmap
 from parquet_variant.layouts.parquet_reader import depth_options
 from parquet_variant.support.fork_safety import in_forked_child
-from parquet_variant.types.forms import chunks_in_form, plain_form
+from parquet_variant.types.forms import chunks_in_form, plain_form, with_fields
 
 _ARROW_SCHEMA, _HIDDEN_SCHEMA = b"ARROW:schema", b"arrow:schema"
 # pyarrow checks the serialized schema to 128 levels of its tables; each field takes two.
 _ARROW_SCHEMA_DEPTH = 50
+_WITHOUT_DECIMAL = dict.fromkeys((thrift.CONVERTED_TYPE, thrift.SCALE, thrift.PRECISION, thrift.LOGICAL_TYPE))
+_DECIMAL = re.compile(r"DECIMAL\((\d+), (\d+)\)")
+
+
+def wide_decimal(leaf: SchemaNode) -> pa.DataType | None:
+    """Return the Arrow type of a decimal that has more bytes than pyarrow reads; None for any other leaf.
+
+    >>> wide_decimal(SchemaNode("d", ("d",), "optional", "FIXED_LEN_BYTE_ARRAY", "DECIMAL(38, 2)", length=17))
+    Decimal128Type(decimal128(38, 2))
+    """
+    if leaf.physical != "FIXED_LEN_BYTE_ARRAY" or (leaf.length or 0) <= 16 or not leaf.logical:
+        return None
+    match = _DECIMAL.fullmatch(leaf.logical)
+    precision, scale = (int(number) for number in match.groups()) if match else (0, 0)
+    if not 1 <= precision <= 38 or scale > precision:
+        return None
+    return pa.decimal128(precision, scale)
 
 
 def footer_for_pyarrow(footer: bytes, schema: SchemaNode) -> bytes | None:
     """Return the footer that makes pyarrow read the file; None if that is the file's own."""
-    if _ARROW_SCHEMA not in footer or all(len(leaf.path) <= _ARROW_SCHEMA_DEPTH for leaf in schema.leaves()):
+    pieces, done = [], 0
+    if any(wide_decimal(leaf) for leaf in schema.leaves()):
+        for node, (start, end, _) in zip(schema.walk(), schema_elements(footer), strict=True):
+            if node.is_leaf and wide_decimal(node):
+                pieces += [footer[done:start], thrift.with_fields(footer, start, _WITHOUT_DECIMAL)]
+                done = end
+    changed = b"".join([*pieces, footer[done:]])
+    if _ARROW_SCHEMA in footer and any(len(leaf.path) > _ARROW_SCHEMA_DEPTH for leaf in schema.leaves()):
+        start_of_keys = thrift.find_field(changed, 0, thrift.KEY_VALUES) or len(changed)
+        changed = changed[:start_of_keys] + changed[start_of_keys:].replace(_ARROW_SCHEMA, _HIDDEN_SCHEMA, 1)
+    return None if changed == footer else changed
+
+
+def with_wide_decimals(table: pa.Table, leaves: Sequence[SchemaNode], file: str) -> pa.Table:
+    """Return a table that pyarrow read from some leaf columns, with decimals where the file has wide ones.
+
+    `leaves`: the leaf columns that were read, in the order of the file.
+    Raises `VariantFileError` if a value has more digits than its column's type.
+    """
+    decimals = [wide_decimal(leaf) for leaf in leaves]
+    if not any(decimals):
+        return table
+    remaining = iter(decimals)
+    for number, declared in enumerate(table.schema):
+        kind = _with_types(declared.type, remaining)
+        if kind != declared.type:
+            column = chunks_in_form(table.column(number), kind, partial(_as_decimals, file))
+            table = table.set_column(number, declared.with_type(kind), column)
+    return table
+
+
+def _with_types(kind: pa.DataType, leaf_types: Iterator[pa.DataType | None]) -> pa.DataType:
+    """Return the type with other types of leaves: the leaves of an Arrow type are in the order of Parquet's."""
+    if not kind.num_fields or pa.types.is_dictionary(kind):
+        return next(leaf_types) or kind
+    return with_fields(kind, lambda field: field.with_type(_with_types(field.type, leaf_types)))
+
+
+def _as_decimals(file: str, array: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    """Return an array of bytes as decimals, if `kind` is a decimal; None for anything else."""
+    if not (pa.types.is_fixed_size_binary(array.type) and pa.types.is_decimal128(kind)):
         return None
-    keys = thrift.find_field(footer, 0, thrift.KEY_VALUES) or len(footer)
-    return footer[:keys] + footer[keys:].replace(_ARROW_SCHEMA, _HIDDEN_SCHEMA, 1)
+    width = array.type.byte_width
+    places = np.frombuffer(array.buffers()[1] or b"", np.uint8)
+    values = places[array.offset * width : (array.offset + len(array)) * width].reshape(-1, width)
+    sign = np.where(values[:, -16] >= 0x80, 0xFF, 0).astype(np.uint8)
+    digits = np.ascontiguousarray(values[:, :-17:-1])
+    is_valid = array.is_valid().to_numpy(zero_copy_only=False)
+    fits = (values[:, :-16] == sign[:, None]).all(axis=1) & _within_precision(digits, kind.precision)
+    if not (fits | ~is_valid).all():
+        raise VariantFileError(
+            f"a value does not fit {kind}: the column has values of more than {kind.precision} digits; "
+            "write the file again with a larger precision",
+            reason="bad-data",
+            file=file,
+        )
+    nulls = bitmap(is_valid) if array.null_count else None
+    return pa.Array.from_buffers(kind, len(array), [nulls, pa.py_buffer(digits)])
+
+
+def _within_precision(digits: npt.NDArray[np.uint8], precision: int) -> npt.NDArray[np.bool_]:
+    """Return which 16-byte little-endian integers have at most `precision` digits."""
+    limit = 10**precision
+    words = digits.view(np.int64)
+    high = words[:, 1]
+    bound = limit >> 64
+    certain = (high > -bound) & (high < bound)
+    if certain.all():
+        return certain
+    return np.array(
+        [
+            is_certain or -limit < (int(upper) << 64 | (int(lower) & (2**64 - 1))) < limit
+            for is_certain, (lower, upper) in zip(certain.tolist(), words.tolist(), strict=True)
+        ]
+    )
 
 
 # The identity of a version of a local file: device, inode, size, modification time, change time.
