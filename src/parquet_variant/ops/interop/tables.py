@@ -62,8 +62,8 @@ def table_of(data: Any) -> pa.Table:
         table = _table_of(data)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
         raise SchemaError(
-            f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}; a column with values of several "
-            "types can be written as Variants with pv.write(…, variant_columns=[…])",
+            f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}; a column with values of "
+            "several types can be written as Variants with pv.write(…, variant_columns=[…])",
             reason="bad-data",
         ) from None
     if not table.num_columns:
