@@ -6,9 +6,9 @@ strings, `kernels.shredding.json_batch` batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,6 @@ from parquet_variant.support.choices import Errors
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
 # Bytes of text in one kernel call: bounds the node table, and keeps columns below the 2 GiB of 32-bit Arrow offsets.
 _CHUNK_BYTES = 256 << 20
-Result = TypeVar("Result")
 
 
 @overload
@@ -160,6 +159,7 @@ def _parse_column(
     """Parse a column of JSON text; with ``null_on_error``, invalid rows are null."""
     from parquet_variant.inference.profile import Profile
     from parquet_variant.inference.typed_strings import StringTypes, schema_and_types
+    from parquet_variant.io.parallel import in_order, thread_count
     from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 
     schema, schema_types = schema_and_types(schema)
@@ -201,7 +201,11 @@ def _parse_column(
         parsed.tape.release()
         return storage
 
-    storages = list(_in_threads(parsed, offsets, 1 if per_batch else threads))
+    total = int(offsets[-1] - offsets[0])
+    is_small = threads is None and total < 2 * arguments.MIN_SLICE_BYTES
+    workers = 1 if per_batch or is_small else thread_count(threads)
+    chunk_bytes = min(max(-(-total // workers), arguments.MIN_SLICE_BYTES), _CHUNK_BYTES // workers)
+    storages = list(in_order(parsed, row_chunks(offsets, chunk_bytes), workers))
     return trusted_array(storages[0] if len(storages) == 1 else joined_storages(storages), fits_files=True)
 
 
@@ -222,17 +226,3 @@ def _text_column(source: Any) -> pa.Array:
         raise SchemaError(
             f"expected JSON text, found {kind}: use from_python for Python objects", reason="not-text", row=row
         ) from None
-
-
-def _in_threads(
-    parse_rows: Callable[[tuple[int, int]], Result], offsets: np.ndarray[Any, Any], threads: int | None
-) -> Iterator[Result]:
-    """Return the parsed row ranges, parsed by several threads if there is enough text."""
-    total = int(offsets[-1] - offsets[0])
-    if threads is None and total < 2 * arguments.MIN_SLICE_BYTES:
-        return map(parse_rows, row_chunks(offsets, _CHUNK_BYTES))
-    from parquet_variant.io.parallel import in_order, thread_count
-
-    workers = thread_count(threads)
-    chunk_bytes = min(max(-(-total // workers), arguments.MIN_SLICE_BYTES), _CHUNK_BYTES // workers)
-    return in_order(parse_rows, row_chunks(offsets, chunk_bytes), workers)

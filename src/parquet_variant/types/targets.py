@@ -70,11 +70,9 @@ def target_of(arrow: pa.DataType) -> Target:
 
 @lru_cache(maxsize=1024)
 def _target(arrow: pa.DataType) -> Target | None:
-    return Target("variant", arrow) if arrow == VARIANT_STORAGE else _primitive(arrow) or _nested_target(arrow)
-
-
-def _primitive(arrow: pa.DataType) -> Target | None:
     types = pa.types
+    if arrow == VARIANT_STORAGE:
+        return Target("variant", arrow)
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
         return target_of(arrow.value_type)._replace(arrow=arrow)
     if (family := _FAMILIES.get(arrow)) is not None:
@@ -94,11 +92,6 @@ def _primitive(arrow: pa.DataType) -> Target | None:
         return Target("time", arrow, tick=_TICK[arrow.unit])
     if types.is_timestamp(arrow):
         return Target("timestamp_ntz" if arrow.tz is None else "timestamp", arrow, tick=_TICK[arrow.unit])
-    return None
-
-
-def _nested_target(arrow: pa.DataType) -> Target | None:
-    types = pa.types
     if types.is_struct(arrow):
         children = tuple(target_of(field.type) for field in arrow)
         return Target("struct", arrow, children=children, names=tuple(field.name for field in arrow))

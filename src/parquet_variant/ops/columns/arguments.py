@@ -43,25 +43,19 @@ def as_arrow(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
     Raises `SchemaError` for a single value instead of a column (a string, bytes, a mapping, a number), and for Arrow
     data whose buffers are inconsistent with each other.
     """
-    array = _array_of(values, arrow_type)
-    refuse_unsound(array)
-    return array
-
-
-def _array_of(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
-    if isinstance(values, pa.Array):
-        return values
-    if not isinstance(values, pa.ChunkedArray):
+    if not isinstance(values, pa.Array | pa.ChunkedArray):
         refuse_one_value(values)
         if not is_arrow(values):
             strings = _strings(values) if arrow_type == pa.string() else None
-            return _of_objects(values, arrow_type) if strings is None else strings
-        if arrow_type is None:
+            values = _of_objects(values, arrow_type) if strings is None else strings
+        elif arrow_type is None:
             values = imported(values)
         else:  # unlike `imported`, raises pyarrow's error for values of other types
             refuse_objects(values)
             values = pa.chunked_array([pa.array(values)] if hasattr(values, "__arrow_c_array__") else values)
-    return one_chunk(without_null_entries(values))
+    array = values if isinstance(values, pa.Array) else one_chunk(without_null_entries(values))
+    refuse_unsound(array)
+    return array
 
 
 def _of_objects(values: Any, arrow_type: pa.DataType | None) -> pa.Array:

@@ -55,7 +55,10 @@ def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
             parts = binary_parts(array)
             a, b, owner = parts.offsets[:-1] + parts.address, np.diff(parts.offsets), parts.owner
         else:
-            a, owner = _number_payloads(array, kind), array
+            width = array.type.bit_width // 8
+            dtype, offset = np.dtype(f"{'u' if kind == _P.FLOAT else 'i'}{width}"), array.offset * width
+            a = np.frombuffer(array.buffers()[1] or b"", dtype, len(array), offset).astype(np.int64)
+            owner = array
     if len(valid):
         kinds[valid == 0] = get.MISSING
     return ScalarSlots(kinds, a, b, scales, rows=rows, owner=owner)
@@ -115,11 +118,3 @@ def _is_sound(array: pa.Array) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def _number_payloads(array: pa.Array, kind: _P) -> Int64s:
-    width = array.type.bit_width
-    dtype = np.dtype(f"u{width // 8}" if kind == _P.FLOAT else f"i{width // 8}")
-    if len(array) == 0:
-        return np.empty(0, np.int64)
-    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize).astype(np.int64)

@@ -291,11 +291,14 @@ def extract_path(
 
 
 def storage_group(storage: pa.StructArray) -> Group:
-    """Return the top-level values of a storage struct in any layout, for `extract_from`.
+    """Return the top-level values of a storage struct in any layout, for `extract_from`; drafts are unshredded.
 
     Raises `SchemaError` if the struct is not a Variant storage.
     """
-    return Group.of_storage(in_final_layout(storage))
+    names = {field.name for field in storage.type}
+    if names.isdisjoint(_DRAFT_GROUPS) and names & {"value", "typed_value"}:
+        return Group.of_storage(in_offsets(storage))
+    return Group.of_storage(VariantArray(storage).to_unshredded().storage)
 
 
 def array_group(array: VariantArray) -> Group:
@@ -327,17 +330,6 @@ def extract_from(
     target_of(target)  # an error names the type itself, not its plain form
     finish = _CastFinish(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
     return in_target_form(follow(values, parsed.segments, finish), result_type(target, parsed))
-
-
-def in_final_layout(storage: pa.StructArray) -> pa.StructArray:
-    """Return a storage in the final layout, without views and run ends; the draft layouts are unshredded.
-
-    Raises `SchemaError` if the struct is not a Variant storage.
-    """
-    names = {field.name for field in storage.type}
-    if names.isdisjoint(_DRAFT_GROUPS) and names & {"value", "typed_value"}:
-        return in_offsets(storage)
-    return VariantArray(storage).to_unshredded().storage
 
 
 def columns_of_path(storage: pa.StructType, path: AnyPath) -> list[tuple[str, ...]]:
@@ -403,7 +395,12 @@ class _CastFinish:
             slots = value_positions.slots()
             if self.target.family == "variant" or (slots.kinds != PrimitiveId.NULL).any():
                 base = patched(base, positions, array_of_slots(slots, self.target, self.options))
-        return _with_required_nulls(base, group) if self.target.family == "variant" and group.is_required else base
+        if self.target.family == "variant" and group.is_required:
+            missing = base.is_null() if group.present is None else pc.and_(base.is_null(), from_numpy(group.present))
+            if missing.true_count:  # Variant null where neither column is set
+                null = pa.array([{"metadata": EMPTY_METADATA, "value": b"\x00"}], VARIANT_STORAGE)[0]
+                return pc.if_else(missing, null, base)
+        return base
 
     def _struct(self, group: Group) -> pa.Array:
         """Return a struct of the target fields, each from its own columns or from the residual."""
@@ -422,15 +419,6 @@ class _CastFinish:
         elements = _CastFinish(self.target.children[0], self.options)(inner)
         lists = list_array(offsets, elements, np.ones(len(positions), np.bool_), self.target.arrow)
         return scatter(lists, positions, group.size)
-
-
-def _with_required_nulls(variants: pa.Array, group: Group) -> pa.Array:
-    """Return Variants with Variant null where neither column is set, in a group that requires a value."""
-    missing = variants.is_null() if group.present is None else pc.and_(variants.is_null(), from_numpy(group.present))
-    if not missing.true_count:
-        return variants
-    null = pa.array([{"metadata": EMPTY_METADATA, "value": b"\x00"}], VARIANT_STORAGE)[0]
-    return pc.if_else(missing, null, variants)
 
 
 def extract_variant(storage: pa.StructArray, path: AnyPath) -> VariantArray:

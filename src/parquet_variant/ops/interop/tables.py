@@ -161,7 +161,11 @@ def _table_of(data: Any) -> pa.Table:
         return table_of_frame(data)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, VariantArray | ChunkedVariantArray):
         refuse_objects(data)
-        return _of_stream(pa.table(data))
+        # Another library's Variants may lack metadata in null rows, which `from_arrow` adds.
+        table = pa.table(data)
+        named = {field.name for field in table.schema if is_variant_field(field)}
+        columns = zip(table.column_names, table.columns, strict=True)
+        return variant_table({name: VariantArray.from_arrow(c) if name in named else c for name, c in columns})
     raise SchemaError(
         f"cannot use a {type(data).__name__} as rows: give columns by name, an Arrow table, or a data frame of pandas "
         "or polars",
@@ -199,17 +203,6 @@ def _with_extension(array: pa.Array, target: pa.DataType) -> pa.Array | None:
     children = [array.field(number) for number in range(array.type.num_fields)]
     children = [child.fill_null(pa.scalar(b"", child.type)) if child.null_count else child for child in children]
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
-
-
-def _of_stream(table: pa.Table) -> pa.Table:
-    """Return a table that another library made, with metadata in the null rows of its Variants."""
-    named = {field.name for field in table.schema if is_variant_field(field)}
-    return variant_table(
-        {
-            name: VariantArray.from_arrow(column) if name in named else column
-            for name, column in zip(table.column_names, table.columns, strict=True)
-        }
-    )
 
 
 def _of_columns(columns: Mapping[str, Any]) -> pa.Table:
