@@ -1,24 +1,213 @@
-"""The result of a query: as Arrow, polars or pandas, and its first rows as text.
+"""The result of a query: as Arrow, polars or pandas, its first rows as text, and as a file (CSV, Parquet, NDJSON, …).
 
-Owns the forms of a result, and the JSON of Variants in it. Leaves running the query to `sql`.
+Owns the forms of a result, the JSON of Variants in it, and recognising ``COPY (…) TO``. Leaves running the query to
+`sql`, and Parquet files with Variants to `pv.write`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 
-from parquet_variant.arrays.capsules import EXTENSION_METADATA
+from parquet_variant.arrays.capsules import EXTENSION_METADATA, is_variant_field
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
+from parquet_variant.io.temporaries import atomic_file
 from parquet_variant.ops.conversions import to_json
-from parquet_variant.ops.interop.display import SHOWN_ROWS, cut_text, html_table, shown_columns
+from parquet_variant.ops.interop.display import (
+    SHOWN_ROWS,
+    cut_text,
+    display_texts,
+    html_table,
+    json_rows,
+    shown_columns,
+)
 from parquet_variant.ops.interop.tables import ArrowResult
 from parquet_variant.query.selection import holds_variants, is_variant
 from parquet_variant.types.forms import in_form, with_fields
+
+FORMATS = {
+    ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson",
+    ".arrow": "arrow", ".feather": "arrow",
+}  # fmt: skip
+# Types that Arrow writes as CSV readers expect; others, such as dates beyond the year 9999, become strings before.
+_WRITTEN_BY_ARROW = (
+    pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean,
+    pa.types.is_null,
+)  # fmt: skip
+# Rows and bytes of a row group of a Parquet file.
+_GROUP_ROWS, _GROUP_BYTES = 1 << 20, 128 << 20
+_COPY = re.compile(
+    r"\s*copy\s*\((?P<query>.*)\)\s*to\s*'(?P<file>(?:[^']|'')+)'\s*(?:(?:with\s*)?\((?P<options>[^()]*)\)\s*)?;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class CopyStatement(NamedTuple):
+    """``COPY (query) TO 'file' (FORMAT format)``."""
+
+    query: str
+    file: str
+    format: str
+
+
+def copy_statement(text: str) -> CopyStatement | None:
+    """Read a COPY statement; None for any other text.
+
+    Raises `VariantError` for an unknown format or option.
+
+    >>> copy_statement("COPY (SELECT 1) TO 'a.csv'")
+    CopyStatement(query='SELECT 1', file='a.csv', format='csv')
+    """
+    if not isinstance(text, str) or text.lstrip()[:4].lower() != "copy":
+        return None
+    match = _COPY.fullmatch(text)
+    if match is None:
+        raise VariantError("invalid COPY: write COPY (SELECT …) TO 'file.csv'", reason="bad-sql")
+    file = match["file"].replace("''", "'")
+    words = (match["options"] or "").split()
+    if words and (len(words) != 2 or words[0].lower() != "format"):
+        raise VariantError(f"unsupported COPY option {' '.join(words)!r}: use (FORMAT csv)", reason="bad-sql")
+    return CopyStatement(match["query"], file, format_of(file, words[1].strip("'").lower() if words else None))
+
+
+def format_of(file: str | os.PathLike[str], name: str | None = None) -> str:
+    """Return the format of an output file, by its name or its extension.
+
+    Raises `VariantError` for an unknown format.
+
+    >>> format_of("a.JSONL"), format_of("a", "csv")
+    ('ndjson', 'csv')
+    """
+    kind = {"json": "ndjson", "jsonl": "ndjson"}.get(name, name) if name else FORMATS.get(Path(file).suffix.lower())
+    if kind not in FORMATS.values():
+        endings = ", ".join(FORMATS)
+        raise VariantError(f"unknown output format of {os.fspath(file)}: use one of {endings}", reason="bad-option")
+    return str(kind)
+
+
+def write_result(
+    file: str | os.PathLike[str], parts: Iterable[pa.Table], format: str | None = None, sources: Iterable[Any] = ()
+) -> int:
+    """Write the parts of a result to a file, which appears only when it is complete; return the number of rows.
+
+    `file`: a local path; its extension is the format, unless `format` is given.
+    `parts`: at least one table, with Variants marked as such.
+    `sources`: the data that the query reads; a file of a table, or an existing file below a source, is not replaced.
+    """
+    kind = format_of(file, format)
+    _refuse_data_file(Path(file), sources)
+    rows = 0
+
+    def counted() -> Iterator[pa.Table]:
+        nonlocal rows
+        for part in parts:
+            rows += len(part)
+            yield part
+
+    with atomic_file(file) as staged:
+        if kind == "ndjson":
+            with staged.open("w", encoding="utf-8", newline="") as stream:
+                for part in counted():
+                    stream.writelines(f"{text}\n" for text in json_rows(part))
+            return rows
+        tables = counted()
+        if kind in ("csv", "tsv"):
+            tables = map(_flatten_table, tables)
+        first = next(tables)
+        tables = chain([first], tables)
+        if kind == "parquet":
+            _write_parquet(staged, first.schema, _joined(tables))
+            return rows
+        writer: Any = pa.ipc.new_file(str(staged), first.schema) if kind == "arrow" else None
+        if writer is None:
+            options = pa_csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
+            writer = pa_csv.CSVWriter(str(staged), first.schema, write_options=options)
+        with writer:
+            for part in tables:
+                writer.write_table(part)
+    return rows
+
+
+def _refuse_data_file(file: Path, sources: Iterable[Any]) -> None:
+    path = file.resolve()
+    paths = [Path(source).resolve() for source in sources if isinstance(source, (str, os.PathLike))]
+    for folder in path.parents:
+        is_table = (folder / "_delta_log").is_dir() or any((folder / "metadata").glob("*.metadata.json"))
+        if is_table or (folder in paths and path.exists()):
+            raise VariantError(
+                f"{file} is inside the table {folder}: write the result to another directory",
+                reason="bad-option",
+                file=os.fspath(file),
+            )
+    if path in paths:
+        raise VariantError(
+            f"{file} is a file that the query reads: write the result to another file",
+            reason="bad-option",
+            file=os.fspath(file),
+        )
+
+
+def _joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield consecutive parts together, so that each table is as large as a row group."""
+    pending: list[pa.Table] = []
+    for part in parts:
+        pending.append(part)
+        if sum(map(len, pending)) >= _GROUP_ROWS or sum(part.nbytes for part in pending) >= _GROUP_BYTES:
+            yield pa.concat_tables(pending)
+            pending = []
+    if pending:
+        yield pa.concat_tables(pending)
+
+
+def _write_parquet(staged: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> None:
+    if any(holds_variants(kind) for kind in schema.types):
+        from parquet_variant.files.parquet.writing.writer import VariantWriter
+
+        with VariantWriter(staged) as variants:
+            for part in parts:
+                variants.write_batch(part)
+        return
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetWriter(staged, schema) as writer:
+            for part in parts:
+                writer.write_table(part)
+    except pa.ArrowNotImplementedError as error:
+        raise VariantError(
+            f"a column has a type that Parquet lacks: cast it, for instance to text ({error})", reason="bad-type"
+        ) from None
+
+
+def _flatten_table(table: pa.Table) -> pa.Table:
+    """Return a table with strings in place of values that CSV has no form for: nested values and Variants are JSON,
+    and binary is base64, as in JSON.
+    """
+    columns: list[Any] = []
+    for column, field in zip(table.columns, table.schema, strict=True):
+        kind = field.type
+        if is_variant_field(field) or pa.types.is_nested(kind):
+            columns.append(pa.array(display_texts(one_chunk(column), field), pa.string()))
+        elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            values = column.to_pylist()
+            texts = [None if value is None else b64encode(value).decode() for value in values]
+            columns.append(pa.array(texts, pa.string()))
+        elif any(is_kind(kind) for is_kind in _WRITTEN_BY_ARROW):
+            columns.append(column)
+        else:
+            columns.append(pa.array(display_texts(one_chunk(column)), pa.string()))
+    return pa.table(columns, names=table.column_names)
 
 
 class SqlResult(ArrowResult):

@@ -33,8 +33,7 @@ from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.query.variant_functions import CallContext, register_calls, unknown_function
 from parquet_variant.sql_query.binding import bind_table
-from parquet_variant.sql_query.output_files import copy_statement, write_result
-from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
+from parquet_variant.sql_query.result import SqlResult, copy_statement, with_json, with_variants, write_result
 from parquet_variant.sql_query.rewriting.query import Rewritten, rewrite
 from parquet_variant.sql_query.tables import Batches, BoundTable, ScanOptions
 from parquet_variant.support.choices import Errors, SqlEngine

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -237,19 +237,24 @@ class BoundTable(TableFacts):
         """See `TableFacts.common_type`; footers prove it of shredded paths, otherwise few values are inspected."""
         from parquet_variant.files.parquet.scanning.projection import common_type
 
-        place = self._stored_place(name, path)
-        if place is None:
-            return None
-        try:
-            if self.values is not None:
-                kind, has_null = self._once(("type", *place), lambda: types_of_values(self.values, *place))
-                return kind if nulls or not has_null else None
-            proved = common_type(self.parquet_files(), *place, nulls=nulls)
-            if proved is not None or (not nulls and self.json_keys is None):
-                return proved
-            kind, has_null = self._once(("type", *place), lambda: types_of_values(self._few_values(*place)))
+        def find(*place: Any) -> pa.DataType | None:
+            read: Callable[[], Any] = partial(types_of_values, self.values, *place)
+            if self.values is None:
+                proved = common_type(self.parquet_files(), *place, nulls=nulls)
+                if proved is not None or (not nulls and self.json_keys is None):
+                    return proved
+                read = lambda: types_of_values(self._few_values(*place))  # noqa: E731
+            kind, has_null = self._once(("type", *place), read)
             return kind if nulls or not has_null else None
-        except VariantError:  # whoever reads the file reports it
+
+        return self._fact(name, path, find)
+
+    def _fact(self, name: str, path: VariantPath, find: Callable[..., Any]) -> Any:
+        """Return what a function finds of a stored column and path; None for ordinary columns, and unreadable data."""
+        place = self._stored_place(name, path)
+        try:
+            return None if place is None else find(*place)
+        except VariantError:  # whoever reads the data reports it
             return None
 
     def _once(self, key: Any, find: Callable[[], Any]) -> Any:
@@ -260,14 +265,14 @@ class BoundTable(TableFacts):
 
     def type_of_entries(self, name: str, path: VariantPath, below: VariantPath) -> pa.DataType | None:
         """See `TableFacts.type_of_entries`."""
-        place = self._stored_place(name, path)
-        if place is None:
-            return None
-        try:
+
+        def find(*place: Any) -> pa.DataType | None:
             entries = self._once(("entries", *place), lambda: _entries(self._few_values(*place)))
-            return self._once(("type", *place, below), lambda: types_of_values(entries, "v", below))[0]
-        except VariantError:  # whoever reads the values reports it
-            return None
+            kind: pa.DataType | None
+            kind, _ = self._once(("type", *place, below), lambda: types_of_values(entries, "v", below))
+            return kind
+
+        return self._fact(name, path, find)
 
     def _few_values(self, name: str, path: VariantPath) -> pa.Table | None:
         """Return the Variants at a path as the column ``v``; None if too many bytes of files would be read."""
@@ -287,15 +292,12 @@ class BoundTable(TableFacts):
         """See `TableFacts.leaf_of_elements`."""
         from parquet_variant.files.parquet.scanning.projection import leaf_of_elements
 
-        place = self._stored_place(name, path)
-        if place is None:
-            return None
-        try:
-            leaf = leaf_of_elements(self.parquet_files(), *place)
-        except VariantError:  # whoever reads the file reports it
-            return None
-        above = len(place[1].segments) - len(path.segments)
-        return None if leaf is None else (VariantPath(leaf[0].segments[above:]), leaf[1])
+        def find(column: str, stored: VariantPath) -> tuple[VariantPath, pa.DataType] | None:
+            leaf = leaf_of_elements(self.parquet_files(), column, stored)
+            above = len(stored.segments) - len(path.segments)
+            return None if leaf is None else (VariantPath(leaf[0].segments[above:]), leaf[1])
+
+        return self._fact(name, path, find)
 
     def _stored_place(self, name: str, path: VariantPath) -> tuple[str, VariantPath] | None:
         """Return the stored column and the path of values; None for an ordinary column."""
@@ -314,7 +316,9 @@ class BoundTable(TableFacts):
         try:
             stored = variant if derived is None else derived.column
             if self.values is not None:
-                return keys_of_values(self.values[stored]) if stored in self.values.column_names else None
+                chunks = self.values[stored].chunks if stored in self.values.column_names else None
+                storages = (VariantArray(chunk).to_unshredded().storage for chunk in chunks or ())
+                return None if chunks is None else frozenset(key for part in storages for key in keys_of_storage(part))
             if self.json_keys is not None:
                 return self.json_keys() if stored in self.columns.variants else None
             files = self.parquet_files()
@@ -424,12 +428,6 @@ def _entries(rows: pa.Table | None) -> pa.Table | None:
     return pa.table({"v": pa.chunked_array(arrays)}) if arrays else None
 
 
-def keys_of_values(column: pa.ChunkedArray) -> frozenset[str]:
-    """Return every key of the objects in a column of Variants."""
-    storages = (VariantArray(chunk).to_unshredded().storage for chunk in column.chunks)
-    return frozenset(key for storage in storages for key in keys_of_storage(storage))
-
-
 def types_of_values(
     rows: pa.Table | None,
     name: str = "v",
@@ -471,12 +469,8 @@ def _types_at(chunk: pa.Array, path: VariantPath) -> set[VariantType]:
         for step in path.segments:
             assert isinstance(step, (str, int))
             positions = positions.key(step) if isinstance(step, str) else positions.index(step)
-        return {_type_of_kind(kind) for kind in np.unique(positions.slots().kinds).tolist() if kind != get.MISSING}
+        kinds = {kind for kind in np.unique(positions.slots().kinds).tolist() if kind != get.MISSING}
+        nested = {KIND.ARRAY: VariantType.ARRAY, KIND.OBJECT: VariantType.OBJECT}
+        return {nested[kind] if kind in nested else TYPE_OF_ID[PrimitiveId(kind)].type for kind in kinds}
     names = pc.unique(variant_type(extract_variant(storage, path))).to_pylist()
     return {VariantType(name) for name in names if name is not None}
-
-
-def _type_of_kind(kind: int) -> VariantType:
-    if kind in (KIND.ARRAY, KIND.OBJECT):
-        return VariantType.ARRAY if kind == KIND.ARRAY else VariantType.OBJECT
-    return TYPE_OF_ID[PrimitiveId(kind)].type

@@ -154,7 +154,7 @@ def query(
     In SQL the table t is PATH. Without PATH, the SQL names paths: SELECT v:id::int FROM 'events/'. Only the columns,
     row groups and files that the result needs are read. PATH can also be JSON, or - for standard input.
     """
-    from parquet_variant.sql_query.output_files import copy_statement, format_of
+    from parquet_variant.sql_query.result import copy_statement, format_of
 
     if sql is None and is_sql(path):
         path, sql = "", path
@@ -207,7 +207,7 @@ class _Output:
 
         parts = _limited(parts, self.limit)
         if self.file is not None:
-            from parquet_variant.sql_query.output_files import write_result
+            from parquet_variant.sql_query.result import write_result
 
             count = write_result(self.file, chain([schema.empty_table()], parts), sources=self.sources)
             line = f"{counted(count, 'row')} in {self.file}"
