@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -226,18 +226,14 @@ def _process_rows(
     positions = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
     indexes = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(positions, sample))
     batch, parsed_rows = _parse_texts(texts, indexes, options, work)
-    bad = batch.bad
-    if bad:
-        others = rows.table.drop_columns(str(options.json_column))
-        bad = [replace(record, columns=_json_compatible_row(others, record.line - rows.first_row)) for record in bad]
+    bad, others = [], rows.table.drop_columns(str(options.json_column))
+    for record in batch.bad:  # with the other columns, whose values become strings if JSON has no such type
+        row = [column[record.line - rows.first_row].as_py() for column in others.columns]
+        values = dict(zip(others.column_names, row, strict=True))
+        columns = {name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in values.items()}
+        bad.append(replace(record, columns=columns))
     is_complete = len(parsed_rows) == len(starts) and (parsed_rows == np.arange(len(starts))).all()
     return replace(batch, bad=bad, table=rows.table if is_complete else rows.table.take(parsed_rows))
-
-
-def _json_compatible_row(table: pa.Table, row: int) -> dict[str, Any]:
-    """Return a row with values that JSON can represent; other values become strings."""
-    values = {name: column[row].as_py() for name, column in zip(table.column_names, table.columns, strict=True)}
-    return {name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in values.items()}
 
 
 def _buffers(text: BinaryParts) -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.int64], Bytes | None]:

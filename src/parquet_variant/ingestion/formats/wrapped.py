@@ -41,9 +41,9 @@ class WrappedSplitter(Splitter):
 
     >>> splitter = WrappedSplitter(["a", "items"])
     >>> splitter.feed(b'{"n": 2, "a": {"items": [{"x": 1}, [')
-    b''
+    b'{"x": 1}\n'
     >>> splitter.feed(b'2]]}}\n{"a": {"items": null}}'), splitter.finish()
-    (b'{"x": 1}\n[2]\n', b'')
+    (b'[2]\n', b'')
     """
 
     colons = True
