@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table, one_chunk
-from parquet_variant.errors import VariantFileError, check_choice
+from parquet_variant.errors import VariantError, VariantFileError, check_choice
 from parquet_variant.files.parquet.format.footer_cache import state_of
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect, interruptible
@@ -39,6 +39,7 @@ from parquet_variant.sql_query.tables import Batches, BoundTable, ScanOptions
 from parquet_variant.support.choices import Errors, SqlEngine
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.types.forms import with_fields
+from parquet_variant.types.path import VariantPath
 
 _CASTS = {"": "double", "number": "double"} | {name: name for name in ("boolean", "date", "timestamp", "timestamp_ntz")}
 _PLURALS = {"binary": "binary values", "timestamp_ntz": "timestamps without time zone"}
@@ -98,6 +99,11 @@ _BATCH_ROWS = 1 << 17
 _UNSUPPORTED = re.compile("halffloat|decimal256")
 _NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\w+|\W+)\((.*?)\)'")
 _MISSING_FUNCTION = re.compile(r"Function with name \"?(\w+)\"? does not exist")
+# RE2's messages.
+_BAD_PATTERN = re.compile(
+    r"Invalid Input Error: (missing|no argument for repetition|unexpected|trailing|invalid "
+    r"(repetition|perl|escape|character class|UTF-8|named))"
+)
 _NUMBERED = tuple("123456789")  # the names of paths in the engine's text begin with the number of their table
 _TIMES = re.compile(r"\(.*\b(TIMESTAMP|DATE)\b.*\) -> ")  # a candidate function that takes a point in time
 _STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the storage of a Variant
@@ -275,7 +281,10 @@ class SqlQuery:
         hints: dict[str, None] = {}
         for use in self.rewritten.uses:
             paths = [(column.column, column.path) for column in use.needed.values() if column.path is not None]
-            hints |= dict.fromkeys(missing_path_hints(use.table.keys, paths))
+            keys_of = cache(use.table.keys)
+            for place in paths:
+                elsewhere = _hint_of_other_depth(use.table, *place)
+                hints |= dict.fromkeys(missing_path_hints(keys_of, [place]) if elsewhere is None else [elsewhere])
         return list(hints)
 
     def _presented(self, part: pa.Table, as_text: bool) -> pa.Table:
@@ -313,6 +322,8 @@ class SqlQuery:
         if (missing := _MISSING_FUNCTION.search(message)) is not None:
             return SqlError(unknown_function(missing[1]) or message)
         hint = ": cast the Variant, as in ::string" if "VARIANT" in message else ""
+        if _BAD_PATTERN.search(message) is not None:
+            hint = r": the regular expression is not valid; write \( for a bracket itself, or search with contains(…)"
         if "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE" in message:  # TIMESTAMP has a zone, as in Spark
             hint = ": a literal without a zone is TIMESTAMP_NTZ '…'"
         return SqlError(f"the SQL cannot be run: {message}{hint}")
@@ -357,6 +368,23 @@ def _is_path(name: str) -> bool:
 
 
 # ---- what a planned query reads, as the query writes it
+
+
+def _hint_of_other_depth(table: BoundTable, column: str, path: VariantPath) -> str | None:
+    """Return a message if no object above a path has its last key, and a shredded path elsewhere ends in it."""
+    *above, key = path.segments or (None,)
+    try:
+        fields = table.fields_at(column, VariantPath(tuple(above))) if isinstance(key, str) else None
+        if fields is None or fields.unread or key in fields.names:
+            return None
+        known = (other.segments for other, _ in table.schema_of(column).leaves())
+    except VariantError:  # whoever reads the values reports it
+        return None
+    similar = min((segments for segments in known if segments[-1:] == (key,)), key=len, default=None)
+    if similar is None:
+        return None
+    wrong, right = (with_steps(column, segments) for segments in (path.segments, similar))
+    return f"no row has the path {wrong}: did you mean {right}?"
 
 
 def path_text(need: NeededColumn) -> str:

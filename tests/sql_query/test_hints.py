@@ -1,0 +1,23 @@
+"""Hints of SQL: a key at another depth, and a regular expression that is not valid."""
+
+from __future__ import annotations
+
+import pytest
+
+import parquet_variant as pv
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"), [("v:b", "v:a.b"), ("v:c", "v:l[*].c"), ("v:x.b", "v:a.b"), ("v:a.b", None), ("v:n", None)]
+)
+def test_a_key_at_another_depth_is_suggested(path: str, meant: str | None) -> None:
+    rows = pv.parse_json(['{"a":{"b":1},"l":[{"c":1}],"n":null}'] * 5)
+    for query in (f"SELECT {path} AS x FROM t WHERE {path} = 99", f"SELECT count(*) AS n FROM t WHERE {path} = 99"):
+        hints = pv.sql(query, t=rows).warnings
+        assert hints == (() if meant is None else (f"no row has the path {path}: did you mean {meant}?",))
+
+
+@pytest.mark.parametrize("pattern", ["(", "*", "[a", "a{2,1}", "\\"])
+def test_a_regular_expression_that_is_not_valid_is_named(pattern: str) -> None:
+    with pytest.raises(pv.VariantError, match="regular expression is not valid"):
+        pv.sql(f"SELECT regexp_matches(v:s, '{pattern}') AS x FROM t", t=pv.parse_json(['{"s":"x("}']))
