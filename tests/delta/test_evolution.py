@@ -255,9 +255,9 @@ def test_what_lists_and_maps_hold_widens(tmp_path: Path) -> None:
     pv.open(table).widen_column("m.value.element.x", "long")
     with pytest.raises(TableError, match="cannot widen"):
         pv.open(table).widen_column("n.element", "short")
-    with pytest.raises(TableError, match="'key'"):
+    with pytest.raises(TableError, match=r"'n\.key'"):
         pv.open(table).widen_column("n.key", "long")
-    with pytest.raises(TableError, match="part of a list or map"):
+    with pytest.raises(TableError, match="not a field of a struct"):
         pv.open(table).drop_column("n.element")
     schema = pv.open(table).snapshot.schema
     (change,) = schema.fields[0].metadata["delta.typeChanges"]

@@ -280,8 +280,8 @@ def test_changes_are_checked_and_applied() -> None:
     )
     check_requirements(metadata, first.requirements)
     after = apply_change(metadata, first, "file:///t/metadata/v1.metadata.json")
-    assert after.next_row_id == 10
-    assert after.last_sequence_number == 1
+    assert after.integer("next-row-id") == 10
+    assert after.integer("last-sequence-number") == 1
     assert after.current_snapshot is not None and after.current_snapshot.id == 1
     assert [entry[1] for entry in after.snapshot_log] == [1]
     assert after.document["metadata-log"][0]["metadata-file"].endswith("v1.metadata.json")

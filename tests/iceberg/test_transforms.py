@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.tables.iceberg.metadata.partitioning import Transform, hash_values
-from parquet_variant.tables.iceberg.metadata.schema import parse_type
-from parquet_variant.tables.iceberg.metadata.values import (
+from parquet_variant.tables.iceberg.metadata.schema import (
     arrow_array,
     from_bytes,
     from_json,
+    parse_type,
     raw_values,
     to_bytes,
     to_json,

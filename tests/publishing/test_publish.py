@@ -20,7 +20,7 @@ from tests.iceberg import duckdb_judge
 import parquet_variant as pv
 from parquet_variant.cli.app import main
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.values import to_bytes
+from parquet_variant.tables.iceberg.metadata.schema import to_bytes
 from parquet_variant.tables.publishing.source import raw_bounds
 from parquet_variant.tables.schema import Field, PrimitiveType
 from parquet_variant.tables.storage import LocalStorage

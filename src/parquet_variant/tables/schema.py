@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
@@ -322,6 +322,79 @@ def with_fields(kind: _Type, change: Callable[[Field], Field | None]) -> _Type:
     """Return a type with changed fields at any depth, outer ones first; a field is left out if its change is None."""
     fields = [change(f) for f in parts(kind)] if isinstance(kind, StructType) else parts(kind)
     return with_parts(kind, [replace(f, type=with_fields(f.type, change)) for f in fields if f is not None])
+
+
+def find_field(schema: StructType, name: str) -> tuple[Place, Field]:
+    """Return the field of a dotted name, which leads through lists and maps by ``element``, ``key`` and ``value``.
+
+    Return also its place. Raises `TableError`: reason ``"unknown-column"``.
+    """
+    f = schema.get(name)
+    if f is not None:
+        return (f.name,), f
+    place: Place = ()
+    kind: TableType = schema
+    for part in name.split("."):
+        f = StructType(parts(kind)).get(part)
+        if f is None:
+            raise unknown_column(name, [column.name for column in schema.fields])
+        place, kind = (*place, f.name), f.type
+    assert f is not None
+    return place, f
+
+
+def unknown_column(name: str, names: Iterable[str]) -> TableError:
+    """Return the error for a column that a table does not have."""
+    return TableError(f"unknown column {name!r}: the table's columns are {', '.join(names)}", reason="unknown-column")
+
+
+def with_fields_at(
+    schema: StructType, place: Place, change: Callable[[Sequence[Field]], Sequence[Field]]
+) -> StructType:
+    """Return a schema in which the fields of the owner of a place are changed; of lists and maps, only types.
+
+    Raises `TableError`: reason ``"bad-schema"``.
+    """
+
+    def changed(kind: _Type, steps: Place) -> _Type:
+        before = parts(kind)
+        if len(steps) > 1:
+            inner = [replace(f, type=changed(f.type, steps[1:])) if f.name == steps[0] else f for f in before]
+            return with_parts(kind, inner)
+        after = list(change(before))
+        if not isinstance(kind, StructType) and [f.name for f in after] != [f.name for f in before]:
+            raise TableError(
+                f"{'.'.join(place)!r} is not a field of a struct: change the whole column", reason="bad-schema"
+            )
+        return with_parts(kind, after)
+
+    return changed(schema, place)
+
+
+def merged_type(
+    old: TableType,
+    new: TableType,
+    place: Place,
+    primitive: Callable[[TableType, TableType, Place], TableType],
+    added: Callable[[Field], Field],
+) -> TableType:
+    """Return a type with the fields and the wider types of another one.
+
+    `primitive`: returns the merge of two types that are not nested in the same way.
+    `added`: returns the new field for one that only `new` has.
+    """
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        known = [(f, new.get(f.name)) for f in old.fields]
+        fields = [
+            f if f2 is None else replace(f, type=merged_type(f.type, f2.type, (*place, f.name), primitive, added))
+            for f, f2 in known
+        ]
+        return StructType((*fields, *(added(f) for f in new.fields if old.get(f.name) is None)))
+    if type(old) is type(new) and not isinstance(old, PrimitiveType):
+        pairs = [(f, f2.type) for f, f2 in zip(parts(old), parts(new), strict=True)]
+        merged = [(f, merged_type(f.type, kind, (*place, f.name), primitive, added)) for f, kind in pairs]
+        return with_parts(old, [replace(f, type=kind) for f, kind in merged])
+    return primitive(old, new, place)
 
 
 def variant_paths(kind: TableType, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -23,7 +23,7 @@ from parquet_variant.support.choices import Mode
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import LOAD_ID, Add, Txn
 from parquet_variant.tables.delta.reading.read import parquet_files
-from parquet_variant.tables.delta.writing.data_files import WritePlan, is_data_file_name
+from parquet_variant.tables.delta.writing.data_files import DATA_FILE_NAME, WritePlan
 from parquet_variant.tables.delta.writing.write import (
     check_partitioned_by,
     commit_files,
@@ -128,7 +128,8 @@ def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
     # Files of an interrupted creation of the table do not matter.
     infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True)) if is_free else ()
     names = [info.path[len(path) :].strip("/") for info in infos if info.is_file]
-    if not is_free or any(not name.startswith(f"{TEMPORARY}/") and not is_data_file_name(name) for name in names):
+    is_foreign = (not name.startswith(f"{TEMPORARY}/") and not DATA_FILE_NAME.fullmatch(name) for name in names)
+    if not is_free or any(is_foreign):
         raise DeltaError(
             f"{dest} contains files and is not a Delta table: choose another path", reason="exists", file=dest
         )

@@ -23,8 +23,7 @@ from parquet_variant.tables.delta.statistics import StatsTable, decode_bounds_ar
 from parquet_variant.tables.file_metrics import physical_place
 from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema
-from parquet_variant.tables.iceberg.metadata.values import raw_values, to_bytes
+from parquet_variant.tables.iceberg.metadata.schema import Schema, raw_values, to_bytes
 from parquet_variant.tables.iceberg.writing.write_plan import in_type, metric_leaves
 from parquet_variant.tables.partitions import partition_array
 from parquet_variant.tables.path_bounds import bounds_to_bytes

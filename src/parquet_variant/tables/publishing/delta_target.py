@@ -18,7 +18,7 @@ from parquet_variant.tables.delta.file_locations import relative_path, vector_pa
 from parquet_variant.tables.delta.log.commit import Transaction, commit
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Remove, Txn, with_metadata
-from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY, with_protocol
+from parquet_variant.tables.delta.protocol.features import PUBLISHED_FROM_PROPERTY, implied_features, with_features
 from parquet_variant.tables.delta.protocol.schema_merging import MODE
 from parquet_variant.tables.delta.statistics import dump_stats, stats_tree
 from parquet_variant.tables.delta.writing.data_files import URI_SAFE
@@ -26,8 +26,7 @@ from parquet_variant.tables.delta.writing.write import existing_table, planned_t
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics
 from parquet_variant.tables.iceberg.locations import absolute_location, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import type_name
-from parquet_variant.tables.iceberg.metadata.values import arrow_array
+from parquet_variant.tables.iceberg.metadata.schema import arrow_array, type_name
 from parquet_variant.tables.iceberg.writing.write_plan import metric_leaves
 from parquet_variant.tables.partitions import partition_texts
 from parquet_variant.tables.publishing.source import (
@@ -186,7 +185,7 @@ def _transaction(
         created_time=current.metadata.created_time,
         configuration={**configuration, **planned.metadata.configuration},
     )
-    protocol = with_protocol(current.protocol, planned.protocol)
+    protocol = with_features(current.protocol, implied_features(planned.protocol))
     changes: dict[str, Any] = {"metadata": metadata} if metadata != current.metadata else {}
     changes |= {"protocol": protocol} if protocol != current.protocol else {}
     if not (adds or removed or changes):

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema, parse_type, type_name
-from parquet_variant.tables.iceberg.metadata.values import arrow_array
+from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, parse_type, type_name
 from parquet_variant.tables.publishing.source import SourceColumns, cannot_publish, published_bounds, raw_bounds
 from parquet_variant.tables.schema import (
     VARIANT,

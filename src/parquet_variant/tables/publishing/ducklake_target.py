@@ -21,7 +21,7 @@ from parquet_variant.errors import TableError
 from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.tables.iceberg.locations import is_remote, normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.values import arrow_array
+from parquet_variant.tables.iceberg.metadata.schema import arrow_array
 from parquet_variant.tables.iceberg.reading.snapshot import PATH_ID, POSITION_ID
 from parquet_variant.tables.iceberg.writing.write_plan import metric_leaves
 from parquet_variant.tables.opening import PUBLISHED_FROM

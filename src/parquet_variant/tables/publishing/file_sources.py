@@ -36,8 +36,7 @@ from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import footer_leaf, footer_metrics, leaf_columns
 from parquet_variant.tables.iceberg.locations import absolute_location
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile
-from parquet_variant.tables.iceberg.metadata.schema import Schema, type_name, type_of_arrow
-from parquet_variant.tables.iceberg.metadata.values import raw_values
+from parquet_variant.tables.iceberg.metadata.schema import Schema, raw_values, type_name, type_of_arrow
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 from parquet_variant.tables.iceberg.writing.write_plan import manifest_metrics, split_offsets
 from parquet_variant.tables.publishing.source import (

@@ -39,12 +39,15 @@ from parquet_variant.tables.delta.protocol.actions import (
 from parquet_variant.tables.delta.protocol.features import (
     ROW_COMMIT_COLUMN,
     ROW_ID_COLUMN,
+    SHREDDING,
+    SHREDDING_PROPERTY,
+    VARIANT_TYPE,
     check_readable,
     check_writable,
     column_mapping_mode,
     enabled,
+    has_feature,
     in_commit_since,
-    shredding_enabled,
     table_schema,
 )
 from parquet_variant.tables.delta.protocol.schema_merging import check_type_changes
@@ -85,8 +88,15 @@ class Snapshot:
 
     @property
     def shredding_enabled(self) -> bool:
-        """Whether new files may contain shredded Variants."""
-        return shredding_enabled(self.protocol, self.metadata)
+        """Whether new files may contain shredded Variants.
+
+        The protocol must list ``variantShredding`` and ``variantType``, on which it depends, for readers and writers,
+        and the property must be ``true``; with any other value the feature is only supported.
+        """
+        if self.metadata.configuration.get(SHREDDING_PROPERTY, "false") != "true":
+            return False
+        lists = (self.protocol.reader_features, self.protocol.writer_features)
+        return all(has_feature(features, name) for features in lists for name in (VARIANT_TYPE, SHREDDING))
 
     @property
     def column_mapping(self) -> str:

@@ -8,11 +8,11 @@ allowed type changes, ids and physical names to `protocol.schema_merging`, the l
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
@@ -44,28 +44,27 @@ from parquet_variant.tables.delta.protocol.features import (
     SHREDDING_PROPERTY,
     check_writable,
     has_feature,
+    implied_features,
     in_commit_since,
     resolve_properties,
     schema_features,
     with_features,
-    with_protocol,
     with_tracking_columns,
 )
 from parquet_variant.tables.delta.protocol.schema_merging import (
     check_change_data_names,
+    check_widening,
     merged_metadata,
-    part_of,
     refuse_added_metadata,
-    widened,
+    with_history,
     with_last_id,
     with_mode,
-    with_part,
 )
 from parquet_variant.tables.delta.reading.read import iter_files
 from parquet_variant.tables.delta.writing.data_files import CLUSTERING, rules_of
 from parquet_variant.tables.delta.writing.write import with_last_marks
 from parquet_variant.tables.rules import Rules
-from parquet_variant.tables.schema import Field, StructType, TableType, check_schema
+from parquet_variant.tables.schema import StructType, all_types, check_schema, find_field, with_fields_at
 from parquet_variant.tables.storage import Storage
 
 
@@ -125,7 +124,7 @@ def restore(
             file=missing[0],
         )
     metadata = with_last_marks(with_last_id(past.metadata, current.metadata), current.metadata)
-    protocol = with_protocol(current.protocol, past.protocol)
+    protocol = with_features(current.protocol, implied_features(past.protocol))
     # The files that were loaded after the version are not loaded any more.
     others: list[Action] = [
         replace(txn, version=0)
@@ -162,9 +161,9 @@ def set_properties(
     preview: bool = False,
 ) -> CommitResult:
     """Set or remove table properties; see `Table.set_properties`."""
-    resolved = resolve_properties(properties)
-    protocol = with_features(current.protocol, resolved.features, preview=preview)
-    metadata = with_properties(current.metadata, resolved.changes)
+    changes, features = resolve_properties(properties)
+    protocol = with_features(current.protocol, features, preview=preview)
+    metadata = with_properties(current.metadata, changes)
     metadata = with_tracking_columns(with_mode(current.metadata, metadata))
     check_writable(protocol, current.storage.uri)
     check_change_data_names(current.schema, metadata.configuration)
@@ -182,11 +181,11 @@ def set_properties(
         current.storage,
         Transaction(
             "SET TBLPROPERTIES",
-            {"properties": {name: value for name, value in resolved.changes.items() if value is not None}},
+            {"properties": {name: value for name, value in changes.items() if value is not None}},
             protocol=protocol if protocol != current.protocol else None,
             metadata=metadata,
             adds=current.to_adds(current.files, data_change=False) if backfill else (),
-            reads_table=backfill or any(name.startswith(CONSTRAINT) for name in resolved.changes),
+            reads_table=backfill or any(name.startswith(CONSTRAINT) for name in changes),
             current=current,
         ),
     )
@@ -237,10 +236,6 @@ def drop_shredding(table: DeltaTable, *, file_bytes: int | None = None, **option
     return optimize(_UnshreddedTable(table.current), file_bytes=file_bytes, rewrite_all=True, **options)
 
 
-# Return the replacement of a field, from the field and the steps to a part of it in lists and maps.
-_OnField: TypeAlias = "Callable[[Field, tuple[str, ...]], tuple[Field, ...]]"
-
-
 def add_columns(current: Snapshot, columns: pa.Schema | StructType | str) -> CommitResult:
     """Add columns, which are null in existing rows; see `Table.add_columns`."""
     new = read_schema(columns)
@@ -261,8 +256,9 @@ def rename_column(current: Snapshot, old: str, new: str) -> CommitResult:
     """Rename a column. No file is rewritten, so the table must have column mapping; see `Table.rename_column`."""
     _check_mapping(current, "renamed")
     _check_unused(current, old.split(".")[0])
-    schema = _replace_field(
-        current.schema, old, lambda f, inside: (replace(_checked_column(f, inside, old), name=new),)
+    place, f = find_field(current.schema, old)
+    schema = with_fields_at(
+        current.schema, place, lambda fields: [replace(g, name=new) if g.name == f.name else g for g in fields]
     )
     names = tuple(new if name.lower() == old.lower() else name for name in current.partition_columns)
     parameters = {"oldColumnPath": old, "newColumnPath": new}
@@ -276,11 +272,10 @@ def drop_column(current: Snapshot, name: str) -> CommitResult:
     if name.lower() in {column.lower() for column in current.partition_columns}:
         raise DeltaError(f"column {name!r} is a partition column, which cannot be dropped", reason="bad-schema")
 
-    def dropped(f: Field, inside: tuple[str, ...]) -> tuple[Field, ...]:
-        _checked_column(f, inside, name)
-        return ()
-
-    schema = _replace_field(current.schema, name, dropped)
+    place, f = find_field(current.schema, name)
+    schema = with_fields_at(current.schema, place, lambda fields: [g for g in fields if g.name != f.name])
+    if any(isinstance(kind, StructType) and not kind.fields for kind in all_types(schema)):
+        raise DeltaError(f"column {name!r} is the last one, which cannot be dropped", reason="bad-schema")
     return _commit(current, "DROP COLUMNS", {"columns": [name]}, schema)
 
 
@@ -289,8 +284,12 @@ def widen_column(current: Snapshot, name: str, to: str) -> CommitResult:
 
     See `Table.widen_column`.
     """
-    wide, metadata = named_type(to), current.metadata
-    schema = _replace_field(current.schema, name, lambda f, inside: (widened(f, wide, metadata, inside),))
+    wide, (place, f) = named_type(to), find_field(current.schema, name)
+    check_widening(name, f.type, wide, current.metadata)
+    schema = with_fields_at(
+        current.schema, place, lambda fields: [replace(g, type=wide) if g.name == f.name else g for g in fields]
+    )
+    schema = with_history(current.schema, schema)
     return _commit(current, "CHANGE COLUMN", {"column": name, "type": to}, schema)
 
 
@@ -316,43 +315,6 @@ def _commit(
         current=current,
     )
     return commit(current.storage, change)
-
-
-def _replace_field(schema: StructType, path: str, change: _OnField) -> StructType:
-    """Return the schema with a field replaced; paths lead through lists and maps by ``element``, ``key``, ``value``."""
-    steps = (path,) if schema.get(path) is not None else tuple(path.split("."))
-    return _changed_struct(schema, steps, path, change)
-
-
-def _changed_struct(schema: StructType, steps: tuple[str, ...], path: str, change: _OnField) -> StructType:
-    field = schema.get(steps[0])
-    if field is None:
-        names = ", ".join(f.name for f in schema.fields)
-        raise DeltaError(f"the table has no column {path!r}: choose from {names}", reason="unknown-column")
-    new = _changed_field(field, field.type, steps[1:], path, change)
-    fields = tuple(result for f in schema.fields for result in (new if f is field else (f,)))
-    if not fields:
-        raise DeltaError(f"column {path!r} is the last one, which cannot be dropped", reason="bad-schema")
-    return StructType(fields)
-
-
-def _changed_field(f: Field, kind: TableType, steps: tuple[str, ...], path: str, change: _OnField) -> tuple[Field, ...]:
-    """Return the replacement of a field in which the part at the end of the steps is changed."""
-    inside: list[str] = []
-    for index, step in enumerate(steps):
-        if isinstance(kind, StructType):
-            new = _changed_struct(kind, steps[index:], path, change)
-            return (replace(f, type=with_part(f.type, tuple(inside), new)),)
-        kind = part_of(kind, step, path)
-        inside.append(step)
-    return change(f, tuple(inside))
-
-
-def _checked_column(f: Field, inside: tuple[str, ...], path: str) -> Field:
-    """Return the field; raise `DeltaError` for a part of a list or map, which has no name."""
-    if inside:
-        raise DeltaError(f"{path!r} is a part of a list or map, not a column: name the column", reason="bad-schema")
-    return f
 
 
 def _check_mapping(current: Snapshot, participle: str) -> None:

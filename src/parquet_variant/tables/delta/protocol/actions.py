@@ -164,11 +164,11 @@ class DeletionVector(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanMark:
-    """The plan by which a file was written."""
+class PlanMark(Action):
+    """The plan by which a file was written; it is not in the log."""
 
     version: int  # The table's version for which the plan was made; -1 for a new table.
-    key: str  # The digest of the table's definition (`writing.plan_marks.table_key`).
+    digest: str  # That of the table's definition (`writing.data_files.table_key`).
     derived: tuple[str, ...] = ()  # Partition columns that were extracted from the Variant column.
 
 

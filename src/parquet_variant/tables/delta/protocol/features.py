@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from parquet_variant.errors import DeltaError, TableError, check_mapping, choice_of
 from parquet_variant.tables.delta.protocol.actions import Metadata, Protocol, parse_schema
@@ -90,7 +90,7 @@ def _unsupported(uri: str, problem: str) -> DeltaError:
 
 def supports(protocol: Protocol, name: str) -> bool:
     """Return whether writers must obey a feature: the protocol lists it, or the writer version implies it."""
-    return has_feature(_writer_features(protocol), name)
+    return has_feature(implied_features(protocol), name)
 
 
 def enabled(protocol: Protocol, metadata: Metadata, name: str, key: str) -> bool:
@@ -140,24 +140,6 @@ def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:
     return int(since) if since.isdecimal() else 0
 
 
-def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:
-    """Return whether new files may be shredded.
-
-    The protocol must list ``variantShredding`` and ``variantType``, on which it depends, for readers and writers, and
-    ``delta.enableVariantShredding`` must be ``true``; with any other value the feature is only supported.
-
-    >>> protocol = Protocol(3, 7, ("variantType", "variantShredding"), ("variantType", "variantShredding"))
-    >>> shredding_enabled(protocol, Metadata("x", "", configuration={"delta.enableVariantShredding": "true"}))
-    True
-    >>> shredding_enabled(protocol, Metadata("x", ""))
-    False
-    """
-    if metadata.configuration.get("delta.enableVariantShredding", "false") != "true":
-        return False
-    lists = (protocol.reader_features, protocol.writer_features)
-    return all(has_feature(features, name) for features in lists for name in (VARIANT_TYPE, SHREDDING))
-
-
 def schema_features(schema: StructType) -> tuple[str, ...]:
     """Return the features that the types of columns need."""
     kinds = set(all_types(schema))
@@ -175,7 +157,7 @@ def with_features(protocol: Protocol, features: Iterable[str], *, preview: bool 
     if not missing:
         return protocol
     named = [f"{name}{_PREVIEW}" if preview and name == SHREDDING else name for name in missing]
-    writers = _writer_features(protocol)
+    writers = implied_features(protocol)
     readers = protocol.reader_features or ()
     if protocol.min_reader_version == _MAPPING_READER and not readers:
         readers = ("columnMapping",)
@@ -187,16 +169,8 @@ def with_features(protocol: Protocol, features: Iterable[str], *, preview: bool 
     return Protocol(_FEATURE_READER, _FEATURE_WRITER, tuple(dict.fromkeys((*readers, *shared))), writers)
 
 
-def with_protocol(protocol: Protocol, other: Protocol) -> Protocol:
-    """Return the protocol with the features added that another protocol lists or implies.
-
-    >>> with_protocol(Protocol(1, 4), Protocol(3, 7, ("deletionVectors",), ("deletionVectors",))).reader_features
-    ('deletionVectors',)
-    """
-    return with_features(protocol, _writer_features(other))
-
-
-def _writer_features(protocol: Protocol) -> tuple[str, ...]:
+def implied_features(protocol: Protocol) -> tuple[str, ...]:
+    """Return the features that writers must obey: those that the protocol lists, or that its version implies."""
     if protocol.min_writer_version < _FEATURE_WRITER:
         return _LEGACY[: _LEGACY_COUNT.get(protocol.min_writer_version, 0)]
     return protocol.writer_features or ()
@@ -213,24 +187,17 @@ _UNITS = {
 _PART = re.compile(r"(\d+)\s*(millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class ResolvedProperties:
-    """A checked change of properties."""
-
-    changes: Mapping[str, str | None]  # Normalized values by name; None removes a property.
-    features: tuple[str, ...]  # The features that the properties need.
-
-
-def resolve_properties(properties: Mapping[str, str | bool | int | None]) -> ResolvedProperties:
-    """Check properties that a user sets.
+def resolve_properties(
+    properties: Mapping[str, str | bool | int | None],
+) -> tuple[dict[str, str | None], tuple[str, ...]]:
+    """Return the checked values of properties that a user sets, None to remove one, and the features that they need.
 
     `properties`: values by name; None removes a property. ``delta.feature.X = supported`` names a feature. Names that
       do not begin with ``delta.`` are not checked.
     Raises `DeltaError`: ``"unsupported-property"`` for an unknown ``delta.`` property, ``"bad-property"`` for an
     invalid value.
 
-    >>> resolved = resolve_properties({"delta.enableDeletionVectors": "TRUE", "owner": "me"})
-    >>> dict(resolved.changes), resolved.features
+    >>> resolve_properties({"delta.enableDeletionVectors": "TRUE", "owner": "me"})
     ({'delta.enableDeletionVectors': 'true', 'owner': 'me'}, ('deletionVectors',))
     """
     check_mapping("properties", properties, DeltaError)
@@ -254,7 +221,7 @@ def resolve_properties(properties: Mapping[str, str | bool | int | None]) -> Res
             features += needed if changes[name] not in ("false", "none", "classic") else ()
         else:
             changes[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return ResolvedProperties(changes, tuple(dict.fromkeys(features)))
+    return changes, tuple(dict.fromkeys(features))
 
 
 def duration_millis(text: str) -> int:

@@ -8,9 +8,9 @@ the commit to its callers, and converting the values of older files to `tables.c
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeVar
 
 from parquet_variant.errors import DeltaError
 from parquet_variant.tables.delta.protocol.actions import (
@@ -35,11 +35,13 @@ from parquet_variant.tables.schema import (
     TableType,
     all_fields,
     check_schema,
+    merged_type,
     parts,
     with_fields,
     with_parts,
 )
 
+_Type = TypeVar("_Type", bound=TableType)
 MODE = "delta.columnMapping.mode"
 _MAX_ID = "delta.columnMapping.maxColumnId"
 _ID = "delta.columnMapping.id"
@@ -199,14 +201,27 @@ _INTEGERS = ("byte", "short", "integer", "long")
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 _PREVIEW_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _PREVIEW = "typeWidening-preview"
-# The place inside a field where a type changed, the old type and the new type.
-_Change: TypeAlias = "tuple[Place, str, str]"
 
 
 def merged_metadata(metadata: Metadata, protocol: Protocol, new: StructType) -> tuple[Metadata, Protocol]:
     """Return metadata and protocol with the columns of some data added; raise `DeltaError`: ``"type-mismatch"``."""
-    old = parse_schema(metadata.schema_string)
-    merged = _merged_struct(old, new, metadata, "")
+    old, is_widening_allowed = parse_schema(metadata.schema_string), metadata.configuration.get(_WIDENING) == "true"
+
+    def primitive(old: TableType, new: TableType, place: Place) -> TableType:
+        if old == VOID:
+            return new
+        if not isinstance(old, PrimitiveType) or not isinstance(new, PrimitiveType):
+            raise DeltaError(
+                f"column {'.'.join(place)} is nested differently in the data and in the table: convert the data to the "
+                "table's type",
+                reason="type-mismatch",
+            )
+        # Values that do not fit the type are refused when they are written.
+        return new if is_widening_allowed and is_widening(old.name, new.name) else old
+
+    merged = merged_type(old, new, (), primitive, lambda f: Field(f.name, f.type, True))
+    assert isinstance(merged, StructType)
+    merged = with_history(old, merged)
     if merged == old:
         return metadata, protocol
     check_schema(merged, metadata.partition_columns)
@@ -217,85 +232,40 @@ def merged_metadata(metadata: Metadata, protocol: Protocol, new: StructType) -> 
     return changed, with_features(protocol, schema_features(merged))
 
 
-def widened(f: Field, to: PrimitiveType, metadata: Metadata, inside: Place = ()) -> Field:
-    """Return a field whose part at the steps `inside` (``element``, ``key``, ``value``) widens, with its history."""
-    old: TableType = f.type
-    for step in inside:
-        old = part_of(old, step, f.name)
+def check_widening(name: str, old: TableType, to: PrimitiveType, metadata: Metadata) -> None:
+    """Refuse a type to which a column of the table cannot widen. Raises `DeltaError`: reason ``"not-widening"``."""
     if not isinstance(old, PrimitiveType) or not (old == VOID or is_widening(old.name, to.name)):
-        name = old.name if isinstance(old, PrimitiveType) else "nested"
-        raise DeltaError(f"column {f.name!r} is {name} and cannot widen to {to.name}", reason="not-widening")
+        old_name = old.name if isinstance(old, PrimitiveType) else "nested"
+        raise DeltaError(f"column {name!r} is {old_name} and cannot widen to {to.name}", reason="not-widening")
     if old != VOID and metadata.configuration.get(_WIDENING) != "true":
         raise DeltaError(
-            f"column {f.name!r} cannot widen from {old.name} to {to.name}: set the table property {_WIDENING} first",
+            f"column {name!r} cannot widen from {old.name} to {to.name}: set the table property {_WIDENING} first",
             reason="not-widening",
         )
-    return _with_history(f, with_part(f.type, inside, to), [(inside, old.name, to.name)])
 
 
-def _with_history(f: Field, kind: TableType, changes: Sequence[_Change]) -> Field:
-    """Return a field with a type that resulted from changes (PROTOCOL.md, "Type Change Metadata")."""
-    recorded: list[dict[str, str]] = [
-        {"fromType": old, "toType": new} | ({"fieldPath": ".".join(inside)} if inside else {})
-        for inside, old, new in changes
-        if old != VOID.name
-    ]
-    if not recorded:
-        return replace(f, type=kind)
-    history = [*(f.metadata.get(TYPE_CHANGES) or ()), *recorded]
-    return replace(f, type=kind, metadata={**f.metadata, TYPE_CHANGES: history})
-
-
-def part_of(kind: TableType, step: str, name: str) -> TableType:
-    """Return the type of a list's ``element``, or of a map's ``key`` or ``value``; the column's name is for errors."""
-    part = next((f.type for f in parts(kind) if f.name == step and not isinstance(kind, StructType)), None)
-    if part is None:
-        raise DeltaError(f"column {name!r} has no part named {step!r}", reason="unknown-column")
-    return part
-
-
-def with_part(kind: TableType, inside: Place, new: TableType) -> TableType:
-    """Return a type with the part at the end of steps through lists and maps replaced."""
-    if not inside:
-        return new
-    changed = [replace(f, type=with_part(f.type, inside[1:], new)) if f.name == inside[0] else f for f in parts(kind)]
-    return with_parts(kind, changed)
-
-
-def _merged_struct(old: StructType, new: StructType, metadata: Metadata, prefix: str) -> StructType:
+def with_history(old: TableType, new: _Type) -> _Type:
+    """Return a type whose fields of structs record how their types changed (PROTOCOL.md, "Type Change Metadata")."""
+    before = {f.name: f.type for f in parts(old)}
     fields = []
-    for f in old.fields:
-        match = new.get(f.name)
-        if match is not None:
-            changes: list[_Change] = []
-            f = _with_history(f, _merged_type(f.type, match.type, metadata, f"{prefix}{f.name}", (), changes), changes)
+    for f in parts(new):
+        former = before.get(f.name, f.type)
+        if former != f.type:
+            changes = list(_changes(former, f.type)) if isinstance(new, StructType) else []
+            history = [*(f.metadata.get(TYPE_CHANGES) or ()), *changes]
+            metadata = {**f.metadata, TYPE_CHANGES: history} if changes else f.metadata
+            f = replace(f, type=with_history(former, f.type), metadata=metadata)
         fields.append(f)
-    fields += [Field(f.name, f.type, True) for f in new.fields if old.get(f.name) is None]
-    return StructType(tuple(fields))
+    return with_parts(new, fields)
 
 
-def _merged_type(
-    old: TableType, new: TableType, metadata: Metadata, place: str, inside: Place, changes: list[_Change]
-) -> TableType:
-    """Return the merge of two types, and append the types that widened to `changes`."""
-    if isinstance(old, StructType) and isinstance(new, StructType):
-        return _merged_struct(old, new, metadata, f"{place}.")
-    if type(old) is type(new) and isinstance(old, ArrayType | MapType):
-        pairs = [(f, part.type, f"{place}.{f.name}") for f, part in zip(parts(old), parts(new), strict=True)]
-        merged = [(f, _merged_type(f.type, kind, metadata, at, (*inside, f.name), changes)) for f, kind, at in pairs]
-        return with_parts(old, [replace(f, type=kind) for f, kind in merged])
-    if isinstance(old, PrimitiveType) and (isinstance(new, PrimitiveType) or old == VOID):
-        if old == VOID:
-            return new
-        is_allowed = metadata.configuration.get(_WIDENING) == "true"
-        if is_allowed and isinstance(new, PrimitiveType) and is_widening(old.name, new.name):
-            changes.append((inside, old.name, new.name))
-            return new
-        return old  # Values that do not fit the type are refused when they are written.
-    raise DeltaError(
-        f"column {place} is nested differently in the data and in the table: convert the data to the table's type",
-        reason="type-mismatch",
-    )
+def _changes(old: TableType, new: TableType, inside: Place = ()) -> Iterator[dict[str, str]]:
+    """Yield the changes of primitive types, also inside of lists and maps but not of structs."""
+    if isinstance(old, PrimitiveType) and isinstance(new, PrimitiveType) and old not in (new, VOID):
+        yield {"fromType": old.name, "toType": new.name} | ({"fieldPath": ".".join(inside)} if inside else {})
+    if isinstance(old, ArrayType | MapType):
+        for former, f in zip(parts(old), parts(new), strict=True):
+            yield from _changes(former.type, f.type, (*inside, f.name))
 
 
 def is_widening(old: str, new: str, *, preview: bool = False) -> bool:

@@ -10,8 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -27,7 +26,7 @@ from parquet_variant.ops.variant_get import variant_get
 from parquet_variant.support.choices import DEFAULT_COMPRESSION
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import stored_schema
-from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Metadata, PlanMark, Protocol, parse_schema
 from parquet_variant.tables.delta.protocol.features import CONSTRAINT, check_column_features, supports
 from parquet_variant.tables.delta.protocol.schema_merging import DEFAULT, GENERATION, INVARIANT
@@ -58,14 +57,7 @@ def table_key(protocol: Protocol, metadata: Metadata) -> str:
 def with_mark(action: Mapping[str, Any]) -> Add:
     """Return the add action of JSON that `WritePlan.write` returned; the mark is None if the JSON has none."""
     add, mark = Add.from_dict(action), action.get(_KEY)
-    if not isinstance(mark, Mapping):
-        return add
-    try:
-        return replace(add, mark=PlanMark(int(mark["version"]), str(mark["key"]), tuple(mark["derived"])))
-    except (KeyError, TypeError, ValueError):
-        raise DeltaError(
-            f"the add action of {add.path} has an invalid {_KEY}: pass what plan.write returned", reason="broken-log"
-        ) from None
+    return add if mark is None else replace(add, mark=PlanMark.from_dict(mark))
 
 
 def check_planned(current: Snapshot, adds: Sequence[Add]) -> None:
@@ -77,10 +69,10 @@ def check_planned(current: Snapshot, adds: Sequence[Add]) -> None:
     marks = {add.mark for add in adds if add.mark is not None}
     key = table_key(current.protocol, current.metadata)
     for mark in sorted(marks, key=lambda mark: mark.version):
-        if mark.key != key:
+        if mark.digest != key:
             raise DeltaError(
-                f"the files were planned for version {mark.version} of the table, whose {_changed_part(current, mark)} "
-                "changed since: write them again",
+                f"the files were planned for version {mark.version} of the table, whose schema, properties or "
+                "protocol changed since: write them again",
                 reason="conflict",
                 file=current.storage.uri,
             )
@@ -101,24 +93,6 @@ def warn_of_nulls(current: Snapshot, adds: Sequence[Add]) -> None:
     fields = current.partition_fields
     values = {field.name: [add.partition_values.get(field.physical_name) for add in adds] for field in fields}
     warn_of_null_partitions(values, sum(add.num_records or 0 for add in adds))
-
-
-def _changed_part(current: Snapshot, mark: PlanMark) -> str:
-    """Return what has changed since the version of a mark, as far as the log still has that version."""
-    before: Snapshot | None = None
-    with suppress(TableError, OSError):
-        before = load_snapshot(current.storage, mark.version, files=False)
-    if before is None:
-        return "schema or properties"
-    if before.protocol != current.protocol:
-        return "protocol"
-    if before.metadata.schema_string != current.metadata.schema_string:
-        return "schema"
-    if before.metadata.partition_columns != current.metadata.partition_columns:
-        return "partition columns"
-    old, new = before.metadata.configuration, current.metadata.configuration
-    names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
-    return f"property {names[0]}" if names else "definition"
 
 
 def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
@@ -161,8 +135,10 @@ CLUSTERING = "delta.clustering"
 CHANGE_DATA = "_change_data/"
 # Characters that RFC 2396 allows in a path: delta-rs does not find files again whose paths escape them.
 URI_SAFE = "/=-._~!$&()+,;@"
-# The names that `WritePlan.new_path` gives, in any partition.
-_NAME = re.compile(r"([^/]+=[^/]*/)*part-([0-9a-f]{12}-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.\w+\.parquet")
+# The paths below a table's root that only `WritePlan.new_path` gives.
+DATA_FILE_NAME = re.compile(
+    r"([^/]+=[^/]*/)*part-([0-9a-f]{12}-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.\w+\.parquet"
+)
 
 PartitionValues = Mapping[str, str | None]
 
@@ -210,7 +186,7 @@ class WritePlan(TableWritePlan[Add]):
             ``"constraint-violated"``.
         """
         adds = self.write_files(data, data_change=data_change)
-        return [add.to_dict() | ({_KEY: asdict(add.mark)} if add.mark is not None else {}) for add in adds]
+        return [add.to_dict() | ({_KEY: add.mark.to_dict()} if add.mark is not None else {}) for add in adds]
 
     def split(self, rows: pa.Table) -> Iterator[tuple[tuple[str | None, ...], PartitionValues, pa.Table]]:
         """Split rows by their partition columns; see `TableWritePlan.split`."""
@@ -358,12 +334,3 @@ def _clustered_leaves(snapshot: Snapshot) -> int:
         ) from None
     places = [place for place, _ in leaf_columns(stored_schema(snapshot.schema))]
     return max((places.index(column) + 1 for column in columns if column in places), default=0)
-
-
-def is_data_file_name(path: str) -> bool:
-    """Return whether a path below a table's root is one that only `WritePlan.new_path` gives.
-
-    >>> is_data_file_name("day=1/part-1b4e28ba-2fa1-4ba2-883f-0016d3cca427.zstd.parquet")
-    True
-    """
-    return _NAME.fullmatch(path) is not None

@@ -384,21 +384,21 @@ def planned_table(
     variants = any(True for _ in variant_paths(columns))
     defaults: dict[str, Any] = {SHREDDING_PROPERTY: True} if shredding and variants else {}
     check_mapping("properties", properties or {}, DeltaError)
-    resolved = resolve_properties(defaults | dict(properties or {}))
+    values, needed = resolve_properties(defaults | dict(properties or {}))
     partitions = strings_of("partition_by", partition_by or ())
     check_schema(columns, partitions)
     check_column_metadata(columns)
-    check_change_data_names(columns, resolved.changes)
+    check_change_data_names(columns, values)
     metadata = Metadata(
         id=str(uuid.uuid4()),
         schema_string=schema_json(columns),
         partition_columns=partitions,
-        configuration={name: value for name, value in resolved.changes.items() if value is not None},
+        configuration={name: value for name, value in values.items() if value is not None},
         created_time=now_millis(),
         **names,
     )
     metadata = with_tracking_columns(with_mode(None, metadata))
-    features = (*schema_features(columns), *resolved.features, *metadata_features(columns))
+    features = (*schema_features(columns), *needed, *metadata_features(columns))
     protocol = with_features(Protocol(1, 7, None, ()), features, preview=preview) if features else Protocol(1, 2)
     check_writable(protocol, storage.uri)
     return Snapshot(storage, version=-1, timestamp=0, **vars(State(protocol, metadata)))

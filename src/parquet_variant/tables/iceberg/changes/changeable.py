@@ -53,13 +53,12 @@ from parquet_variant.tables.iceberg.writing.commit import check_writable, commit
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 from parquet_variant.tables.iceberg.writing.write_plan import (
+    LINEAGE,
     IcebergWritePlan,
-    lineage_field,
     plan_write,
-    with_lineage,
 )
 from parquet_variant.tables.pruning import keys_between
-from parquet_variant.tables.schema import Place, StructType, variant_paths
+from parquet_variant.tables.schema import Place, StructType, arrow_field, variant_paths
 from parquet_variant.tables.storage import Storage, open_storage
 from parquet_variant.tables.table_scan import TableScan
 
@@ -106,9 +105,10 @@ class IcebergChangePlan(ChangePlan[TableFile]):
         """See `ChangePlan.read_rows`; without `columns`, rows have their row ids and sequence numbers."""
         fields = columns or StructType((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
         rows = read_file(self.current, file, fields, row_mask=row_mask, shredded=True)
-        for name in self.write.hidden_columns:
-            if name in rows.column_names:
-                rows = rows.set_column(rows.column_names.index(name), lineage_field(name), rows[name])
+        for f in LINEAGE:
+            if f.name in rows.column_names:
+                field = arrow_field(f, with_ids=True)
+                rows = rows.set_column(rows.column_names.index(f.name), field, rows[f.name])
         return rows
 
     def with_deleted(self, file: TableFile, deleted: Mask) -> TableFile:
@@ -161,7 +161,9 @@ class IcebergTable(ChangeableTable[TableFile]):
 
     def plan(self, options: Mapping[str, Any]) -> IcebergChangePlan:
         """See `ChangeableTable.plan`."""
-        write = with_lineage(plan_write(self.current, options=options))
+        # Rows that were in the table before keep their row ids.
+        lineage = tuple(f.name for f in LINEAGE)
+        write = replace(plan_write(self.current, options=options), hidden_columns=lineage)
         return IcebergChangePlan(self.current.for_tasks(), write, self._properties.is_merge_on_read(self.operation))
 
     def prune(self, files: list[TableFile], predicate: Predicate, query: TableScan[Any]) -> list[TableFile]:

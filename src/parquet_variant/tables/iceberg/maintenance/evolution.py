@@ -24,10 +24,13 @@ from parquet_variant.tables.iceberg.metadata.schema import (
     INITIAL_DEFAULT,
     WRITE_DEFAULT,
     Schema,
+    arrow_array,
     field_of_arrow,
+    from_json,
     parse_type,
+    raw_values,
+    to_json,
     type_name,
-    unknown_column,
     with_members,
 )
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, NEWEST_VERSION, Reference, TableMetadata
@@ -45,7 +48,6 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     spec_updates,
 )
 from parquet_variant.tables.iceberg.metadata.updates import set_properties as properties_update
-from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
 from parquet_variant.tables.iceberg.reading.snapshot import id_at
 from parquet_variant.tables.iceberg.writing.commit import change_metadata
 from parquet_variant.tables.iceberg.writing.manifest_changes import undone_batches
@@ -71,7 +73,8 @@ from parquet_variant.tables.schema import (
     arrow_type,
     from_ddl,
     parts,
-    with_parts,
+    unknown_column,
+    with_fields_at,
 )
 from parquet_variant.types.targets import VARIANT_STORAGE
 
@@ -324,25 +327,16 @@ def _replaced(fields: Sequence[Field], new: Field) -> Sequence[Field]:
 
 
 def _with_parts_at(schema: Schema, place: Place, change: Callable[[Sequence[Field]], Sequence[Field]]) -> Schema:
-    """Return a schema in which the fields at a place are changed; of lists and maps, only types."""
-    *owner, last = place
-
-    def changed(kind: TableType, steps: Sequence[str]) -> TableType:
-        if steps and not (isinstance(kind, MapType) and steps[0] == "key"):
-            fields = [replace(f, type=changed(f.type, steps[1:])) if f.name == steps[0] else f for f in parts(kind)]
-            return with_parts(kind, fields)
-        before = list(parts(kind))
-        after = list(change(before))
-        is_retyped = after != before and [f.name for f in after] == [f.name for f in before]
-        if not isinstance(kind, StructType) and (steps or last == "key" or not is_retyped):
+    """Return a schema in which the fields at a place are changed, which is not in the key of a map."""
+    kind: TableType = schema.struct
+    for step in place:
+        if isinstance(kind, MapType) and step == "key":
             raise IcebergError(
-                f"{'.'.join(place)!r} is not a field of a struct: change the whole column", reason="bad-schema"
+                f"{'.'.join(place)!r} is in the key of a map, which cannot change: change the whole column",
+                reason="bad-schema",
             )
-        return with_parts(kind, after)
-
-    struct = changed(schema.struct, owner)
-    assert isinstance(struct, StructType)
-    return replace(schema, struct=struct)
+        kind = next((f.type for f in parts(kind) if f.name == step), VOID)
+    return replace(schema, struct=with_fields_at(schema.struct, place, change))
 
 
 def _with_field(schema: Schema, name: str, arrow: pa.Field, ids: Iterator[int], default: Any) -> Schema:

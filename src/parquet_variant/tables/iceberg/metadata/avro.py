@@ -17,7 +17,7 @@ from typing import Any
 from parquet_variant.errors import IcebergError
 from parquet_variant.support.lazy_names import optional_libraries
 from parquet_variant.tables.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionSpec
-from parquet_variant.tables.iceberg.metadata.values import TIMESTAMPS, ZONED
+from parquet_variant.tables.iceberg.metadata.schema import TIMESTAMPS, ZONED
 from parquet_variant.tables.schema import PrimitiveType
 
 AvroSchema = dict[str, Any]

@@ -24,8 +24,8 @@ from parquet_variant.tables.iceberg.metadata.avro import (
     write_avro,
 )
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, result_types
+from parquet_variant.tables.iceberg.metadata.schema import to_bytes
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
-from parquet_variant.tables.iceberg.metadata.values import to_bytes
 from parquet_variant.tables.schema import PrimitiveType
 
 METRICS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")

@@ -21,8 +21,15 @@ from parquet_variant.inference.statistics import upper_text
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.iceberg.metadata.schema import Schema, parsing, type_name
-from parquet_variant.tables.iceberg.metadata.values import TIMESTAMPS, arrow_array, raw_values, unscaled_bytes
+from parquet_variant.tables.iceberg.metadata.schema import (
+    TIMESTAMPS,
+    Schema,
+    arrow_array,
+    parsing,
+    raw_values,
+    type_name,
+    unscaled_bytes,
+)
 from parquet_variant.tables.schema import Field, PrimitiveType, TableType, arrow_type
 
 Hashes = npt.NDArray[np.int32]

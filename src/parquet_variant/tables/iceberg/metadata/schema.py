@@ -1,20 +1,27 @@
-"""Schemas of Iceberg tables over the types of `tables.schema`: JSON, field ids, and the name mapping of old files.
+"""Schemas of Iceberg tables over the types of `tables.schema`: JSON, field ids, name mapping, and single values.
 
-Owns the names and the JSON of types (specification, "Schemas and Data Types" and Appendix C) and `Schema`. The members
-``doc``, ``initial-default`` and ``write-default`` of a field, and members that this package does not know, are in the
-field's metadata. Columns of data files are matched with fields in `reading.columns`.
+Owns the names and the JSON of types (specification, "Schemas and Data Types" and Appendix C), `Schema`, and the
+serializations of single values (Appendix D): bytes of bounds and JSON of defaults. The members ``doc``,
+``initial-default`` and ``write-default`` of a field, and unknown members, are in the field's metadata.
+
+Inside of this package a single value is *raw*: an int for int and long, for dates (days) and for times and timestamps
+(ticks since 1970), the unscaled int of a decimal, bytes for uuid, fixed and binary, and bool, float or str for others.
 """
 
 from __future__ import annotations
 
 import json as json_module
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import struct
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from decimal import Context, Decimal, Inexact
 from itertools import count
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
@@ -29,7 +36,10 @@ from parquet_variant.tables.schema import (
     PrimitiveType,
     StructType,
     TableType,
+    arrow_type,
+    find_field,
     parts,
+    unknown_column,
     walk_fields,
     with_parts,
 )
@@ -234,19 +244,8 @@ class Schema:
         return self.struct.get(name)
 
     def find(self, name: str) -> tuple[Place, Field]:
-        """Return the field of a dotted name, and its place. Raises `IcebergError`: reason ``"unknown-column"``."""
-        f = self.get(name)
-        if f is not None:
-            return (f.name,), f
-        place: Place = ()
-        kind: TableType = self.struct
-        for part in name.split("."):
-            f = StructType(parts(kind)).get(part)
-            if f is None:
-                raise unknown_column(name, self.names)
-            place, kind = (*place, f.name), f.type
-        assert f is not None
-        return place, f
+        """Return the field of a dotted name, and its place. Raises `TableError`: reason ``"unknown-column"``."""
+        return find_field(self.struct, name)
 
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of some columns, metadata columns such as ``_row_id`` among them, in their order.
@@ -268,11 +267,6 @@ class Schema:
     def variant_places(self) -> list[Place]:
         """Return the places of Variants that are not inside of a list or map."""
         return list(shared.reachable_variants(self.struct))
-
-
-def unknown_column(name: str, names: Iterable[str]) -> IcebergError:
-    """Return the error for a column that a table does not have."""
-    return IcebergError(f"unknown column {name!r}: the table's columns are {', '.join(names)}", reason="unknown-column")
 
 
 def schema_of_arrow(arrow: pa.Schema) -> Schema:
@@ -314,3 +308,167 @@ def parse_name_mapping(text: str) -> NameMapping:
             f"the table property {NAME_MAPPING} is not a name mapping ({error!r})", reason="bad-property"
         ) from None
     return names
+
+
+TIMESTAMPS = {"timestamp", "timestamp_ntz", "timestamp_ns", "timestamptz_ns"}
+ZONED = {"timestamp", "timestamptz_ns"}
+_TICKS = {"time", *TIMESTAMPS}
+_INT, _FLOAT = struct.Struct("<i"), struct.Struct("<f")
+# The binary forms of numbers.
+_FORMS = {
+    "boolean": struct.Struct("?"),
+    **dict.fromkeys(("integer", "date"), _INT),
+    **dict.fromkeys(("long", *_TICKS), struct.Struct("<q")),
+    "float": _FLOAT,
+    "double": struct.Struct("<d"),
+}
+# The factor of a bound of four bytes: of an int that became a long, or of a date that became a timestamp.
+_WIDENED_FROM_INT = {"long": 1, "timestamp_ntz": 86_400_000_000, "timestamp_ns": 86_400_000_000_000}
+# Raise instead of rounding, because a default or a partition value must be exact.
+_EXACT = Context(prec=80, traps=[Inexact])
+
+
+def to_bytes(raw: Any, kind: PrimitiveType) -> bytes:
+    r"""Return the binary single-value serialization.
+
+    >>> to_bytes(-1, PrimitiveType("integer")), to_bytes(1420, PrimitiveType("decimal(9,2)"))
+    (b'\xff\xff\xff\xff', b'\x05\x8c')
+    """
+    family = kind.family
+    if family in _FORMS:
+        return _FORMS[family].pack(raw)
+    if family == "string":
+        return str(raw).encode()
+    if family == "decimal":
+        return unscaled_bytes(raw)
+    if family in ("uuid", "fixed", "binary", "geometry", "geography"):
+        return bytes(raw)
+    raise IcebergError(f"values of type {type_name(kind)} have no binary form", reason="unsupported-type")
+
+
+def unscaled_bytes(raw: int) -> bytes:
+    """Return a decimal's unscaled value as big-endian two's complement in the fewest bytes."""
+    return raw.to_bytes(max((raw + (raw < 0)).bit_length() // 8 + 1, 1), "big", signed=True)
+
+
+def from_bytes(data: bytes, kind: PrimitiveType) -> Any:
+    r"""Return the raw value of a bound, or None if the bytes are not one.
+
+    Bounds keep the type that the column had when its file was written: an int's bound of a column that is now long has
+    four bytes.
+
+    >>> from_bytes(b"\x05\x00\x00\x00", PrimitiveType("long")), from_bytes(b"\x05", PrimitiveType("long"))
+    (5, None)
+    """
+    family, size = kind.family, len(data)
+    if family in _FORMS and size == _FORMS[family].size:
+        return _FORMS[family].unpack(data)[0]
+    if family in _WIDENED_FROM_INT and size == _INT.size:
+        return _INT.unpack(data)[0] * _WIDENED_FROM_INT[family]
+    if family == "double" and size == _FLOAT.size:
+        return _FLOAT.unpack(data)[0]
+    if family == "string":
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return None
+    if family == "decimal":
+        return int.from_bytes(data, "big", signed=True) if 0 < size <= 16 else None
+    if family in ("uuid", "fixed"):
+        return data if (size,) == (kind.numbers or (16,)) else None
+    return data if family == "binary" else None
+
+
+def raw_values(array: pa.Array, kind: PrimitiveType) -> list[Any]:
+    """Return the values of an Arrow array of a type's own Arrow type as raw values; None for null."""
+    family = kind.family
+    if family == "date" or family in _TICKS:
+        array = array.cast(pa.int32() if family == "date" else pa.int64())
+    elif family == "uuid":
+        array = array.storage if isinstance(array, pa.ExtensionArray) else array
+    values: list[Any] = array.to_pylist()
+    if family == "decimal":
+        return [None if value is None else int(value.scaleb(kind.numbers[1], _EXACT)) for value in values]
+    return values
+
+
+def arrow_array(raws: Sequence[Any], kind: PrimitiveType) -> pa.Array:
+    """Return raw values as an Arrow array of the type's own Arrow type."""
+    family, target = kind.family, arrow_type(kind)
+    if family == "date" or family in _TICKS:
+        return pa.array(raws, pa.int32() if family == "date" else pa.int64()).cast(target)
+    if family == "decimal":
+        scale = kind.numbers[1]
+        return pa.array([None if raw is None else Decimal(raw).scaleb(-scale, _EXACT) for raw in raws], target)
+    if family == "uuid":
+        return pa.array(raws, pa.binary(16)).cast(target)
+    return pa.array(raws, target)
+
+
+# ---- JSON, the form of defaults
+
+
+def from_json(value: Any, kind: PrimitiveType) -> Any:
+    """Return the raw value of a default in JSON. Raises `IcebergError`: reason ``"bad-schema"``.
+
+    >>> from_json("2017-11-16", PrimitiveType("date")), from_json("14.20", PrimitiveType("decimal(9,2)"))
+    (17486, 1420)
+    """
+    if value is None:
+        return None
+    try:
+        return _from_json(value, kind)
+    except (ValueError, TypeError, ArithmeticError):
+        raise IcebergError(
+            f"invalid default {value!r} of a column of type {type_name(kind)}", reason="bad-schema"
+        ) from None
+
+
+def _from_json(value: Any, kind: PrimitiveType) -> Any:
+    family = kind.family
+    if family in ("float", "double"):
+        return float(value)
+    if family in ("decimal", "date", *_TICKS):
+        return raw_values(pa.array([value], pa.string()).cast(arrow_type(kind)), kind)[0]
+    if family == "uuid":
+        return uuid.UUID(value).bytes
+    if family in ("fixed", "binary"):
+        return bytes.fromhex(value)
+    if type(value) is not {"boolean": bool, "integer": int, "long": int, "string": str}.get(family):
+        raise TypeError
+    return value
+
+
+def to_json(raw: Any, kind: PrimitiveType) -> Any:
+    """Return the JSON single-value form of a raw value.
+
+    >>> to_json(17486, PrimitiveType("date")), to_json(1420, PrimitiveType("decimal(9,2)"))
+    ('2017-11-16', '14.20')
+    """
+    family = kind.family
+    if raw is None or family in ("boolean", "integer", "long", "float", "double", "string"):
+        return raw
+    if family == "uuid":
+        return str(uuid.UUID(bytes=bytes(raw)))
+    if family in ("fixed", "binary"):
+        return bytes(raw).hex()
+    text: str = arrow_array([raw], kind).cast(pa.string())[0].as_py()
+    return text.replace(" ", "T").replace("Z", "+00:00")
+
+
+def partition_text(raw: Any, transform: str, kind: PrimitiveType) -> str | None:
+    """Return a partition value as directories spell it, as Iceberg's Java library does; None for null."""
+    if raw is None:
+        return None
+    if transform == "year":
+        return str(1970 + raw)
+    if transform == "month":
+        return f"{1970 + raw // 12:04}-{raw % 12 + 1:02}"
+    if transform == "hour":
+        return f"{np.datetime64(raw // 24, 'D')}-{raw % 24:02}"
+    if transform == "day" or kind.family == "date":
+        return str(np.datetime64(raw, "D"))
+    try:
+        return str(to_json(raw, kind)).lower() if isinstance(raw, bool) else str(to_json(raw, kind))
+    except (OverflowError, ValueError):
+        return str(raw)

@@ -182,24 +182,14 @@ class TableMetadata:
         return {str(name): str(value) for name, value in (self.document.get("properties") or {}).items()}
 
     @property
-    def last_sequence_number(self) -> int:
-        """The highest sequence number of the table."""
-        return self._integer_of("last-sequence-number", 0)
-
-    @property
-    def next_row_id(self) -> int:
-        """The first row id that no row has."""
-        return self._integer_of("next-row-id", 0)
-
-    @property
     def last_column_id(self) -> int:
         """The highest field id that any schema ever had."""
-        return self._integer_of("last-column-id", 0)
+        return self.integer("last-column-id")
 
     @property
     def last_partition_id(self) -> int:
         """The highest partition field id that any spec ever had."""
-        return self._integer_of("last-partition-id", FIRST_PARTITION_ID - 1)
+        return self.integer("last-partition-id", FIRST_PARTITION_ID - 1)
 
     @cached_property
     def schemas(self) -> Mapping[int, Schema]:
@@ -235,7 +225,7 @@ class TableMetadata:
     @property
     def sort_order(self) -> SortOrder:
         """The sort order of new files."""
-        return self.sort_orders.get(self._integer_of("default-sort-order-id", 0), SortOrder())
+        return self.sort_orders.get(self.integer("default-sort-order-id"), SortOrder())
 
     @cached_property
     def snapshots(self) -> Mapping[int, SnapshotInfo]:
@@ -307,14 +297,15 @@ class TableMetadata:
             raise IcebergError(f"{name} of the table metadata is not a list", reason="bad-metadata")
         return value
 
-    def _integer_of(self, name: str, default: int) -> int:
+    def integer(self, name: str, default: int = 0) -> int:
+        """Return a number of the document by its name. Raises `IcebergError`: reason ``"bad-metadata"``."""
         value = self.document.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool):
             raise IcebergError(f"{name} of the table metadata is {value!r}, not a number", reason="bad-metadata")
         return value
 
     def _entry_of(self, by_id: Mapping[int, Any], name: str, what: str) -> Any:
-        number = self._integer_of(name, 0)
+        number = self.integer(name)
         if number not in by_id:
             raise IcebergError(f"the table metadata has no {what} {number}, its {name}", reason="bad-metadata")
         return by_id[number]
@@ -369,7 +360,7 @@ def _normalized(document: dict[str, Any]) -> dict[str, Any]:
         fields = document.get("partition-spec") or []
         document |= {"partition-specs": [{"spec-id": 0, "fields": fields}], "default-spec-id": 0}
     document.setdefault("sort-orders", [SortOrder().to_json()])
-    document.setdefault("default-sort-order-id", 0)
+    document.setdefault("default-sort-order-id")
     if "last-partition-id" not in document:
         ids = [f.field_id for json in document["partition-specs"] for f in PartitionSpec.parse(json).fields]
         document["last-partition-id"] = max(ids, default=FIRST_PARTITION_ID - 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import compress, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,17 +23,15 @@ from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.tables.iceberg.locations import normal_location
-from parquet_variant.tables.iceberg.metadata.manifests import DataFile, FieldSummary, ManifestEntry, ManifestFile
+from parquet_variant.tables.iceberg.metadata.manifests import DataFile, FieldSummary, ManifestFile
 from parquet_variant.tables.iceberg.metadata.partitioning import (
     PartitionField,
-    PartitionSpec,
     SourceRange,
     Transform,
     source_type,
 )
-from parquet_variant.tables.iceberg.metadata.schema import Schema
+from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, from_bytes
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
-from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_bytes
 from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, TableFile
 from parquet_variant.tables.path_bounds import bounds_array
 from parquet_variant.tables.pruning import (
@@ -107,17 +105,17 @@ class QueryColumns:
         return may_match_files(self.predicate, by_name, count) if by_name else np.ones(count, dtype=bool)
 
 
-def matching_by_partition(query: QueryColumns, spec: PartitionSpec, files: Sequence[DataFile]) -> Mask:
-    """Return which files may hold a match by their partition values, which are all of one spec."""
-    values = [
-        _PartitionValues.of_files(f, [file.partition[number] for file in files]) for number, f in enumerate(spec.fields)
-    ]
-    return query.matching(len(files), partial(_partition_statistics, values))
-
-
-def matching_by_metrics(query: QueryColumns, files: Sequence[DataFile]) -> Mask:
-    """Return which files may hold a match by their bounds and counts."""
-    return query.matching(len(files), partial(_metrics, files))
+def _matching_files(
+    snapshot: Snapshot, query: QueryColumns, spec_id: int, files: Sequence[DataFile]
+) -> tuple[Mask, Mask]:
+    """Return which files of one spec may hold a match by their partition values, and which also by their metrics."""
+    fields = enumerate(snapshot.metadata.specs[spec_id].fields)
+    values = [_PartitionValues.of_files(f, [file.partition[number] for file in files]) for number, f in fields]
+    by_partition = query.matching(len(files), partial(_partition_statistics, values))
+    candidates = list(compress(files, by_partition))
+    by_metrics = by_partition.copy()
+    by_metrics[by_partition] = query.matching(len(candidates), partial(_metrics, candidates))
+    return by_partition, by_metrics
 
 
 def matching_manifests(query: QueryColumns, metadata: TableMetadata, manifests: Sequence[ManifestFile]) -> Mask:
@@ -295,13 +293,13 @@ def plan_files(snapshot: Snapshot, query: QueryColumns | None = None, *, metrics
     planned = PlannedFiles()
     index = DeleteIndex.of(snapshot)
     manifests = [m for m in snapshot.manifests if not m.is_deletes and m.may_be_live]
-    keep = np.ones(len(manifests), dtype=bool)
+    needed = np.ones(len(manifests), dtype=bool)
     columns: frozenset[int] | None = None if metrics else frozenset()
     if query is not None:
-        keep = matching_manifests(query, snapshot.metadata, manifests)
+        needed = matching_manifests(query, snapshot.metadata, manifests)
         if not metrics:
             columns = query.field_ids()
-    for manifest, is_needed in zip(manifests, keep, strict=True):
+    for manifest, is_needed in zip(manifests, needed, strict=True):
         if not is_needed and manifest.added_files is not None and manifest.existing_files is not None:
             count = manifest.added_files + manifest.existing_files
             planned.total += count
@@ -310,25 +308,13 @@ def plan_files(snapshot: Snapshot, query: QueryColumns | None = None, *, metrics
         entries = (entry for entry in snapshot.entries(manifest, columns) if entry.is_live)
         while part := list(islice(entries, FILES_AT_ONCE)):
             planned.total += len(part)
-            for entry in _matching(snapshot, query, manifest.spec_id, part, planned):
-                planned.files.append(TableFile(entry, index.of_file(entry)))
+            if query is not None:
+                by_partition, keep = _matching_files(snapshot, query, manifest.spec_id, [e.file for e in part])
+                planned.by_partition += int(len(part) - by_partition.sum())
+                planned.by_statistics += int(by_partition.sum() - keep.sum())
+                part = list(compress(part, keep))
+            planned.files += [TableFile(entry, index.of_file(entry)) for entry in part]
     return planned
-
-
-def _matching(
-    snapshot: Snapshot, query: QueryColumns | None, spec_id: int, entries: list[ManifestEntry], planned: PlannedFiles
-) -> Iterator[ManifestEntry]:
-    """Yield the entries whose files may hold a match, and count the others."""
-    if query is None:
-        yield from entries
-        return
-    spec = snapshot.metadata.specs[spec_id]
-    by_partition = matching_by_partition(query, spec, [entry.file for entry in entries])
-    planned.by_partition += int(len(entries) - by_partition.sum())
-    candidates = [entry for entry, keep in zip(entries, by_partition, strict=True) if keep]
-    by_metrics = matching_by_metrics(query, [entry.file for entry in candidates])
-    planned.by_statistics += int(len(candidates) - by_metrics.sum())
-    yield from (entry for entry, keep in zip(candidates, by_metrics, strict=True) if keep)
 
 
 def parts_with_metrics(
@@ -356,11 +342,8 @@ def files_among(snapshot: Snapshot, query: QueryColumns, files: list[TableFile])
     matches: list[TableFile] = []
     for spec_id in dict.fromkeys(file.file.spec_id for file in files):
         members = [file for file in files if file.file.spec_id == spec_id]
-        spec = snapshot.metadata.specs[spec_id]
-        described = [member.file for member in members]
-        keep = matching_by_partition(query, spec, described)
-        keep &= matching_by_metrics(query, described)
-        matches += [member for member, is_kept in zip(members, keep, strict=True) if is_kept]
+        keep = _matching_files(snapshot, query, spec_id, [member.file for member in members])[1]
+        matches += compress(members, keep)
     return matches
 
 

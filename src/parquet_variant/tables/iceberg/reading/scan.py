@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.arrays.parts import one_chunk
+from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, TableError, VariantFileError, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
@@ -49,12 +49,23 @@ from parquet_variant.tables.iceberg.metadata.schema import (
     POSITION,
     ROW_ID,
     NameMapping,
+    arrow_array,
+    from_json,
+    partition_text,
     type_name,
 )
-from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, partition_text
 from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, QueryColumns, plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, deleted_positions, read_delete_file
-from parquet_variant.tables.schema import Field, Place, PrimitiveType, StructType, arrow_field, arrow_type, fields_at
+from parquet_variant.tables.schema import (
+    Field,
+    Place,
+    PrimitiveType,
+    StructType,
+    arrow_field,
+    arrow_schema,
+    arrow_type,
+    fields_at,
+)
 from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport, named_variant
 
 
@@ -371,18 +382,7 @@ def read_file(
         rows = read_columns(snapshot, file, parquet, fields)
     if mask is not None:
         rows = rows.filter(pa.array(mask))
-    return rows if shredded else with_unshredded(rows, fields)
-
-
-def with_unshredded(rows: pa.Table, fields: StructType) -> pa.Table:
-    """Return rows in the table's names with every Variant, at any depth, unshredded."""
-    return align_table(rows, fields, by_logical_name, unshredded)
-
-
-def empty_rows(fields: Sequence[Field]) -> pa.Table:
-    """Return a table without rows in the columns of some fields."""
-    schema = pa.schema([arrow_field(f) for f in fields])
-    return pa.table([pa.nulls(0, arrow_type(f.type)) for f in fields], schema=schema)
+    return rows if shredded else align_table(rows, fields, by_logical_name, unshredded)
 
 
 def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
@@ -391,7 +391,7 @@ def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threa
     files = plan_files(current).files
     parts = list(in_order(lambda file: read_file(current, file, fields), files, thread_count(threads)))
     if not parts:
-        return with_unshredded(empty_rows(fields.fields), fields)
+        return align_table(empty_table(arrow_schema(fields)), fields, by_logical_name, unshredded)
     return pa.concat_tables(parts, promote_options="permissive")
 
 

@@ -154,7 +154,7 @@ class _Attempts:
                 file=table.name,
             )
         self.manifests, removed = next_manifests(self.base, parent, change, self.writer)
-        sequence, first_row_id = metadata.last_sequence_number + 1, metadata.next_row_id
+        sequence, first_row_id = metadata.integer("last-sequence-number") + 1, metadata.integer("next-row-id")
         parent_id = None if change.is_replacement else parent.snapshot_id
         data, rows = write_manifest_list(self.manifests, self.snapshot_id, parent_id, sequence, first_row_id)
         location = f"{table.metadata_directory()}/snap-{self.snapshot_id}-{attempt}-{self.unique}.avro"

@@ -58,6 +58,7 @@ class SnapshotChange:
     requirements: tuple[Update, ...] = ()
 
 
+# Before the name of a stream, in the key of its last batch: in summaries, and in properties for other branches.
 _BATCH, _BRANCH = "parquet-variant.batch.", "parquet-variant.branch-batch."
 # Before the path of a source file that an ingest has loaded.
 LOAD_PROPERTY = "parquet-variant.load."
@@ -71,11 +72,6 @@ _TOTALS = {
 }
 
 
-def batch_key(application: str) -> str:
-    """Return the summary's key for the last batch of a stream."""
-    return f"{_BATCH}{application}"
-
-
 def has_batch(snapshot: Snapshot, batch: tuple[str, int] | None) -> bool:
     """Return whether the branch of a snapshot has a batch of a stream, or a later batch of the same stream.
 
@@ -84,7 +80,7 @@ def has_batch(snapshot: Snapshot, batch: tuple[str, int] | None) -> bool:
     check_batch("batch", batch)
     if batch is None:
         return False
-    key = batch_key(batch[0])
+    key = f"{_BATCH}{batch[0]}"
     ancestors = snapshot.metadata.ancestors(snapshot.snapshot_id)
     for info in ancestors:
         text = info.summary.get(key, "")
@@ -108,7 +104,7 @@ def batch_updates(base: Snapshot, change: SnapshotChange, snapshot_id: int) -> l
     records = dict(change.loads)
     if change.batch is not None:
         application, number = change.batch
-        records[_branch_key(batch_key(application), base.branch)] = str(number)
+        records[_branch_key(f"{_BATCH}{application}", base.branch)] = str(number)
     return [set_properties({key: f"{text}@{snapshot_id}" for key, text in records.items()})] if records else []
 
 
@@ -149,7 +145,7 @@ def summary_of(parent: Snapshot, change: SnapshotChange, removed: Sequence[DataF
         for info in parent.metadata.ancestors(parent.snapshot_id):
             batches = {name: value for name, value in info.summary.items() if name.startswith(_BATCH)} | batches
     if change.batch is not None:
-        batches[batch_key(change.batch[0])] = str(change.batch[1])
+        batches[f"{_BATCH}{change.batch[0]}"] = str(change.batch[1])
     partitions = {partition_key(file) for file in (*change.added, *change.vectors, *removed)}
     return {
         "operation": change.operation,
@@ -240,8 +236,7 @@ def next_manifests(
         return added, []
     removed: list[DataFile] = []
     remaining = _remaining(parent, change, writer, removed)
-    rewritten = _sorted_manifests if change.rewrites_manifests else _merged
-    return [*rewritten(remaining, parent, writer), *added], removed
+    return [*_rewritten(remaining, parent, change, writer), *added], removed
 
 
 def _remaining(
@@ -283,62 +278,35 @@ def _remaining(
     return remaining
 
 
-def _by_kind(manifests: Iterable[ManifestFile]) -> Mapping[tuple[int, bool], list[ManifestFile]]:
+def _rewritten(
+    manifests: list[ManifestFile], parent: Snapshot, change: SnapshotChange, writer: ManifestWriter
+) -> list[ManifestFile]:
+    """Merge small manifests of one kind if there are as many as the table's properties require.
+
+    A change that rewrites manifests merges all of them, with their entries in the order of their partitions.
+    """
+    properties, is_sorted = WriteProperties(parent.properties), change.rewrites_manifests
+    if not is_sorted and parent.properties.get(_MERGE, "true").lower() != "true":
+        return manifests
+    least, target = properties.number(_MIN_COUNT, _DEFAULT_MIN_COUNT), properties.number(_TARGET, _DEFAULT_TARGET)
     groups: dict[tuple[int, bool], list[ManifestFile]] = defaultdict(list)
     for manifest in manifests:
-        groups[manifest.spec_id, manifest.is_deletes].append(manifest)
-    return groups
-
-
-def _existing_entries(parent: Snapshot, manifests: Iterable[ManifestFile]) -> list[ManifestEntry]:
-    return [
-        replace(entry, status=Status.EXISTING)
-        for manifest in manifests
-        for entry in parent.entries(manifest)
-        if entry.is_live
-    ]
-
-
-def _merged(manifests: list[ManifestFile], parent: Snapshot, writer: ManifestWriter) -> list[ManifestFile]:
-    """Merge small manifests of one kind if there are as many as the table's properties require."""
-    if parent.properties.get(_MERGE, "true").lower() != "true":
-        return manifests
-    properties = WriteProperties(parent.properties)
-    least, target = properties.number(_MIN_COUNT, _DEFAULT_MIN_COUNT), properties.number(_TARGET, _DEFAULT_TARGET)
-    small = _by_kind(m for m in manifests if m.length < target and m.sequence_number is not None)
-    replaced: dict[str, ManifestFile | None] = {}
-    for (spec_id, deletes), members in small.items():
-        if len(members) < least:
+        if is_sorted or (manifest.length < target and manifest.sequence_number is not None):
+            groups[manifest.spec_id, manifest.is_deletes].append(manifest)
+    result = list(manifests)
+    for (spec_id, deletes), members in groups.items():
+        if len(members) < least if not is_sorted else len(members) == 1 and not members[0].deleted_files:
             continue
-        bins: list[list[ManifestFile]] = [[]]
-        for manifest in members:
-            if bins[-1] and sum(m.length for m in bins[-1]) + manifest.length > target:
-                bins.append([])
-            bins[-1].append(manifest)
-        for bin_ in bins:
-            if len(bin_) > 1:
-                replaced |= {manifest.path: None for manifest in bin_}
-                replaced[bin_[0].path] = writer.write(_existing_entries(parent, bin_), spec_id, deletes=deletes)
-    merged = [replaced.get(manifest.path, manifest) for manifest in manifests]
-    return [manifest for manifest in merged if manifest is not None]
-
-
-def _sorted_manifests(manifests: list[ManifestFile], parent: Snapshot, writer: ManifestWriter) -> list[ManifestFile]:
-    """Return manifests of about the target size, with the entries of one kind in the order of their partitions."""
-    target = WriteProperties(parent.properties).number(_TARGET, _DEFAULT_TARGET)
-    result = []
-    for (spec_id, deletes), members in _by_kind(manifests).items():
-        if len(members) == 1 and not members[0].deleted_files:
-            result += members
-            continue
-        entries = _existing_entries(parent, members)
-        entries.sort(key=lambda entry: [(value is not None, str(value)) for value in entry.file.partition])
+        live = (entry for manifest in members for entry in parent.entries(manifest) if entry.is_live)
+        entries = [replace(entry, status=Status.EXISTING) for entry in live]
+        if is_sorted:
+            entries.sort(key=lambda entry: [(value is not None, str(value)) for value in entry.file.partition])
         pieces = max(1, round(sum(manifest.length for manifest in members) / target))
         size = max(1, -(-len(entries) // pieces))
-        result += [
-            writer.write(entries[start : start + size], spec_id, deletes=deletes)
-            for start in range(0, len(entries), size)
-        ]
+        starts = range(0, len(entries), size)
+        paths = {manifest.path for manifest in members}
+        result = [manifest for manifest in result if manifest.path not in paths]
+        result += [writer.write(entries[at : at + size], spec_id, deletes=deletes) for at in starts]
     return result
 
 

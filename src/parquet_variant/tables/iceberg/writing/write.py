@@ -57,9 +57,8 @@ from parquet_variant.tables.schema import (
     TableType,
     arrow_schema,
     from_ddl,
-    parts,
+    merged_type,
     walk_fields,
-    with_parts,
 )
 
 _PROMOTIONS = {
@@ -84,23 +83,8 @@ def can_promote(old: TableType, new: TableType) -> bool:
     return new.name in _PROMOTIONS.get(old.name, ())
 
 
-def _merged(old: TableType, new: TableType, ids: Iterator[int], place: Place) -> TableType:
-    """Return a type with the fields and the wider types of another one."""
-    if isinstance(old, StructType) and isinstance(new, StructType):
-        fields = list(old.fields)
-        for f in new.fields:
-            former = old.get(f.name)
-            if former is None:
-                number = next(ids)
-                fields.append(replace(f, field_id=number, type=with_new_ids(f.type, ids), nullable=True))
-            else:
-                kind = _merged(former.type, f.type, ids, (*place, former.name))
-                fields[fields.index(former)] = replace(former, type=kind)
-        return StructType(tuple(fields))
-    if type(old) is type(new) and not isinstance(old, PrimitiveType):
-        *key, value = parts(old)
-        kind = _merged(value.type, parts(new)[-1].type, ids, (*place, value.name))
-        return with_parts(old, [*key, replace(value, type=kind)])
+def _merged_types(old: TableType, new: TableType, ids: Iterator[int], place: Place) -> TableType:
+    """Return the type of a column for values of two types that are not nested in the same way."""
     if old == VOID:
         return with_new_ids(new, ids)
     if can_promote(old, new):
@@ -309,7 +293,14 @@ def append(
         first, data = first_rows(data)
         metadata = base.metadata
         ids = count(metadata.last_column_id + 1)
-        merged = _merged(metadata.schema.struct, schema_of_arrow(first.schema).struct, ids, ())
+        data_struct = schema_of_arrow(first.schema).struct
+        merged = merged_type(
+            metadata.schema.struct,
+            data_struct,
+            (),
+            lambda old, new, place: _merged_types(old, new, ids, place),
+            lambda f: replace(f, field_id=next(ids), type=with_new_ids(f.type, ids), nullable=True),
+        )
         if merged != metadata.schema.struct:
             assert isinstance(merged, StructType)
             columns = replace(metadata.schema, id=max(metadata.schemas) + 1, struct=merged)

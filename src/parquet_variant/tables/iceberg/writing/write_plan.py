@@ -8,7 +8,7 @@ Owns partitioning rows by transforms, sorting them, names of files, and their de
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import quote_plus
 
@@ -31,8 +31,17 @@ from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, c
 from parquet_variant.tables.iceberg.locations import normal_location
 from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile, ManifestEntry, Status
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, hash_rows, source_type
-from parquet_variant.tables.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, WRITE_DEFAULT, Schema
-from parquet_variant.tables.iceberg.metadata.values import arrow_array, from_json, partition_text, raw_values, to_bytes
+from parquet_variant.tables.iceberg.metadata.schema import (
+    LAST_UPDATED,
+    ROW_ID,
+    WRITE_DEFAULT,
+    Schema,
+    arrow_array,
+    from_json,
+    partition_text,
+    raw_values,
+    to_bytes,
+)
 from parquet_variant.tables.iceberg.reading.scan import repeated, row_codes
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties, truncation
@@ -370,16 +379,6 @@ def plan_write(
         order=order,
         table_properties=metadata.properties,
     )
-
-
-def with_lineage(plan: IcebergWritePlan) -> IcebergWritePlan:
-    """Return the plan for rows that were in the table before, whose row ids files must keep."""
-    return replace(plan, hidden_columns=tuple(f.name for f in LINEAGE))
-
-
-def lineage_field(name: str) -> pa.Field:
-    """Return the Arrow field of a lineage column, with its field id."""
-    return arrow_field(next(f for f in LINEAGE if f.name == name), with_ids=True)
 
 
 def in_type(values: pa.Array, kind: PrimitiveType) -> pa.Array:
