@@ -1,7 +1,7 @@
 """The file actions of a log as columns: commit JSON and checkpoint Parquet become one Arrow table.
 
 Owns the canonical table of adds and removes (`FILE_SCHEMA`, with the names of PROTOCOL.md) and its two readers, fast
-enough for a million files. Leaves which action wins to `replay`.
+enough for a million files. Leaves which action wins to `segment`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A version of a table: its schema, properties and files.
 
-Owns `Snapshot` and its choice by version or by time. Leaves replay to `replay`, the data to `reading.read`, and
+Owns `Snapshot` and its choice by version or by time. Leaves replay to `segment`, the data to `reading.read`, and
 statistics to `reading.pruning`.
 """
 

@@ -268,11 +268,6 @@ class CommitInfo(Action):
         """Return the JSON object."""
         return dict(self.info)
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the action with all fields of a JSON object."""
-        return cls(dict(data))
-
 
 def to_lines(actions: Iterable[Action]) -> bytes:
     r"""Return the bytes of a commit file: one JSON document per line.
