@@ -230,8 +230,8 @@ def test_broken_containers_are_errors_not_short_reads(tmp_path: Path) -> None:
     [
         ("{}".encode("utf-16-le"), "convert it to UTF-8"),
         ("[]".encode("utf-16-be"), "convert it to UTF-8"),
-        (lzma.compress(b"{}"), "an xz archive"),
-        (b"PK\x03\x04\x14", "a zip archive"),
+        (lzma.compress(b"{}"), "compressed with xz"),
+        (b"PK\x03\x04\x14", "compressed with zip"),
         (b"Obj\x01\x04", "an Avro file"),
         (b"ARROW1\0\0", "an Arrow file"),
     ],
@@ -378,6 +378,62 @@ def test_gzip_text_is_decompressed_in_any_pieces(text: bytes, members: int, padd
     stream = decompressed(io.BytesIO(stored), "gzip")
     pieces = list(iter(lambda: stream.read(7), b""))
     assert b"".join(pieces) == text * (members + 1)
+
+
+RS = "\x1e"
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        (f'{RS}{{"a": 1}}\n{RS}{{"a": 2}}\n', [{"a": 1}, {"a": 2}]),
+        (f'{RS}1\n{RS}{RS}"x"\n{RS}[2, 3]\n{RS}', [1, "x", [2, 3]]),
+        (f"{RS}[1, 2]\n", [[1, 2]]),
+        (f'{RS}{{"a": 1}}{RS}{{"a": 2}}', [{"a": 1}, {"a": 2}]),
+        (f"{RS}1{RS}2{RS}3", [1, 2, 3]),
+        (f'{RS}{{\n "a": 1\n}}\n{RS}{{\n "a": 2\n}}\n', [{"a": 1}, {"a": 2}]),
+        (f'{RS}1\n{RS}{{\n "a": 2\n}}\n', [1, {"a": 2}]),
+        (f"\n{RS}1\n\n{RS}2", [1, 2]),
+    ],
+)
+@pytest.mark.parametrize("chunk_bytes", [1, 5, 1 << 20])
+def test_json_text_sequences_are_read(tmp_path: Path, text: str, values: list[object], chunk_bytes: int) -> None:
+    path = tmp_path / "sequence.json"
+    for stored in (text.encode(), b"\xef\xbb\xbf" + text.encode(), gzip.compress(text.encode())):
+        path.write_bytes(stored)
+        assert [value for _, value in numbered(path, chunk_bytes=chunk_bytes)] == values
+        assert pv.read_json(path).to_pylist() == values
+
+
+def test_a_truncated_text_of_a_sequence_does_not_affect_the_texts_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "sequence.json"
+    for text in (
+        f'{RS}{{"a": [1,\n{RS}{{"a": 2}}\n',
+        f'{RS}{{"a": [\n1,{RS}2]}}{RS}{{"a": 2}}',
+        f'{RS}"x{RS}{{"a": 2}}\n',
+    ):
+        path.write_text(text)
+        with pytest.raises(JsonError):
+            pv.read_json(path)
+        result = pv.ingest(path, tmp_path / "out", on_error="quarantine", mode="overwrite")
+        assert pv.open(tmp_path / "out").read().to_pylist() == [{"a": 2}]
+        assert result.bad_records >= 1
+
+
+def test_rows_inside_the_documents_of_a_sequence_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "sequence.json"
+    path.write_text(f'{RS}{{"items": [1, 2]}}\n{RS}{{"items":\n[3]}}\n')
+    assert pv.read_json(path, root="$.items[*]").to_pylist() == [1, 2, 3]
+    path.write_text(f'{RS}{{"items": [1, {RS}2]}}\n')
+    with pytest.raises(JsonError, match="truncated"):
+        pv.read_json(path, root="$.items[*]")
+
+
+def test_a_record_separator_inside_a_line_is_invalid(tmp_path: Path) -> None:
+    path = tmp_path / "lines.ndjson"
+    path.write_text(f'{{"a": 1}}\n{{"a": {RS}2}}\n{{"a": "{RS}"}}\n')
+    result = pv.ingest(path, tmp_path / "out", on_error="quarantine")
+    assert (result.rows, result.bad_records) == (1, 2)
 
 
 @pytest.fixture

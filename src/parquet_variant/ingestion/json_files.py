@@ -193,7 +193,7 @@ def is_json(source: Any) -> bool:
         return False  # the reader of the path raises the error
     try:
         with files[0].open_text() as stream:
-            head = bytes(stream.read(_HEAD_BYTES)).removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
+            head = bytes(stream.read(_HEAD_BYTES)).removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\x1e")
     except VariantError:
         head = b""  # damaged compression: the name of the file decides
     return head[:1] in (b"{", b"[") or (_JSON_NAMES.search(files[0].name) is not None and not head.startswith(b"PAR1"))

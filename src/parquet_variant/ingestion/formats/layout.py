@@ -24,6 +24,8 @@ from parquet_variant.types.path import Segment, VariantPath, Wildcard
 
 SPACE, _NEWLINE, _COMMA = 0x20, 0x0A, 0x2C
 WHITESPACE = b" \t\r\n"
+# Starts each text of a JSON text sequence (RFC 7464).
+RECORD_SEPARATOR = b"\x1e"
 
 # Classes of bytes outside strings: opening bracket, closing bracket, comma, line end, colon.
 OPENING, CLOSING, COMMA, LINE_END, COLON = 1, 2, 3, 4, 5
@@ -61,6 +63,10 @@ class Splitter:
         """Raise the error that an earlier block ended with, now that the values before it were returned."""
         if self.error is not None:
             raise self.error
+
+    def remaining(self) -> bytes:
+        """Return complete values that were held back, after an error."""
+        return b""
 
     def scannable(self, block: bytes) -> bytes:
         """Return the text that can be scanned: the block after held-back backslashes, without those at its end."""
@@ -181,7 +187,7 @@ class DocumentSplitter(Splitter):
 
     A document is an object or array up to its last bracket. Any other value ends with its line, as in NDJSON. A line
     that closes more brackets than were opened is a document of its own, so that one invalid document does not affect
-    the documents after it.
+    the documents after it. In a JSON text sequence (RFC 7464) a record separator ends a document in any state.
 
     >>> splitter = DocumentSplitter()
     >>> splitter.feed(b'{\n  "a": 1\n}\n{"a":')
@@ -190,10 +196,26 @@ class DocumentSplitter(Splitter):
     b'{"a": 2}\n{"a": 3}\n4\n'
     >>> splitter.unfinished(), splitter.elements
     (b'', 4)
+
+    >>> DocumentSplitter(is_sequence=True).feed(b'\x1e{"a": [\n1\x1e{"a":\n2}')
+    b'{"a": [ 1\n{"a": 2}\n'
     """
+
+    def __init__(self, is_sequence: bool = False) -> None:
+        super().__init__()
+        self._is_sequence = is_sequence
 
     def feed(self, block: bytes) -> bytes:
         """Return the documents that this block completes, each followed by a newline."""
+        if not self._is_sequence:
+            return self._feed(block)
+        first, *records = block.split(RECORD_SEPARATOR)
+        lines = [self._feed(first)]
+        for record in records:
+            lines += [self.finish(), self._feed(record)]
+        return b"".join(lines)
+
+    def _feed(self, block: bytes) -> bytes:
         data, marks, kinds = self.scan(self.scannable(block))
         depth = self.depth + np.cumsum(DEPTH_STEP[kinds])
         # A depth below zero means that more was closed than opened; the depth restarts at zero there.
@@ -282,19 +304,27 @@ _OTHER_ENCODINGS = re.compile(
     rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[^\0]\0[^\0]\0|\0[^\0]\0[^\0]|[^\0]\0\0\0|\0\0\0[^\0]|[{[\"]\0|\0[{[\"]",
     re.DOTALL,
 )
-# Magic numbers of files that are not text.
-_NOT_TEXT = {
-    b"\xfd7zXZ": "an xz archive",
-    b"PK\x03\x04": "a zip archive",
-    b"7z\xbc\xaf": "a 7z archive",
-    b"\x1f\x9d": "a compress archive",
-    b"Obj\x01": "an Avro file",
-    b"ARROW1\0\0": "an Arrow file",
-    b"VTXF": "a Vortex file",
-    b"SQLite format 3\0": "an SQLite database",
-    b"PARE": "an encrypted Parquet file",
-    b"PAR1": "a Parquet file",
-}
+_ARCHIVE = (
+    "compressed with {}, which is not supported: decompress it, use gzip or zstd, or leave the file out with exclude="
+)
+_FORMAT = "{}, not JSON: name JSON files, or leave it out with exclude="
+_IN_COLUMN = "; for JSON in a column of the file, name the column with json_column="
+# Magic numbers of files that are not text, and the rest of the message about them.
+_NOT_TEXT = (
+    (b"\xfd7zXZ", _ARCHIVE.format("xz")),
+    (b"PK\x03\x04", _ARCHIVE.format("zip")),
+    (b"7z\xbc\xaf", _ARCHIVE.format("7z")),
+    (b"\x1f\x9d", _ARCHIVE.format("compress")),
+    (b"Obj\x01", _FORMAT.format("an Avro file")),
+    (b"ARROW1\0\0", _FORMAT.format("an Arrow file") + _IN_COLUMN),
+    (b"VTXF", _FORMAT.format("a Vortex file") + _IN_COLUMN),
+    (b"SQLite format 3\0", _FORMAT.format("an SQLite database")),
+    (b"PARE", _FORMAT.format("an encrypted Parquet file")),
+    (
+        b"PAR1",
+        "a Parquet file, not JSON: name JSON files, or rewrite Parquet files with `variant rewrite`" + _IN_COLUMN,
+    ),
+)
 _DETECT_BYTES = 1 << 20
 
 
@@ -305,14 +335,9 @@ def start_of_text(head: bytes, file: str) -> int:
     """
     if _OTHER_ENCODINGS.match(head):
         raise VariantFileError(f"{file} is UTF-16 or UTF-32 text: convert it to UTF-8", reason="encoding", file=file)
-    for magic, name in _NOT_TEXT.items():
+    for magic, words in _NOT_TEXT:
         if head.startswith(magic):
-            raise VariantFileError(
-                f"{file} is {name}, not JSON: convert it to JSON or gzip, leave it out with exclude=, or for JSON in a "
-                "column of a table, name the column with json_column=",
-                reason="not-json",
-                file=file,
-            )
+            raise VariantFileError(f"{file} is {words}", reason="not-json", file=file)
     return len(BOM) if head.startswith(BOM) else 0
 
 
@@ -341,11 +366,27 @@ def detect(stream: Any, file: str, format: InputFormat) -> tuple[bytes, InputFor
     return head, "array" if splitter.error is None else _lines_or_documents(head)
 
 
+def is_json_sequence(head: bytes) -> bool:
+    r"""Return whether a text is a JSON text sequence (RFC 7464): it begins with a record separator.
+
+    >>> is_json_sequence(b'\x1e{"a": 1}\n')
+    True
+    """
+    return head.lstrip(WHITESPACE).startswith(RECORD_SEPARATOR)
+
+
 def _lines_or_documents(head: bytes) -> InputFormat:
     """Return "documents" if the first line is not a JSON value, but the text from its start contains one.
 
-    An invalid first line alone does not make documents.
+    An invalid first line alone does not make documents. In a JSON text sequence every text must be on one line for
+    "ndjson".
     """
+    if is_json_sequence(head):
+        lines = [line for line in head.split(b"\n") if line.strip()]
+        if len(lines) > 1 and len(head) >= _DETECT_BYTES - len(BOM):
+            lines.pop()  # The last line of the head may be incomplete.
+        is_text = (line.startswith(RECORD_SEPARATOR) and line.count(RECORD_SEPARATOR) == 1 for line in lines)
+        return "ndjson" if all(is_text) else "documents"
     text = head.lstrip(WHITESPACE)
     line = text.partition(b"\n")[0].strip()
     if not text.startswith((b"{", b"[")) or _is_value(line):

@@ -24,6 +24,7 @@ from parquet_variant.ingestion.formats.layout import (
     DEPTH_STEP,
     LINE_END,
     OPENING,
+    RECORD_SEPARATOR,
     SPACE,
     WHITESPACE,
     Splitter,
@@ -32,25 +33,29 @@ from parquet_variant.types.path import VariantPath, Wildcard
 
 _KEYS_SHOWN = 8
 _SHOWN_BYTES = 40
+# The rows of a document are held back up to this size, because a later key of the same name replaces them.
+HELD_BYTES = 8 << 20
 
 
 class WrappedSplitter(Splitter):
     r"""Convert the blocks of documents to lines with one element of the arrays at a path each.
 
     `names`: the keys on the path to the array; empty if the document is the array.
+    `is_sequence`: the text is a JSON text sequence (RFC 7464), in which a record separator precedes every document.
 
     >>> splitter = WrappedSplitter(["a", "items"])
     >>> splitter.feed(b'{"n": 2, "a": {"items": [{"x": 1}, [')
-    b'{"x": 1}\n'
+    b''
     >>> splitter.feed(b'2]]}}\n{"a": {"items": null}}'), splitter.finish()
-    (b'[2]\n', b'')
+    (b'{"x": 1}\n[2]\n', b'')
     """
 
     colons = True
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], is_sequence: bool = False) -> None:
         super().__init__()
         self._names = list(names)
+        self._is_sequence = is_sequence
         # The number of open containers on the path: the document, one object per name, the array.
         self._matched = 0
         self._key: str | None = None
@@ -59,22 +64,32 @@ class WrappedSplitter(Splitter):
         # Whether the open container at each level has the key of the path, and whether the array has a comma.
         self._has_key = [False] * len(self._names)
         self._after_comma = False
-        # The text of the current document without the rows.
+        # The rows of the current document that were not returned, and its text without the rows.
+        self._held: list[bytes] = []
+        self._has_returned = False
         self._outside = bytearray()
 
     def feed(self, block: bytes) -> bytes:
-        """Return the elements that this block completes, each followed by a newline.
+        """Return the elements of the documents that this block completes, each followed by a newline.
 
-        Raises `JsonError` for a value that is not an array, a second key of one name on the path, invalid JSON outside
-        the array, and text outside documents, after the elements before it were returned.
+        Elements of large documents are returned earlier. Raises `JsonError` for a value that is not an array, invalid
+        JSON outside the array, and text outside documents, after the elements before it were returned.
         """
         self.raise_pending_error()
         lines: list[bytes] = []
         try:
-            self._feed(block, lines)
+            if self._is_sequence:
+                first, *records = block.split(RECORD_SEPARATOR)
+                self._feed(first, lines)
+                for record in records:
+                    self._check_complete("a document")
+                    self._feed(record, lines)
+            else:
+                self._feed(block, lines)
         except JsonError as error:
             self.error = error
-        self.elements += len(lines)
+        if self.error is not None or sum(map(len, self._held)) > HELD_BYTES:
+            self._return_rows(lines)
         return b"\n".join([*lines, b""])
 
     def _feed(self, block: bytes, lines: list[bytes]) -> None:
@@ -103,7 +118,7 @@ class WrappedSplitter(Splitter):
                     outside_start = len(data)
             elif in_rows and kind in (CLOSING, COMMA):
                 if piece or kind == COMMA or self._after_comma:
-                    lines.append(piece or b",")
+                    self._held.append(piece or b",")
                 self._after_comma = kind == COMMA
             elif in_rows:
                 continue  # inside an element
@@ -118,7 +133,7 @@ class WrappedSplitter(Splitter):
                 if self._matched == 0:
                     self._outside += text[outside_start : position + 1]
                     outside_start = position + 1
-                    self._end_document()
+                    self._end_document(lines)
             self.text.clear()
             start = position + 1
         self._outside += text[outside_start:]
@@ -131,10 +146,18 @@ class WrappedSplitter(Splitter):
         else:
             self.text.clear()  # a value that contains no rows
 
-    def _end_document(self) -> None:
-        """Raise `JsonError` if the text of a document outside the rows is not JSON."""
+    def _return_rows(self, lines: list[bytes]) -> None:
+        lines += self._held
+        self.elements += len(self._held)
+        self._has_returned |= bool(self._held)
+        self._held.clear()
+
+    def _end_document(self, lines: list[bytes]) -> None:
+        """Return the rows of a document. Raises `JsonError` if its text outside the rows is not JSON."""
         from parquet_variant.kernels.shredding.json_batch import parse_text
 
+        self._return_rows(lines)
+        self._has_returned = False
         text = np.frombuffer(bytes(self._outside), np.uint8)
         self._outside.clear()
         ends = np.array([0, len(text)])
@@ -147,26 +170,31 @@ class WrappedSplitter(Splitter):
             ) from None
 
     def _read_key(self, piece: bytes) -> None:
-        """Read a key of a container on the path. Raises `JsonError` for a second one: the first has given rows."""
+        """Read a key of a container on the path. If it replaces a key on the path, remove the rows of that key."""
         self._key = _key(piece)
         self._keys_seen.setdefault(self._key)
         level = self._matched - 1
         if self._key != self._names[level]:
             return
         if self._has_key[level]:
-            raise JsonError(
-                f"a document contains the key {self._key!r} on the path of the rows twice: remove one",
-                reason="duplicate-key",
-            )
+            if self._has_returned:
+                raise JsonError(
+                    f"a document contains the key {self._key!r} twice, after rows of the first were read: remove one",
+                    reason="duplicate-key",
+                )
+            self._held.clear()
         self._has_key[level] = True
+
+    def remaining(self) -> bytes:
+        """Return the rows that were held back until the end of a document that is invalid."""
+        lines: list[bytes] = []
+        self._return_rows(lines)
+        return b"\n".join([*lines, b""])
 
     def finish(self) -> bytes:
         """Check the end of the text. Raises `JsonError` if a document is truncated, or none contains the array."""
         self.raise_pending_error()
-        if self.depth or self.unfinished():
-            raise JsonError(
-                "the last document is truncated, or followed by other text: fix the file", reason="truncated"
-            )
+        self._check_complete("the last document")
         if not self._found:
             keys = ", ".join(map(repr, list(self._keys_seen)[:_KEYS_SHOWN])) or "none"
             raise JsonError(
@@ -174,6 +202,10 @@ class WrappedSplitter(Splitter):
                 reason="no-rows",
             )
         return b""
+
+    def _check_complete(self, document: str) -> None:
+        if self.depth or self.unfinished():
+            raise JsonError(f"{document} is truncated, or followed by other text: fix the file", reason="truncated")
 
     @property
     def _path(self) -> VariantPath:

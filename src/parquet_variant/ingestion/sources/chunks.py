@@ -25,6 +25,7 @@ from parquet_variant.ingestion.formats.layout import (
     DocumentSplitter,
     TextLayout,
     detect,
+    is_json_sequence,
     start_of_text,
 )
 from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
@@ -133,7 +134,7 @@ def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayou
     head, detected = detect(stream, file.name, layout.format)
     blocks = _blocks(head, stream, SPLITTER_BLOCK_BYTES)
     if layout.prefix is not None:
-        wrapped = WrappedSplitter([str(name) for name in layout.prefix])
+        wrapped = WrappedSplitter([str(name) for name in layout.prefix], is_json_sequence(head))
         yield from _split_chunks(file, blocks, chunk_bytes, wrapped, "element")
     elif detected == "csv":
         reader, number, offset = CsvReader(layout.csv, file.name), 1, 0
@@ -149,7 +150,7 @@ def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayou
     elif detected == "array":
         yield from _split_chunks(file, blocks, chunk_bytes, ArraySplitter(), "element")
     else:
-        yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(), "document")
+        yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(is_json_sequence(head)), "document")
 
 
 def whole_text(split: Split, layout: TextLayout) -> bytes:
@@ -228,6 +229,7 @@ def _split_chunks(
                 pending.clear()
         pending.append(splitter.finish())
     except JsonError as error:
+        pending.append(splitter.remaining())
         split_error = error.at(file=file.name, row=splitter.elements)
     if data := b"".join(pending):
         yield Chunk(file, data, number, offset=offset, unit=unit)
@@ -247,6 +249,7 @@ def _lines_before(file: InputFile, start: int) -> int:
     return lines
 
 
+_SPACE, _RECORD_SEPARATOR = 0x20, 0x1E
 _IS_BLANK = np.isin(np.arange(256), list(b" \t\r\n"))
 # Bytes of a line that are looked at in all lines at once.
 _INDENTATION = 16
@@ -263,7 +266,8 @@ class Lines:
 def split_lines(chunk: Chunk) -> Lines:
     r"""Split a chunk into its lines, as an Arrow string array over the bytes of the chunk, without blank lines.
 
-    The text is not checked to be UTF-8, because the parser does that.
+    The text is not checked to be UTF-8, because the parser does that. A record separator at the start of a line, as in
+    JSON text sequences (RFC 7464), becomes a space.
 
     >>> from parquet_variant.ingestion.sources.input_files import InputFile
     >>> lines = split_lines(Chunk(InputFile("a.json"), b'{"a": 1}\n\n[2]'))
@@ -276,6 +280,11 @@ def split_lines(chunk: Chunk) -> Lines:
     data = np.frombuffer(chunk.data, np.uint8)
     starts = offsets[:-1]
     first_bytes = data[starts] if len(starts) else np.zeros(0, np.uint8)
+    separators = starts[first_bytes == _RECORD_SEPARATOR]
+    if len(separators):
+        data = data.copy()
+        data[separators] = _SPACE
+        first_bytes = data[starts]
     text = pa.Array.from_buffers(string_type, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     number = np.arange(len(ends))
     blank = _blank_lines(data, offsets, first_bytes)
