@@ -255,16 +255,16 @@ def test_an_object_is_made_of_the_modules_that_its_kernel_imports(monkeypatch: p
     from parquet_variant.kernels.pages.levels import optional_levels
 
     kernels = [made for made in (optional_levels, rehash_bytes, digits_of) if isinstance(made, Kernel)]
-    before, source = list(map(_fingerprint, kernels)), objects._source
+    before, source = list(map(_fingerprint, kernels)), objects.source_of
 
     def changed(module: str) -> tuple[str, frozenset[str]]:
         content, imported = source(module)
         return ("changed" if module.endswith(".pages.levels") else content), imported
 
-    monkeypatch.setattr(objects, "_source", changed)
-    objects._sources.cache_clear()
+    monkeypatch.setattr(objects, "source_of", changed)
+    objects.hash_of_sources.cache_clear()
     after = list(map(_fingerprint, kernels))
-    objects._sources.cache_clear()
+    objects.hash_of_sources.cache_clear()
     assert [one == other for one, other in zip(before, after, strict=True)] == [False, False, True]
 
 

@@ -29,6 +29,17 @@ _MAX_DEPTH = 3
 def root_hints(profile: Profile, text: TextOptions, files: int) -> Iterator[str]:
     """Yield a hint to use ``root`` if every file is one document with the rows in an array; `profile` is without it."""
     root = profile.root
+    if (
+        root is not None
+        and text.layout.root is not None
+        and root.element_count
+        and set(root.types) == {VariantType.ARRAY}
+    ):
+        path = text.layout.root.shorthand
+        yield (
+            f"the value at {path} is an array, and each row is such an array: for one row per element, use "
+            f"root='{path}[*]'"
+        )
     if root is None or text.layout.root is not None or text.json_column is not None or profile.rows > files:
         return
     largest = max(_arrays_of_objects(root, _MAX_DEPTH), key=lambda array: array.element_count, default=None)

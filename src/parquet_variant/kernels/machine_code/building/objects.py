@@ -84,24 +84,27 @@ _IMPORT = re.compile(rb"^\s*from (parquet_variant[\w.]*) import", re.MULTILINE)
 
 
 @cache
-def _source(module: str) -> tuple[str, frozenset[str]]:
+def source_of(module: str) -> tuple[str, frozenset[str]]:
     """Return the hash of a module's source, and the modules of this package that it imports."""
-    spec = find_spec(module)
-    if spec is None or spec.origin is None:
+    file = getattr(sys.modules.get(module), "__file__", None)  # also that of a script, which has no spec
+    if file is None:
+        spec = find_spec(module)
+        file = None if spec is None else spec.origin
+    if file is None:
         raise ImportError(f"no source of module {module}, which has the code of a kernel")
-    content = Path(spec.origin).read_bytes()
+    content = Path(file).read_bytes()
     return hashlib.sha256(content).hexdigest(), frozenset(name.decode() for name in _IMPORT.findall(content))
 
 
 @cache
-def _sources(module: str) -> str:
+def hash_of_sources(module: str) -> str:
     """Return a hash of the sources of a module, of those that it imports, and of the compilers."""
     # Compilers import the instructions of intrinsics by name.
     pending = {module, __name__, f"{__name__.partition('.machine_code')[0]}.intrinsics"}
     hashes: dict[str, str] = {}
     while pending:
         name = pending.pop()
-        hashes[name], imported = _source(name)
+        hashes[name], imported = source_of(name)
         pending |= imported - hashes.keys()
     compilers = (sys.version_info[:2], version("numba"), version("llvmlite"), is_checking())
     return hashlib.sha256(repr((compilers, sorted(hashes.items()))).encode()).hexdigest()
@@ -109,5 +112,5 @@ def _sources(module: str) -> str:
 
 def fingerprint(kernel: Kernel, level: str) -> str:
     """Return the hash of all that a kernel's object for a CPU level is made of."""
-    parts = (level, kernel.symbol, str(kernel.signature), _sources(kernel.py_func.__module__))
+    parts = (level, kernel.symbol, str(kernel.signature), hash_of_sources(kernel.py_func.__module__))
     return hashlib.sha256(repr(parts).encode()).hexdigest()
