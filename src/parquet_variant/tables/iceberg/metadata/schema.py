@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.errors import IcebergError
+from parquet_variant.errors import IcebergError, TableError
 from parquet_variant.layouts.storage_shape import lenient_primitive
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables import schema as shared
@@ -244,8 +244,11 @@ class Schema:
         return self.struct.get(name)
 
     def find(self, name: str) -> tuple[Place, Field]:
-        """Return the field of a dotted name, and its place. Raises `TableError`: reason ``"unknown-column"``."""
-        return find_field(self.struct, name)
+        """Return the field of a dotted name, and its place. Raises `IcebergError`: reason ``"unknown-column"``."""
+        try:
+            return find_field(self.struct, name)
+        except TableError as error:
+            raise IcebergError(error.message, reason=error.reason) from None
 
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of some columns, metadata columns such as ``_row_id`` among them, in their order.
