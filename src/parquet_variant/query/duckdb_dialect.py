@@ -94,7 +94,8 @@ class ForDuckDB(DuckDB):
 
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
         """Return the tokens, with names in place of paths."""
-        return with_path_tokens(super().tokenize(sql, dialect), sql, has_array_literals=True)
+        tokens = super().tokenize(sql) if dialect is None else super().tokenize(sql, dialect)  # as old releases have it
+        return with_path_tokens(tokens, sql, has_array_literals=True)
 
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS = ['"', "`"]

@@ -139,7 +139,8 @@ def _spark_dialect() -> type[Dialect]:
         SUPPORTS_USER_DEFINED_TYPES = True  # so that an unknown type is refused later, with the list of types
 
         def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
-            return with_path_tokens(super().tokenize(sql, dialect), sql)
+            tokens = super().tokenize(sql) if dialect is None else super().tokenize(sql, dialect)  # as old releases
+            return with_path_tokens(tokens, sql)
 
         class Tokenizer(Databricks.Tokenizer):
             KEYWORDS = {**Databricks.Tokenizer.KEYWORDS, **SPARK_TYPES}
