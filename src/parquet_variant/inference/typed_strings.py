@@ -220,20 +220,17 @@ class StringTypes:
         if not self or not len(tape.nodes):
             return tape, counts
         tags = tape.nodes[:, 0]
-        kinds = np.where(tags & DROPPED == 0, tags & 0xFF, -1)
-        strings = np.flatnonzero(kinds == PrimitiveId.STRING)
+        strings = np.flatnonzero(((tags & 0xFF) == PrimitiveId.STRING) & (tags & DROPPED == 0))
         rule_of_path = np.array([-1 if rule is None else rule for rule in self._rules(tape)], np.int64)
         rules = rule_of_path[path_ids(tags[strings])]
         buffers: list[object] = []
         for number, (path, type_name) in enumerate(self.types.items()):
             kind = type_name.lower()
+            selected = strings[rules == number]
             if kind in _EPOCHS:
-                numbers = np.flatnonzero(np.isin(kinds, _NUMBERS))
-                selected = np.append(strings[rules == number], numbers[rule_of_path[path_ids(tags[numbers])] == number])
-                typed = _type_epochs(tape.nodes, selected, _EPOCHS[kind], buffers)
-                counts[path, kind, True] += typed
-                counts[path, kind, False] += len(selected) - typed
-            elif kind != _STRING and len(selected := strings[rules == number]):
+                numbers = np.flatnonzero(np.isin(tags & 0xFF, _NUMBERS) & (tags & DROPPED == 0))
+                selected = np.append(selected, numbers[rule_of_path[path_ids(tags[numbers])] == number])
+            if kind != _STRING and len(selected):
                 typed = _type_strings(tape.nodes, selected, kind, buffers)
                 counts[path, kind, True] += typed
                 counts[path, kind, False] += len(selected) - typed
@@ -281,11 +278,13 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 def _type_strings(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str, buffers: list[object]) -> int:
-    """Type the strings of a type, and return their number; `buffers` receives what holds their bytes."""
+    """Type strings (for epochs also numbers), and return how many fit; `buffers` receives what holds their bytes."""
     from parquet_variant.kernels.tapes.string_forms import type_strings
 
     if kind == _BINARY:
         return _type_base64(nodes, strings, buffers)
+    if kind in _EPOCHS:
+        return _type_epochs(nodes, strings, _EPOCHS[kind], buffers)
     if kind in _SPELLINGS:
         return _type_spelled(nodes, strings, _SPELLINGS[kind])
     if not kind.endswith("!"):
@@ -340,14 +339,8 @@ def _type_epochs(nodes: Int64s, values: npt.NDArray[np.intp], places: int, buffe
 
 def _type_spelled(nodes: Int64s, strings: npt.NDArray[np.intp], spelling: re.Pattern[bytes]) -> int:
     """Type strings that match a pattern: integers of 64 bits, or booleans."""
-    strings = strings[nodes[strings, 2] <= _LONGEST_SPELLING]
-    data = np.empty((len(strings), _LONGEST_SPELLING), np.uint8)
-    sizes, typed = nodes[strings, 2].copy(), 0
-    starts = np.cumsum(sizes) - sizes
-    copy_spans(nodes[strings, 1].copy(), sizes, address_of(data))
-    text = data.tobytes()
-    for node, start, size in zip(strings.tolist(), starts.tolist(), sizes.tolist(), strict=True):
-        word = text[start : start + size]
+    strings, typed = strings[nodes[strings, 2] <= _LONGEST_SPELLING], 0
+    for node, word in zip(strings.tolist(), _texts(nodes, strings), strict=True):
         if spelling.fullmatch(word) is None:
             continue
         if word[-1:] == b"e":
@@ -361,14 +354,18 @@ def _type_spelled(nodes: Int64s, strings: npt.NDArray[np.intp], spelling: re.Pat
     return typed
 
 
-def _type_base64(nodes: Int64s, strings: npt.NDArray[np.intp], buffers: list[object]) -> int:
-    strings = strings[nodes[strings, 2] % 4 == 0]
+def _texts(nodes: Int64s, strings: npt.NDArray[np.intp]) -> list[bytes]:
+    """Return the bytes of strings."""
     stops = np.cumsum(nodes[strings, 2])
     data = np.empty(int(stops[-1]) if len(stops) else 0, np.uint8)
     copy_spans(nodes[strings, 1].copy(), nodes[strings, 2].copy(), address_of(data))
     text = data.tobytes()
-    starts = [0, *stops.tolist()]
-    decoded = [_decoded(text[start:stop]) for start, stop in pairwise(starts)]
+    return [text[start:stop] for start, stop in pairwise([0, *stops.tolist()])]
+
+
+def _type_base64(nodes: Int64s, strings: npt.NDArray[np.intp], buffers: list[object]) -> int:
+    strings = strings[nodes[strings, 2] % 4 == 0]
+    decoded = list(map(_decoded, _texts(nodes, strings)))
     typed = strings[np.array([value is not None for value in decoded], np.bool_)]
     values = [value for value in decoded if value is not None]
     buffer = np.frombuffer(b"".join(values) or b"\0", np.uint8)

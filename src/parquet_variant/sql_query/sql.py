@@ -373,15 +373,17 @@ def _is_path(name: str) -> bool:
 def _hint_of_other_depth(table: BoundTable, column: str, path: VariantPath) -> str | None:
     """Return a message if no object above a path has its last key, and a shredded path elsewhere ends in it."""
     *above, key = path.segments or (None,)
+    if not isinstance(key, str):
+        return None
     try:
-        fields = table.fields_at(column, VariantPath(tuple(above))) if isinstance(key, str) else None
-        if fields is None or fields.unread or key in fields.names:
+        known = [other.segments for other, _ in table.schema_of(column).leaves()]
+        similar = min((segments for segments in known if segments[-1:] == (key,)), key=len, default=None)
+        if similar is None or path.segments in known:
             return None
-        known = (other.segments for other, _ in table.schema_of(column).leaves())
+        fields = table.fields_at(column, VariantPath(tuple(above)))  # may read values
     except VariantError:  # whoever reads the values reports it
         return None
-    similar = min((segments for segments in known if segments[-1:] == (key,)), key=len, default=None)
-    if similar is None:
+    if fields.unread or key in fields.names:
         return None
     wrong, right = (with_steps(column, segments) for segments in (path.segments, similar))
     return f"no row has the path {wrong}: did you mean {right}?"

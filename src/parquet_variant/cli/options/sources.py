@@ -53,6 +53,7 @@ def data_files(path: Any, catalog: str | None = None, *, allow_outside: bool = F
     Raises `VariantFileError` for Vortex files and a table without files, and `TableError` for files outside the table.
     """
     from parquet_variant.errors import VariantFileError
+    from parquet_variant.tables.table.reporting import table_of_files
 
     table = open_table(path, catalog, allow_outside=allow_outside, input_format="auto")  # rows of CSV are not read
     if table.format == "vortex":
@@ -61,11 +62,8 @@ def data_files(path: Any, catalog: str | None = None, *, allow_outside: bool = F
             reason="not-parquet",
             file=table.uri,
         )
-    files = table.data_files() if table.format in ("delta", "iceberg") else [table.source]
-    if not files:
-        name = f"the {table.format.title()} table {table.uri}"
-        raise VariantFileError(f"{name} has no files", reason="no-files", file=table.uri)
-    return files
+    source = table_of_files(table).source
+    return source if isinstance(source, list) else [source]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from parquet_variant.errors import VariantFileError
+from parquet_variant.errors import VariantFileError, without_secrets
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.inference.profile import Profile
 from parquet_variant.io.engine import Progress
@@ -51,17 +51,6 @@ class ReportingMethods(ReadingMethods):
         """
         return self._run("data_files")
 
-    def _of_files(self) -> ReportingMethods:
-        """Return the data files of a Delta or Iceberg table as a table of Parquet files; other tables as they are."""
-        if self.format not in ("delta", "iceberg"):
-            return self
-        files = self.data_files()
-        if not files:
-            name = f"the {self.format.title()} table {self._name}"
-            raise VariantFileError(f"{name} has no files", reason="no-files", file=self._name)
-        opened: ReportingMethods = registered_method("Table.parquet")(files, OpenOptions(column=self._options.column))
-        return opened
-
     def inspect(self, *, column: str | None = None) -> Any:
         """Report the content of the files: rows, row groups, columns and paths; only footers are read.
 
@@ -79,7 +68,7 @@ class ReportingMethods(ReadingMethods):
         >>> [(path.path, path.typed_share, path.residual_share) for path in report.columns[0].paths]
         [('$', None, 0.0), ("$['a']", 0.5, 0.5)]
         """
-        return self._of_files()._run("inspect", column=column)
+        return table_of_files(self)._run("inspect", column=column)
 
     def validate(self, *, column: str | None = None, limit: int = 1000, threads: int | None = None) -> Any:
         """Check files, including every value, against the specification of shredding and encoding.
@@ -106,7 +95,7 @@ class ReportingMethods(ReadingMethods):
         ...     pv.open(folder).validate().violations
         []
         """
-        return self._of_files()._run("validate", column=column, limit=limit, threads=threads)
+        return table_of_files(self)._run("validate", column=column, limit=limit, threads=threads)
 
     def profile(self, **options: Any) -> Profile:
         """Profile the paths: types, shares, ranges and lengths; see `pv.profile`."""
@@ -413,3 +402,17 @@ class ReportingMethods(ReadingMethods):
         options |= {"threads": threads, "progress": progress}
         given = None if on_conflict == "error" else on_conflict
         return self._run("rewrite", self._absolute(dest), on_conflict=given, mode=mode, **options)
+
+
+def table_of_files(table: ReportingMethods) -> ReportingMethods:
+    """Return the data files of a Delta or Iceberg table as a table of Parquet files; other tables as they are.
+
+    Raises `VariantFileError` for a table without files, and as `Table.data_files`.
+    """
+    if table.format not in ("delta", "iceberg"):
+        return table
+    files, name = table.data_files(), without_secrets(table.uri)
+    if not files:
+        raise VariantFileError(f"the {table.format.title()} table {name} has no files", reason="no-files", file=name)
+    opened: ReportingMethods = registered_method("Table.parquet")(files, OpenOptions(column=table.options.column))
+    return opened

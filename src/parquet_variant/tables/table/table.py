@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from html import escape
 from typing import Any, Unpack
 
 from parquet_variant.errors import bad_option
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.io.engine import Progress
-from parquet_variant.ops.interop.display import Records
+from parquet_variant.ops.interop.display import Records, html_table
 from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.table.changing import ChangingMethods
 
@@ -31,10 +32,8 @@ class Table(ChangingMethods):
         return f"<{type(self).__name__} {self._name}{pinned}>"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(f"<tr><td>{escape(f.name)}</td><td>{escape(str(f.type))}</td></tr>" for f in self.schema)
-        return f"<p>{escape(repr(self))}</p><table><tr><th>column</th><th>type</th></tr>{rows}</table>"
+        columns = [[field.name for field in self.schema], [str(field.type) for field in self.schema]]
+        return f"<p>{escape(repr(self))}</p>{html_table(['column', 'type'], columns)}"
 
     @property
     def version(self) -> Any:
