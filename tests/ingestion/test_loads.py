@@ -16,6 +16,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
+from parquet_variant.io.temporaries import temporary_beside
 
 FORMATS = ("parquet", "delta", "iceberg")
 
@@ -84,6 +85,19 @@ def test_a_restored_version_loads_the_later_files_again(tmp_path: Path, format: 
     assert _rows(dest) == ["a"] * 3 + ["b"] * 2
 
 
+def test_a_version_that_is_restored_after_an_overwrite_counts_its_files_as_loaded(tmp_path: Path) -> None:
+    source, dest = tmp_path / "in", tmp_path / "t"
+    _source(source, "a", 3)
+    pv.ingest(source, dest, format="delta", only_new=True)
+    _source(source, "b", 1)
+    pv.ingest(source / "b.ndjson", dest, format="delta", only_new=True, mode="overwrite")
+    assert _names(dest) == ["b"]
+    pv.open(dest).restore(0)
+    assert _names(dest) == ["a"]
+    assert pv.ingest(source, dest, format="delta", only_new=True).rows == 1
+    assert _rows(dest) == ["a"] * 3 + ["b"]
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_writers_at_the_same_time_load_each_file_once(tmp_path: Path, format: Any) -> None:
     source, dest = tmp_path / "in", tmp_path / "t"
@@ -119,6 +133,19 @@ def test_an_option_that_cannot_be_meant_is_refused(tmp_path: Path, format: Any) 
 
 
 _LOAD = "import sys, parquet_variant as pv; pv.ingest(sys.argv[1], sys.argv[2], format=sys.argv[3], only_new=True)"
+
+
+def test_unfinished_files_of_a_killed_job_do_not_keep_a_delta_table_from_being_created(tmp_path: Path) -> None:
+    source, dest = tmp_path / "in", tmp_path / "t"
+    _source(source, "a", 3)
+    (dest / "_delta_log").mkdir(parents=True)
+    for unfinished in ("part-0.parquet", "_delta_log/00000000000000000000.json"):
+        Path(temporary_beside(f"{dest}/{unfinished}")).write_text("{")
+    assert pv.ingest(source, dest, format="delta", only_new=True).rows == 3
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/notes.txt").write_text("mine")
+    with pytest.raises(VariantError, match="contains files"):
+        pv.ingest(source, tmp_path / "other", format="delta", only_new=True)
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -149,6 +149,15 @@ def temporary_beside(path: str) -> str:
     return posixpath.join(folder, f".{_stem(name)}.{JobOwner.current().to_token()}-{uuid.uuid4().hex[:8]}.tmp")
 
 
+def is_temporary(path: str) -> bool:
+    """Return whether a path is one that `temporary_beside` gives: that of an unfinished file.
+
+    >>> is_temporary(temporary_beside("lake/a.parquet")), is_temporary("lake/a.parquet")
+    (True, False)
+    """
+    return _NAME.fullmatch(posixpath.basename(path)) is not None
+
+
 def _stem(name: str) -> str:
     """Return the part of a file name that its temporary names contain: names may have only 255 bytes."""
     return os.fsdecode(os.fsencode(name)[:_MAX_STEM])

@@ -18,10 +18,11 @@ from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import check_mode, sweep
+from parquet_variant.io.temporaries import is_temporary
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.support.choices import Mode
 from parquet_variant.tables.delta.log.snapshot import Snapshot
-from parquet_variant.tables.delta.protocol.actions import LOAD_ID, Add, Txn
+from parquet_variant.tables.delta.protocol.actions import LOAD_ID, Add, Txn, forgotten_loads
 from parquet_variant.tables.delta.reading.read import parquet_files
 from parquet_variant.tables.delta.writing.data_files import DATA_FILE_NAME, WritePlan
 from parquet_variant.tables.delta.writing.write import (
@@ -65,11 +66,7 @@ class DeltaDestination(TableDestination):
         mode: Literal["append", "overwrite"] = "overwrite" if self.request.mode == "overwrite" else "append"
         actions = load_actions(self.records)
         if mode == "overwrite" and not self._is_new:
-            again = {(file.path, file.size, file.modified) for file in self.records}
-            former = [
-                file for file in recorded_loads(self._current) if (file.path, file.size, file.modified) not in again
-            ]
-            actions += load_actions(former, are_loaded=False)
+            actions += forgotten_loads(self._current.txns, {action.app_id for action in actions})
         if self._is_new:
             commit_new(self._current, files, self.request.mode, actions=actions)
         elif files or actions or mode == "overwrite":
@@ -103,10 +100,10 @@ def recorded_loads(table: Snapshot) -> list[LoadedFile]:
     ]
 
 
-def load_actions(files: Iterable[LoadedFile], *, are_loaded: bool = True) -> list[Txn]:
-    """Return the actions that record source files, or that forget them."""
+def load_actions(files: Iterable[LoadedFile]) -> list[Txn]:
+    """Return the actions that record source files."""
     now = now_millis()
-    return [Txn(f"{LOAD_ID}{replace(file, loaded=None).to_text()}", int(are_loaded), now) for file in files]
+    return [Txn(f"{LOAD_ID}{replace(file, loaded=None).to_text()}", 1, now) for file in files]
 
 
 def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
@@ -128,8 +125,8 @@ def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
     # Files of an interrupted creation of the table do not matter.
     infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True)) if is_free else ()
     names = [info.path[len(path) :].strip("/") for info in infos if info.is_file]
-    is_foreign = (not name.startswith(f"{TEMPORARY}/") and not DATA_FILE_NAME.fullmatch(name) for name in names)
-    if not is_free or any(is_foreign):
+    names = [name for name in names if not name.startswith(f"{TEMPORARY}/") and not is_temporary(name)]
+    if not is_free or not all(map(DATA_FILE_NAME.fullmatch, names)):
         raise DeltaError(
             f"{dest} contains files and is not a Delta table: choose another path", reason="exists", file=dest
         )

@@ -32,6 +32,7 @@ from parquet_variant.tables.delta.protocol.actions import (
     DomainMetadata,
     Metadata,
     Protocol,
+    forgotten_loads,
     named_type,
     parse_json,
     parse_schema,
@@ -125,11 +126,11 @@ def restore(
         )
     metadata = with_last_marks(with_last_id(past.metadata, current.metadata), current.metadata)
     protocol = with_features(current.protocol, implied_features(past.protocol))
-    # The files that were loaded after the version are not loaded any more.
+    # The source files that count as loaded are those of the version.
+    loaded = {name: txn for name, txn in past.txns.items() if name.startswith(LOAD_ID) and txn.version}
     others: list[Action] = [
-        replace(txn, version=0)
-        for name, txn in current.txns.items()
-        if name.startswith(LOAD_ID) and name not in past.txns
+        *forgotten_loads(current.txns, loaded),
+        *(txn for name, txn in loaded.items() if current.txns.get(name) != txn),
     ]
     if current.domains.get(CLUSTERING) != past.domains.get(CLUSTERING):
         others += [past.domains.get(CLUSTERING) or DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -245,6 +245,12 @@ class Txn(Action):
     app_id: str
     version: int
     last_updated: int | None = None
+
+
+def forgotten_loads(txns: Mapping[str, Txn], kept: Container[str]) -> list[Txn]:
+    """Return the actions by which a table forgets the source files that it has loaded, except those of some ids."""
+    loaded = {name: txn for name, txn in txns.items() if name.startswith(LOAD_ID) and txn.version}
+    return [replace(txn, version=0) for name, txn in loaded.items() if name not in kept]
 
 
 @dataclass(frozen=True, slots=True)
