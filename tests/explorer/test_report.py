@@ -46,10 +46,10 @@ def test_bytes_by_row_group_are_those_of_the_footers(table: Path) -> None:
     assert len(footers.groups) > 4
     assert sum(rows for _, rows in footers.groups) == 6000
     assert (
-        sum(sum(leaf.by_group) for leaf in footers.leaves)
+        sum(chunk[0] for leaf in footers.leaves.values() for chunk in leaf.chunks)
         == sum(p.bytes for p in inspected.paths) + inspected.metadata_bytes
     )
-    assert all(len(leaf.by_group) == len(footers.groups) for leaf in footers.leaves)
+    assert all(len(leaf.chunks) == len(footers.groups) for leaf in footers.leaves.values())
 
 
 def test_files_that_are_shredded_differently_stand_in_one_table(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_wide_table_of_many_files_makes_a_small_page(tmp_path: Path) -> None:
     found = pv.open(tmp_path).explore()
     assert len(found.to_dict()["paths"]["key"]) == 10_001
     assert len(found.to_html()) <= 3_000_000
-    assert found.report.rows == 10_000
+    assert found.rows == 10_000
 
 
 @pytest.mark.parametrize("layout", ["pretty", "array", "spaces", "blank lines", "crlf", "compact"])

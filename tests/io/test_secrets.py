@@ -13,7 +13,6 @@ from parquet_variant.cli.app import main
 from parquet_variant.cli.output import one_line
 from parquet_variant.errors import without_secrets
 from parquet_variant.ingestion.result import IngestResult
-from parquet_variant.quality.explorer.explore import Exploration, report_of
 
 SECRET = "hunter2"
 URLS = [
@@ -85,7 +84,6 @@ def test_reports(tmp_path: Path) -> None:
     result = IngestResult(f"s3://k:{SECRET}@b/x", (), 1, 1, f"s3://k:{SECRET}@b/x/_bad_records", 1, 1, None)
     assert SECRET not in repr(result) + str(result.to_dict())
     (tmp_path / "x.json").write_text('{"a":1}\n')
-    report = report_of(pv.open(tmp_path / "x.json"))
-    report.source = f"s3://k:{SECRET}@b/x.json?X-Amz-Signature={SECRET}"
-    found = Exploration(report)
+    found = pv.open(tmp_path / "x.json").explore()
+    found.source = f"s3://k:{SECRET}@b/x.json?X-Amz-Signature={SECRET}"
     assert SECRET not in repr(found) + found.to_html()
