@@ -34,7 +34,7 @@ from parquet_variant.inference.contracts.report import ContractCounts, ContractR
 from parquet_variant.inference.contracts.rule_tables import RuleTables
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.ops.conversions import cast_to_variant
-from parquet_variant.quality.footers import PathFacts, Residual, VariantFacts, variant_facts
+from parquet_variant.quality.footers import PathFacts, VariantFacts, variant_facts
 from parquet_variant.quality.sources import DataFile, DataSet, RowBatch, data_of
 from parquet_variant.quality.value_figures import arrow_type_name
 from parquet_variant.support import arrow_compute as pc
@@ -83,7 +83,7 @@ class FooterProof:
             # The path is not shredded, so the rule holds if no value can be there.
             outer = self._outer(path)
             group = self._facts.paths[outer]
-            if group.residual is Residual.OPEN or group.stored is None:
+            if group.open_groups or group.stored is None:
                 return False
             has_no_place = len(path) > len(outer) + 1 or not group.is_object or group.typed == 0
             return has_no_place or name not in ("required", "presence")
@@ -94,12 +94,12 @@ class FooterProof:
                 return typed_everywhere
             return group.typed + group.stored == places
         if name == "nullable":
-            return typed_everywhere or group.residual is Residual.EMPTY
+            return typed_everywhere or not group.has_residual
         if name == "extra_fields":
-            if group.residual is Residual.OPEN or group.stored is None:
+            if group.open_groups or group.stored is None:
                 return False
             return all(inner.typed == inner.stored == 0 for inner in self._extra_fields(path))
-        if group.residual is Residual.OPEN and not (typed_everywhere and group.is_object):
+        if group.open_groups and not (typed_everywhere and group.is_object):
             return False
         return group.typed == 0 or (group.typed is not None and self._proves_typed(group, rules, name))
 
@@ -168,7 +168,7 @@ class FooterProof:
         columns = {}
         for path, names in self.open_rules.items():
             group = self._facts.paths.get(path)
-            typed = None if group is None or group.residual is not Residual.EMPTY else group.group.typed
+            typed = None if group is None or group.has_residual else group.group.typed
             is_text = typed is not None and typed.leaf is not None and leaf_type(typed) == pa.string()
             if typed is None or not is_text or path.has_wildcard or not set(names) <= {*_OF_STRINGS, "values"}:
                 continue

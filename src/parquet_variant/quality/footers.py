@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +22,7 @@ from parquet_variant.arrays.parts import nested_array
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.files.parquet.format.columns import ShreddedGroup, VariantColumn, shredded_groups
-from parquet_variant.files.parquet.format.facts import FileFacts
+from parquet_variant.files.parquet.format.facts import FileFacts, leaf_type
 from parquet_variant.files.parquet.format.files import OpenFile
 from parquet_variant.files.parquet.format.footer_cache import Handle
 from parquet_variant.layouts.parquet_reader import open_parquet
@@ -40,19 +39,6 @@ _PAGE_BYTES = 1 << 20
 _BATCH_ROWS = 1024
 # Granularity of reads inside a column chunk.
 _BUFFER = 8 << 10
-# Names of the levels of a list in the schema of a file.
-_LIST_LEVELS = 2
-
-
-class Residual(Enum):
-    """The values in the ``value`` column of a shredded group."""
-
-    # No value: every value is in ``typed_value``.
-    EMPTY = auto()
-    # Only Variant nulls.
-    NULLS = auto()
-    # Values that the footer does not describe: of other types, or objects with further fields.
-    OPEN = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +50,16 @@ class PathFacts:
     elements: int | None  # Elements of the typed arrays.
     text_bytes: int | None  # Bytes of the strings in the typed column.
     stored: int | None  # Values in the ``value`` column, with objects that are partly shredded.
-    residual: Residual
-    open_groups: tuple[int, ...]  # The row groups whose ``value`` column is `Residual.OPEN`.
+    has_residual: bool = False  # Whether the ``value`` column has values, perhaps only Variant nulls.
+    # The row groups whose ``value`` column has values that the footer does not describe: of other types, or objects
+    # with further fields.
+    open_groups: tuple[int, ...] = ()
+
+    @property
+    def arrow(self) -> pa.DataType | None:
+        """The Arrow type of the typed column; None for objects, arrays and untyped paths."""
+        typed = self.group.typed
+        return None if typed is None or typed.leaf is None else leaf_type(typed)
 
     @property
     def is_leaf(self) -> bool:
@@ -107,7 +101,7 @@ class VariantFacts:
         return {
             path: self.columns.size([facts.group.residual], facts.open_groups)
             for path, facts in self.paths.items()
-            if facts.residual is Residual.OPEN and facts.group.residual is not None
+            if facts.open_groups and facts.group.residual is not None
         }
 
 
@@ -145,12 +139,11 @@ def _path_facts(group: ShreddedGroup, facts: FileFacts) -> PathFacts:
             text_bytes = total(facts.level_counts(group.typed, number).text_bytes for number in facts.groups)
     residual = group.residual
     if residual is None:
-        return PathFacts(group, typed, elements, text_bytes, 0, Residual.EMPTY, ())
+        return PathFacts(group, typed, elements, text_bytes, 0)
     stored = total(facts.present(residual, number) for number in facts.groups)
     filled = [number for number in facts.groups if not facts.is_empty(residual, groups=[number])]
     open_groups = [number for number in filled if not facts.is_empty(residual, variant_nulls=True, groups=[number])]
-    kind = Residual.OPEN if open_groups else Residual.NULLS if filled else Residual.EMPTY
-    return PathFacts(group, typed, elements, text_bytes, stored, kind, tuple(open_groups))
+    return PathFacts(group, typed, elements, text_bytes, stored, bool(filled), tuple(open_groups))
 
 
 # ---- values in ``value`` columns
@@ -162,15 +155,6 @@ class ResidualValues(NamedTuple):
     path: VariantPath
     values: VariantArray
     rows: npt.NDArray[np.int64]
-
-
-def has_old_list(facts: VariantFacts, path: VariantPath) -> bool:
-    """Return whether a path is in a list without the three levels of the specification."""
-    residual = facts.paths[path].group.residual
-    if residual is None or not path.has_wildcard:
-        return False
-    names = residual.path
-    return any(names[at + 1] != "element" for at, name in enumerate(names[:-1]) if name == "list" and at)
 
 
 def read_residuals(facts: VariantFacts, paths: Collection[VariantPath]) -> Iterator[ResidualValues]:
@@ -187,26 +171,19 @@ def read_residuals(facts: VariantFacts, paths: Collection[VariantPath]) -> Itera
             leaves = [node.leaf for node in (metadata, *nodes.values()) if node.leaf is not None]
             column = nested_array(file.read_leaves([number], sorted(leaves)), facts.column.path)
             names, first_row = pc.struct_field(column, ["metadata"]), facts.columns.rows(range(number))
-            for path, node in nodes.items():
-                values, rows = _flattened(column, node.path[len(facts.column.path) :])
+            for path in nodes:
+                # The values, without nulls, and the row of each.
+                values, rows = column, np.arange(len(column), dtype=np.int64)
+                for segment in path.segments:
+                    values = pc.struct_field(values, ["typed_value"])
+                    if segment is WILDCARD:
+                        rows, values = rows[np.asarray(pc.list_parent_indices(values))], pc.list_flatten(values)
+                    else:
+                        values = pc.struct_field(values, [segment])
+                values = pc.struct_field(values, ["value"])
+                rows, values = rows[np.asarray(values.is_valid())], values.drop_null()
                 storage = pa.StructArray.from_arrays([names.take(pa.array(rows)), values], ["metadata", "value"])
                 yield ResidualValues(path, VariantArray.from_storage(storage), rows + first_row)
-
-
-def _flattened(array: pa.Array, names: Sequence[str]) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """Return the values of a nested column, without nulls, and the row of each."""
-    rows = np.arange(len(array), dtype=np.int64)
-    at = 0
-    while at < len(names):
-        if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-            rows = rows[np.asarray(pc.list_parent_indices(array))]
-            array = pc.list_flatten(array)
-            at += _LIST_LEVELS
-        else:
-            array = pc.struct_field(array, [names[at]])
-            at += 1
-    is_value = array.is_valid()
-    return array.filter(is_value), rows[np.asarray(is_value)]
 
 
 # ---- samples of rows
@@ -308,9 +285,9 @@ def _drop_large(facts: VariantFacts, costs: dict[int, int], size: int) -> set[Va
     candidates = []
     remaining: Counter[VariantPath] = Counter()
     for path, of_path in facts.paths.items():
-        if of_path.is_leaf or of_path.residual is Residual.OPEN:
+        if of_path.is_leaf or of_path.open_groups:
             remaining.update(outer_paths(path))
-        if of_path.is_leaf and of_path.residual is not Residual.OPEN:
+        if of_path.is_leaf and not of_path.open_groups:
             nodes = (of_path.group.typed, of_path.group.residual)
             leaves = [node.leaf for node in nodes if node is not None and node.leaf is not None]
             candidates.append((sum(costs[leaf] for leaf in leaves), path, leaves))

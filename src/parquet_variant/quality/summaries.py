@@ -8,7 +8,7 @@ paths the footers of all files describe completely. Leaves figures of values to 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Literal, TypeAlias
@@ -16,18 +16,15 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError, check_count
-from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.inference.statistics import LeafStatistics
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.quality.footers import (
     SAMPLE_ROWS,
     PathFacts,
-    Residual,
     ResidualValues,
     RowSample,
     VariantFacts,
     evenly,
-    has_old_list,
     read_residuals,
     sampled_rows,
     total,
@@ -71,7 +68,7 @@ class FooterFigures:
     is_complete: bool = True  # Whether the footers of all files were read, and all have a known layout.
     coverages: set[_Coverage] = field(default_factory=set)
     # The paths whose ``value`` columns were read, and their values with the name of the file.
-    read_paths: frozenset[VariantPath] = frozenset()
+    read_paths: set[VariantPath] = field(default_factory=set)
     residuals: list[tuple[str, ResidualValues]] = field(default_factory=list)
 
     def is_proved(self, path: VariantPath) -> bool:
@@ -92,54 +89,62 @@ def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
     result = FooterFigures()
     files = evenly(data.files, _MAX_FILES)
     result.is_complete = len(files) == len(data.files)
+    sizes: Counter[VariantPath] = Counter()
+    needed = 0  # Values need the column with the names of fields.
     for file in files:
         with file.open() as (opened, column):
             result.footer_bytes += opened.metadata.serialized_size
             facts = None if column is None else variant_facts(opened, column)
             if facts is not None:
                 result.files.append(facts)
+                if open_paths := facts.open_paths():
+                    sizes.update(open_paths)
+                    needed += facts.columns.size(node for node in facts.column.node.children if node.name == "metadata")
             elif column is not None:
                 result.is_complete = False
                 continue
             result.rows += opened.rows
             result.null_rows = total([result.null_rows, opened.rows if facts is None else facts.null_rows])
-    result.read_paths, result.residual_bytes = _affordable(result.files, residual_limit)
+    for path, size in sorted(sizes.items(), key=lambda entry: entry[1]):
+        if needed + size > residual_limit:
+            break
+        needed += size
+        result.read_paths.add(path)
+    result.residual_bytes = needed if result.read_paths else 0
     for facts in result.files:
         _add_file(result, facts)
     return result
 
 
-def _affordable(files: Sequence[VariantFacts], limit: int) -> tuple[frozenset[VariantPath], int]:
-    """Return the paths whose ``value`` columns can be read within a limit, the smallest first, and their bytes."""
-    sizes: Counter[VariantPath] = Counter()
-    needed = 0  # Values need the column with the names of fields.
-    for facts in files:
-        if open_paths := facts.open_paths():
-            sizes.update(open_paths)
-            needed += facts.columns.size(node for node in facts.column.node.children if node.name == "metadata")
-    paths = set[VariantPath]()
-    for path, size in sorted(sizes.items(), key=lambda entry: entry[1]):
-        if needed + size > limit:
-            break
-        needed += size
-        paths.add(path)
-    return frozenset(paths), needed if paths else 0
-
-
 def _add_file(result: FooterFigures, facts: VariantFacts) -> None:
     unproved: set[VariantPath] = set()
     unknown_below: set[VariantPath] = set()
-    read = frozenset(path for path in result.read_paths if path in facts.paths and not has_old_list(facts, path))
     for path, of_path in facts.paths.items():
-        figures, is_complete = _of_path(path, of_path, facts)
-        is_unread = of_path.residual is Residual.OPEN and path not in read
-        if is_unread or not is_complete:
+        # The figures of the typed values and of the nulls; other values in a ``value`` column are added below.
+        figures, typed = PathFigures(), of_path.group.typed
+        name = arrow_type_name(of_path.arrow) if of_path.arrow is not None else None
+        if typed is not None and typed.leaf is None:
+            name = of_path.group.type_name
+        is_complete = of_path.elements is not None
+        if of_path.stored is None or of_path.typed is None or (name is None and of_path.typed):
+            is_complete = False
+        else:
+            types: Counter[str] = Counter({name: of_path.typed} if name is not None else {})
+            if of_path.has_residual and not of_path.open_groups:
+                types["null"] += of_path.stored
+            figures.types = +types
+            figures.rows = None if path.has_wildcard else figures.count
+            figures.elements = of_path.elements or 0
+            if typed is not None and typed.leaf is not None:
+                figures.ranges = _ranges(facts.columns.statistics(typed))
+                figures.string_bytes = of_path.text_bytes if name in ("string", "binary") and of_path.typed else 0
+        if not is_complete or (of_path.open_groups and path not in result.read_paths):
             unknown_below.add(path)
             # If every value is a shredded object, the ``value`` column has only their other fields.
             if not is_complete or not of_path.is_object or of_path.typed != facts.places(path):
                 unproved.add(path)
         result.figures.setdefault(path, PathFigures()).add(figures)
-    for residual in read_residuals(facts, read):
+    for residual in read_residuals(facts, result.read_paths):
         result.residuals.append((facts.file.name, residual))
         if not _add_residual(result.figures, residual, facts.paths[residual.path]):
             unproved.add(residual.path)
@@ -160,35 +165,6 @@ def _add_residual(figures: dict[VariantPath, PathFigures], residual: ResidualVal
             part.rows = part.count
         figures.setdefault(path, PathFigures()).add(part)
     return facts.typed is None or objects <= facts.typed
-
-
-def _of_path(path: VariantPath, of_path: PathFacts, facts: VariantFacts) -> tuple[PathFigures, bool]:
-    """Return the figures of the typed values and of the nulls of a path, and whether they are complete.
-
-    Values in a ``value`` column that the footer does not describe are not included.
-    """
-    figures, typed = PathFigures(), of_path.group.typed
-    name = None if typed is None else _type_name(of_path)
-    if of_path.stored is None or of_path.typed is None or (name is None and of_path.typed):
-        return figures, False
-    types: Counter[str] = Counter({name: of_path.typed} if name is not None else {})
-    if of_path.residual is Residual.NULLS:
-        types["null"] += of_path.stored
-    figures.types = +types
-    figures.rows = None if path.has_wildcard else figures.count
-    figures.elements = of_path.elements or 0
-    if typed is not None and typed.leaf is not None:
-        figures.ranges = _ranges(facts.columns.statistics(typed))
-        figures.string_bytes = of_path.text_bytes if name in ("string", "binary") and of_path.typed else 0
-    return figures, of_path.elements is not None
-
-
-def _type_name(of_path: PathFacts) -> str | None:
-    typed = of_path.group.typed
-    if typed is None or typed.leaf is None:
-        return of_path.group.type_name
-    arrow = leaf_type(typed)
-    return None if arrow is None else arrow_type_name(arrow)
 
 
 def _ranges(bounds: LeafStatistics) -> dict[str, Range]:
