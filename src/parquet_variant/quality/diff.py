@@ -7,7 +7,6 @@ example rows to `findings`.
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from math import sqrt
 from typing import Any
 
 from parquet_variant.errors import bad_option, check_number
+from parquet_variant.files.parquet.report_text import Report, counted
 from parquet_variant.quality.findings import (
     CHANGES,
     Change,
@@ -97,8 +97,8 @@ class _Comparison:
             outer = next((outer for outer in [*outer_paths(path), path] if outer in self.explained), None)
             if outer is not None:
                 self.nested[self.explained[outer]] += 1
-                continue
-            findings += self._findings_at(path)
+            else:
+                findings += self._findings_at(path)
         return [replace(finding, nested=self.nested[finding.path]) for finding in findings]
 
     def _findings_at(self, path: VariantPath) -> Iterator[Finding]:
@@ -110,10 +110,21 @@ class _Comparison:
                 yield missing
             return
         if not path.segments:
-            yield from self._null_rows(old, new)
-        else:
-            yield from self._presence(old, new)
-        yield from self._nulls(old, new)
+            sides = self.before, self.after
+            evidence = _weaker(*(side.rows_evidence for side in sides))
+            nulls, rows = (self.before.null_rows, self.after.null_rows), (self.before.rows, self.after.rows)
+            if self._differs(nulls, rows):
+                yield _share_change("presence", old, new, nulls, rows, ["rows are NULL in"] * 2, "all rows", evidence)
+        elif old.places and new.places:
+            counts, places = (old.count, new.count), (old.places, new.places)
+            if self._differs(counts, places):
+                words = ["became sparse: in", "became frequent: in"]
+                yield _share_change("presence", old, new, counts, places, words, "its parents")
+        nulls, counts = (old.nulls, new.nulls), (old.count, new.count)
+        is_only_null = [side.nulls == side.count for side in (old, new)]
+        if is_only_null[0] != is_only_null[1] or self._differs(nulls, counts):
+            words = ["is no longer null: null in", "became null: null in"]
+            yield _share_change("nulls", old, new, nulls, counts, words, "its values")
         # The paths inside of objects, or of arrays, that exist on one side only are not findings of their own.
         for kind in ("object", "array"):
             if bool(old.types.get(kind)) != bool(new.types.get(kind)):
@@ -140,13 +151,16 @@ class _Comparison:
         evidence = present.evidence
         if not other.is_proved_missing(path):
             evidence = "sample"
-            if (1 - min(present.share, 1.0)) ** _sampled_places(other, path) > _CHANCE:
+            # The number of places for a value at the path among the rows of the sample.
+            places = places_of(path, other.paths, other.sampled_rows)
+            places = min(places, other.sampled_rows) if other.sampled_rows else places
+            if (1 - min(present.share, 1.0)) ** places > _CHANCE:
                 return None
         elif not other.closed or other.rows_evidence != "values":
             evidence = _weaker(evidence, other.rows_evidence)
         change: Change = "appeared" if old is None else "vanished"
         verb = "is" if old is None else "was"
-        text = f"{verb} in {percent(present.share)} of its parents ({_values(present.count)})"
+        text = f"{verb} in {percent(present.share)} of its parents ({counted(present.count, 'value')})"
         if old is None:
             text += f", as {type_shares(present.types)}"
         return Finding(path, change, present.count, old, new, evidence, text)
@@ -176,7 +190,7 @@ class _Comparison:
         if arrays * objects < 0 and min(abs(arrays), abs(objects)) > abs(arrays + objects):
             change = "array-to-object" if objects > 0 else "object-to-array"
         shown = [_without_null(side.types) for side in (old, new)]
-        text = f"{type_shares(shown[0])} -> {type_shares(shown[1])} ({_values(count)})"
+        text = f"{type_shares(shown[0])} -> {type_shares(shown[1])} ({counted(count, 'value')})"
         return _finding(change, count, old, new, text)
 
     def _type_change(self, mine: Mapping[str, int], theirs: Mapping[str, int], name: str) -> int:
@@ -206,46 +220,6 @@ class _Comparison:
         error = sqrt(pooled * (1 - pooled) * (1 / totals[0] + 1 / totals[1]))
         return abs(shares[0] - shares[1]) >= (_ERRORS_OF_NEWS if is_news else _ERRORS) * error
 
-    # ---- nulls and missing values
-
-    def _presence(self, old: PathSummary, new: PathSummary) -> Iterator[Finding]:
-        if not old.places or not new.places:
-            return
-        if not self._differs((old.count, new.count), (old.places, new.places)):
-            return
-        change = new.share - old.share
-        verb = "became sparse" if change < 0 else "became frequent"
-        count = abs(round(change * new.places))
-        text = f"{verb}: in {percent(old.share)} -> {percent(new.share)} of its parents ({_values(count)})"
-        yield _finding("presence", count, old, new, text)
-
-    def _nulls(self, old: PathSummary, new: PathSummary) -> Iterator[Finding]:
-        is_only_null = [side.nulls == side.count for side in (old, new)]
-        if is_only_null[0] == is_only_null[1] and not self._differs((old.nulls, new.nulls), (old.count, new.count)):
-            return
-        change = new.null_share - old.null_share
-        verb = "became null" if change > 0 else "is no longer null"
-        count = abs(round(change * new.count))
-        text = (
-            f"{verb}: null in {percent(old.null_share)} -> {percent(new.null_share)} of its values ({_values(count)})"
-        )
-        yield _finding("nulls", count, old, new, text)
-
-    def _null_rows(self, old: PathSummary, new: PathSummary) -> Iterator[Finding]:
-        sides = self.before, self.after
-        nulls, rows = tuple(side.null_rows for side in sides), tuple(side.rows for side in sides)
-        if not self._differs((nulls[0], nulls[1]), (rows[0], rows[1])):
-            return
-        shares = nulls[0] / rows[0], nulls[1] / rows[1]
-        count = abs(round((shares[1] - shares[0]) * rows[1]))
-        text = f"rows are NULL in {percent(shares[0])} -> {percent(shares[1])} of all rows ({count:,} rows)"
-        evidence = _weaker(self.before.rows_evidence, self.after.rows_evidence)
-        yield _finding("presence", count, old, new, text, evidence)
-
-
-def _values(count: int) -> str:
-    return f"{count:,} value{'' if count == 1 else 's'}"
-
 
 def _weaker(first: Evidence, second: Evidence) -> Evidence:
     return max(first, second, key=_EVIDENCE.index)
@@ -258,10 +232,22 @@ def _finding(
     return Finding(old.path, change, count, old, new, evidence, text)
 
 
-def _sampled_places(side: Summary, path: VariantPath) -> int:
-    """Return the number of places for a value at a path among the rows of the sample."""
-    places = places_of(path, side.paths, side.sampled_rows)
-    return min(places, side.sampled_rows) if side.sampled_rows else places
+def _share_change(
+    change: Change,
+    old: PathSummary,
+    new: PathSummary,
+    counts: tuple[int, int],
+    totals: tuple[int, int],
+    words: Sequence[str],
+    of: str,
+    evidence: Evidence | None = None,
+) -> Finding:
+    """Return the finding for a share that fell (the first of the words) or rose (the second)."""
+    shares = counts[0] / totals[0], counts[1] / totals[1]
+    count = abs(round((shares[1] - shares[0]) * totals[1]))
+    text = f"{words[shares[1] > shares[0]]} {percent(shares[0])} -> {percent(shares[1])} of {of}"
+    text += f" ({counted(count, 'row' if of == 'all rows' else 'value')})"
+    return _finding(change, count, old, new, text, evidence)
 
 
 def _without_null(types: Mapping[str, int]) -> dict[str, int]:
@@ -376,7 +362,7 @@ def _length(old: PathSummary, new: PathSummary, factor: float) -> Finding | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DataDiff:
+class DataDiff(Report):
     """The differences between two data sets.
 
     Parameters
@@ -399,7 +385,7 @@ class DataDiff:
         """Whether there is no difference."""
         return not self.findings
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the differences as plain values."""
         return {
             "equal": self.is_equal,
@@ -412,22 +398,18 @@ class DataDiff:
         }
 
     def __repr__(self) -> str:
-        return f"<DataDiff {self.before.data.name} -> {self.after.data.name}: {self._verdict()}>"
+        return f"<DataDiff {self.before.data.name} -> {self.after.data.name}: {self._verdict}>"
 
+    @property
     def _verdict(self) -> str:
-        if not self.findings:
-            return "no differences"
-        return f"{len(self.findings):,} difference{'' if len(self.findings) == 1 else 's'}"
+        return counted(len(self.findings), "difference") if self.findings else "no differences"
 
     def __str__(self) -> str:
         lines = [f"{mark} {side_text(side)}" for mark, side in (("-", self.before), ("+", self.after))]
-        lines += [self._verdict()]
+        lines += [self._verdict]
         for finding in self.findings:
             lines += ["", str(finding), *(f"    {example}" for example in finding.examples)]
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def side_of(summary: Summary) -> dict[str, Any]:
