@@ -72,4 +72,15 @@ def test_csv_columns_next_to_json_get_types_on_request(sh: Sh, tmp_path: Path) -
                      "ok": "BOOLEAN", "payload": "VARIANT"}  # fmt: skip
     done = sh('variant query orders "SELECT sum(price) AS s, max(day) FROM t WHERE payload:a::int > 0"')
     assert done.lines[2:] == ["3.5 2026-01-03"]
+    assert sh('variant query orders "SELECT ok FROM t ORDER BY id"').lines[2:] == ["true", "false"]
     assert "--json-column" in sh("variant ingest orders.csv plain --infer-types").err
+
+
+def test_the_offsets_of_postgres_are_timestamps(sh: Sh, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    moments = ["2026-11-20 22:00:00+00", "2026-11-20 22:00:00.25-07", "2026-11-20 22:00+05:30"]
+    (tmp_path / "a.csv").write_text("at,v\n" + "".join(f"{moment},{{}}\n" for moment in moments))
+    assert sh("variant ingest a.csv a --json-column v --infer-types").code == 0
+    for table in ("a", "a.csv"):
+        done = sh(f'variant query {table} "SELECT epoch_ms(at) AS ms FROM t"')
+        assert [int(line) for line in done.lines[2:]] == [1795212000000, 1795237200250, 1795192200000]

@@ -1,7 +1,7 @@
-"""The output of commands: grids, text or JSON on stdout; progress, and errors and warnings in one line, on stderr.
+"""The output of commands: grids, text or JSON on stdout; errors and warnings in one line, on stderr.
 
-Owns when progress is shown (a bar on a terminal, otherwise occasional lines), the form of Arrow tables with Variants,
-the stream that replaces ``sys.stdout``, and the form of errors at the command line, where parameters are options.
+Owns the form of Arrow tables with Variants, the stream that replaces ``sys.stdout``, and the form of errors at the
+command line, where parameters are options.
 Leaves the content to the commands, and the cause and the remedy of an error to its message.
 """
 
@@ -11,11 +11,8 @@ import codecs
 import json
 import re
 import sys
-import threading
-import time
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from parquet_variant.errors import VariantError, without_secrets
@@ -179,67 +176,6 @@ def _cell(value: Any) -> str:
         if text.isprintable()
         else "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
     )
-
-
-LINE_SECONDS = 10.0
-
-
-class Progress:
-    """Shows the progress of a command with one or more steps; call it with ``(step, done, total)``.
-
-    On a terminal it is a bar, which is removed at the end. Elsewhere it is a line every ten seconds, so that a log
-    shows that the command is alive, and a quick failure logs only its error.
-
-    >>> with Progress() as progress:
-    ...     progress("write", 1, 4)
-    """
-
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-        self._state = ("start", 0, 0)
-        self._done = threading.Event()
-        self._printer: threading.Thread | None = None
-        self._bar: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> Progress:
-        if not sys.stderr.isatty():
-            self._printer = threading.Thread(target=self._print_lines, daemon=True)
-            self._printer.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._done.set()
-        if self._printer is not None:
-            self._printer.join()
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        """Report that `done` of `total` parts of a step are complete."""
-        if self._printer is None:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-            from rich.progress import Progress as Bar
-
-            if self._bar is None:
-                columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-                self._bar = Bar(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
-                self._bar.start()
-            if step != self._state[0] or self._task is None:
-                if self._task is not None:
-                    self._bar.remove_task(self._task)
-                self._task = self._bar.add_task(step, total=total)
-            self._bar.update(self._task, completed=done, total=total)
-        self._state = (step, done, total)
-
-    def _print_lines(self) -> None:
-        while not self._done.wait(LINE_SECONDS):
-            step, done, total = self._state
-            counts = f": {done} of {total}" if total > 1 else ""
-            print(f"{step}{counts}, {time.monotonic() - self._begun:.0f} s", file=sys.stderr, flush=True)
 
 
 DATA_PROBLEM = 1

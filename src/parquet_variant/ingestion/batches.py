@@ -65,6 +65,8 @@ class ChunkResult(Generic[Result]):
     results: list[Result]
     bad: list[BadRecord] = field(default_factory=list)
     text_bytes: int = 0
+    stored_bytes: int = 0
+    rows: int = 0
     counts: ValueCounts = field(default_factory=ValueCounts)
     table: pa.Table | None = None
 
@@ -142,7 +144,8 @@ def _process_together(
             chunk = Chunk(group[0].file, b"\n".join(texts))
             batch = _process_chunk(chunk, split_lines(chunk), replace(options, on_error="fail"), work, 1.0)
             if not batch.counts.inexact.count and not batch.counts.broken.broken:
-                return replace(batch, text_bytes=sum(map(len, texts)))
+                stored_bytes = sum(split.size for split in group)
+                return replace(batch, text_bytes=sum(map(len, texts)), stored_bytes=stored_bytes)
     except VariantError:
         pass
     total = ChunkResult([work(_null_rows(0))])
@@ -153,6 +156,8 @@ def _process_together(
                 total.results + part.results,
                 total.bad + part.bad,
                 total.text_bytes + part.text_bytes,
+                total.stored_bytes + part.stored_bytes,
+                total.rows + part.rows,
                 total.counts + part.counts,
             )
     return total
@@ -214,6 +219,7 @@ def _process_chunk(
     )  # fmt: skip
     batch, _ = _parse_texts(texts, rows, options, work)
     chunk.release()
+    batch = replace(batch, stored_bytes=chunk.stored_bytes, rows=len(starts))
     return replace(batch, text_bytes=len(chunk.data)) if sample >= 1 else batch
 
 
@@ -291,7 +297,8 @@ def _parse_texts(
                 parsed.tape.release()
                 bad.sort(key=lambda record: record.line)
                 text_bytes = int((texts.stops[requested] - texts.starts[requested]).sum())
-                return ChunkResult(results, bad, text_bytes, ValueCounts(typed, inexact, broken)), result_rows
+                counts = ValueCounts(typed, inexact, broken)
+                return ChunkResult(results, bad, text_bytes, counts=counts), result_rows
         except VariantError as parse_error:  # from the parser with on_error="fail", or for a value that is too large
             if parse_error.row is None:
                 raise

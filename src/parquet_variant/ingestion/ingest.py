@@ -63,7 +63,8 @@ def ingest(
     threads
         Number of worker threads (default: one per CPU).
     progress
-        Callback that is called with the name of the step, the tasks that are done and the number of tasks.
+        True shows the progress on standard error, as a bar in terminals and notebooks: bytes, rows per second and the
+        time left. Or a function that is called with the name of the step, the tasks that are done, and their number.
     engine
         A Spark session whose workers have parquet-variant installed and can access the sources and `dest`: the tasks
         run there. With `json_column`, `sources` may be a DataFrame, which is computed once. By default the tasks run in

@@ -148,7 +148,7 @@ class IngestJob:
                 paths=frozenset(option_paths(self._request)),
                 counts_other_types=table is not None,
             )
-            parts = engine.run("write", destination.work(plan), tasks)
+            parts = engine.run("write", destination.work(plan), tasks, _stored_bytes(tasks))
             written = reduce(add, parts) if parts else WrittenSplits()
             if not written.rows and not written.bad:
                 # The path of rows that no document has may be misspelled.
@@ -309,9 +309,13 @@ def find_files(sources: Iterable[str | os.PathLike[str]], text: TextOptions) -> 
     return find_tables(sources, text.exclude)
 
 
+def _stored_bytes(tasks: list[list[Split]]) -> list[int]:
+    return [sum(split.size for split in task) for task in tasks]
+
+
 def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:
     work = partial(_profile, text, _threads(engine, tasks))
-    profile = engine.reduce("infer the schema", work, tasks, Profile.merge)
+    profile = engine.reduce("infer the schema", work, tasks, Profile.merge, _stored_bytes(tasks))
     is_text = text.json_column is None and len(tasks) > 0
     input_bytes = sum(split.size for task in tasks for split in task)
     data = replace(

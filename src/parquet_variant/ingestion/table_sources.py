@@ -48,7 +48,7 @@ _FORMS: tuple[tuple[pa.DataType, str], ...] = (
     (pa.float64(), _DECIMAL),
     (pa.date32(), _DATE),
     (pa.timestamp("us"), _TIMESTAMP + "$"),
-    (pa.timestamp("us", "UTC"), _TIMESTAMP + r"(Z|[-+][0-9]{2}:?[0-9]{2})$"),
+    (pa.timestamp("us", "UTC"), _TIMESTAMP + r"(Z|[-+][0-9]{2}(:?[0-9]{2})?)$"),
 )
 
 

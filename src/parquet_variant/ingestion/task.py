@@ -24,7 +24,7 @@ from parquet_variant.ingestion.option_paths import OtherTypes, SeenPaths
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import ValueCounts
 from parquet_variant.ingestion.sources.splits import Split
-from parquet_variant.io.engine import check_interrupted
+from parquet_variant.io.engine import check_interrupted, report_read
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
@@ -116,6 +116,7 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
     all_steps = steps(splits, text.for_profile, Profile.of_tape, 1.0 if text.sample is None else text.sample)
     for batch in in_order(call, all_steps, threads, read_ahead=True):
         check_interrupted()
+        report_read(batch.stored_bytes, batch.rows)
         profile, data = reduce(Profile.merge, batch.results, Profile()), ProfiledData(text_bytes=batch.text_bytes)
         total = total.merge(replace(profile, typed_strings=batch.counts.typed, data=data))
     return total
@@ -143,6 +144,7 @@ class SplitRows:
         with ExitStack() as stack:
             for batch in in_order(call, all_steps, self.plan.threads, read_ahead=True):
                 check_interrupted()
+                report_read(batch.stored_bytes, batch.rows)
                 self._written = written = replace(
                     written,
                     bad=written.bad + len(batch.bad),

@@ -9,26 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextvars import ContextVar, copy_context
-from functools import reduce
+from functools import partial, reduce
 from itertools import count
 from threading import Event
 from typing import Protocol, TypeAlias, TypeVar
 
 from parquet_variant.errors import bad_option
 from parquet_variant.io.parallel import ThreadPool, thread_count
+from parquet_variant.io.progress import BytesRead, ReportTasks, shown
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _STOP: ContextVar[Event | None] = ContextVar("stop", default=None)
+_READ: ContextVar[Callable[[int, int], None] | None] = ContextVar("read", default=None)
 
 
 class InterruptedJobError(Exception):
     """The job was interrupted, so the result of the task is not needed."""
 
 
-def interruptible(stop: Event, function: Callable[..., Result]) -> Callable[..., Result]:
+def interruptible(
+    stop: Event, function: Callable[..., Result], read: Callable[[int, int], None] | None = None
+) -> Callable[..., Result]:
     """Return a function that runs another one, for one call in another thread, with `check_interrupted` bound to
-    `stop`.
+    `stop` and `report_read` to `read`.
 
     >>> stop = Event()
     >>> stop.set()
@@ -38,6 +42,7 @@ def interruptible(stop: Event, function: Callable[..., Result]) -> Callable[...,
     """
     context = copy_context()
     context.run(_STOP.set, stop)
+    context.run(_READ.set, read)
     return lambda *arguments: context.run(function, *arguments)
 
 
@@ -48,8 +53,14 @@ def check_interrupted() -> None:
         raise InterruptedJobError
 
 
-# Called with the name of the step, the number of finished tasks and the total number of tasks.
-Progress: TypeAlias = Callable[[str, int, int], None]
+def report_read(stored_bytes: int, rows: int) -> None:
+    """Report that the task has read some more bytes of its input, with their rows, to who watches the job."""
+    if (report := _READ.get()) is not None:
+        report(stored_bytes, rows)
+
+
+# What a user passes: True shows the progress.
+Progress: TypeAlias = ReportTasks | bool
 
 
 class Engine(Protocol):
@@ -63,8 +74,13 @@ class Engine(Protocol):
     def local(self) -> Engine:
         """An engine in this process, for small tasks."""
 
-    def run(self, step: str, function: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Run ``function(task, attempt, item)`` for every item and return the results in order."""
+    def run(
+        self, step: str, function: Callable[[int, int, Item], Result], items: Sequence[Item], sizes: Sequence[int] = ()
+    ) -> list[Result]:
+        """Run ``function(task, attempt, item)`` for every item and return the results in order.
+
+        `sizes`: the stored bytes that each task reads; then `report_read` counts for the progress.
+        """
 
     def reduce(
         self,
@@ -72,6 +88,7 @@ class Engine(Protocol):
         function: Callable[[int, int, Item], Result],
         items: Sequence[Item],
         merge: Callable[[Result, Result], Result],
+        sizes: Sequence[int] = (),
     ) -> Result:
         """Run the tasks and merge their results, in any order."""
 
@@ -87,8 +104,10 @@ class ThreadEngine:
 
     def __init__(self, threads: int | None, progress: Progress | None) -> None:
         self.parallelism = thread_count(threads)
-        if progress is not None and not callable(progress):
-            raise bad_option(f"progress is {progress!r}: give a function of a step, a number of tasks and their total")
+        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+            raise bad_option(
+                f"progress is {progress!r}: give True, or a function of a step, a number of tasks and their total"
+            )
         self.progress = progress
 
     @property
@@ -96,22 +115,39 @@ class ThreadEngine:
         """This engine."""
         return self
 
-    def run(self, step: str, function: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
+    def run(
+        self, step: str, function: Callable[[int, int, Item], Result], items: Sequence[Item], sizes: Sequence[int] = ()
+    ) -> list[Result]:
         """Run the tasks and return their results in order. The first failure stops tasks that have not started."""
-        if self.progress:
-            self.progress(step, 0, len(items))
+        with shown(self.progress) as progress:
+            return self._run(progress, step, function, items, BytesRead(progress, step, sizes))
+
+    def _run(
+        self,
+        progress: ReportTasks | None,
+        step: str,
+        function: Callable[[int, int, Item], Result],
+        items: Sequence[Item],
+        read: BytesRead,
+    ) -> list[Result]:
+        if progress and not read.is_reported:
+            progress(step, 0, len(items))
         done, stop = count(1), Event()
 
-        def report(future: Future[Result]) -> None:
-            if self.progress and not future.cancelled() and future.exception() is None:
-                self.progress(step, next(done), len(items))
+        def report(task: int, future: Future[Result]) -> None:
+            if progress and not future.cancelled() and future.exception() is None:
+                if read.is_reported:
+                    read.end(task)
+                else:
+                    progress(step, next(done), len(items))
 
         futures: list[Future[Result]] = []
         with ThreadPool(min(self.parallelism, max(len(items), 1))) as pool:
             try:
                 for task, item in enumerate(items):
-                    futures.append(pool.submit(interruptible(stop, function), task, 0, item))
-                    futures[-1].add_done_callback(report)
+                    work = interruptible(stop, function, partial(read.add, task))
+                    futures.append(pool.submit(work, task, 0, item))
+                    futures[-1].add_done_callback(partial(report, task))
                 wait(futures, return_when=FIRST_EXCEPTION)
             except BaseException:
                 stop.set()  # Ctrl-C: nobody waits for the running tasks
@@ -128,9 +164,10 @@ class ThreadEngine:
         function: Callable[[int, int, Item], Result],
         items: Sequence[Item],
         merge: Callable[[Result, Result], Result],
+        sizes: Sequence[int] = (),
     ) -> Result:
         """Run the tasks and merge their results."""
-        return reduce(merge, self.run(step, function, items))
+        return reduce(merge, self.run(step, function, items, sizes))
 
 
 def engine_or_threads(engine: Engine | None, threads: int | None, progress: Progress | None) -> Engine:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from parquet_variant.io.engine import Progress, ThreadEngine
+from parquet_variant.io.progress import ReportTasks, shown
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class SparkEngine:
     """An engine that runs every task as a Spark task."""
 
     spark: SparkSession  # The session.
-    # Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
+    # Called from another thread with the step, the tasks that are done and the number of tasks; True shows a bar.
     progress: Progress | None
 
     @property
@@ -63,18 +64,20 @@ class SparkEngine:
         """An engine of threads in the driver."""
         return ThreadEngine(None, self.progress)
 
-    def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
+    def run(
+        self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item], sizes: Sequence[int] = ()
+    ) -> list[Result]:
         """Run ``work(task, attempt, item)`` for every item as a task, and return the results in order.
 
         `step`: name of the step for `progress` and Spark's UI.
         `work`: a function that can be pickled. `attempt` differs between runs of the same task, so that repeated and
           speculative runs do not interfere; the result of exactly one run is returned.
-        `items`: the input of the tasks; can be pickled.
+        `items`: the input of the tasks; can be pickled. `sizes` is not used: Spark counts tasks.
         Raises the `VariantError` that `work` raised.
         """
         if not items:
             return []
-        with _job(self.spark, step, len(items), self.progress), from_spark_errors():
+        with shown(self.progress) as progress, _job(self.spark, step, len(items), progress), from_spark_errors():
             if not is_connect(self.spark):
                 return self._tasks(work, items).collect()
             in_worker, inputs = _in_worker(work), list(items)
@@ -95,11 +98,12 @@ class SparkEngine:
         work: Callable[[int, int, Item], Result],
         items: Sequence[Item],
         merge: Callable[[Result, Result], Result],
+        sizes: Sequence[int] = (),
     ) -> Result:
         """Run tasks as `run` does and merge their results, in a tree if there are many."""
         if is_connect(self.spark):
             return reduce(merge, self.run(step, work, items))
-        with _job(self.spark, step, len(items), self.progress), from_spark_errors():
+        with shown(self.progress) as progress, _job(self.spark, step, len(items), progress), from_spark_errors():
             return self._tasks(work, items).treeReduce(merge)
 
     def _tasks(self, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> RDD[Result]:
@@ -122,7 +126,7 @@ def _in_worker(work: Callable[[int, int, Item], Result]) -> Callable[[int, Item]
 
 
 @contextmanager
-def _job(spark: SparkSession, step: str, tasks: int, progress: Progress | None) -> Iterator[None]:
+def _job(spark: SparkSession, step: str, tasks: int, progress: ReportTasks | None) -> Iterator[None]:
     """Name the job, report its progress, and cancel it if the caller is interrupted."""
     reported = 0
 

@@ -24,8 +24,9 @@ from parquet_variant.cli.options.common import (
     read_schema,
 )
 from parquet_variant.cli.options.sources import open_table, read_catalog, spark_session
-from parquet_variant.cli.output import Progress, human_bytes, print_result
+from parquet_variant.cli.output import human_bytes, print_result
 from parquet_variant.files.parquet.report_text import counted
+from parquet_variant.io.progress import ShownProgress
 from parquet_variant.support.choices import DEFAULT_COMPRESSION, AnyLayout, FileMode, OnConflict, OutputFormat
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def optimize(
         raise BadParameter("--engine spark is not supported for Vortex files")
     if engine == "spark" and opened.format == "parquet":
         locate(table)  # files are found before the JVM starts
-    with Progress() as progress, spark_session(progress, engine) as session:
+    with ShownProgress() as progress, spark_session(progress, engine) as session:
         opened = open_table(table, catalog, engine=session, column=column)
         if drop_shredding:
             progress("optimize", 0, 1)
@@ -188,7 +189,7 @@ def rewrite(
         _refuse(of_parquet, f"Parquet files, not to {target.capitalize()}")
     if {source_format, target} != {"parquet"} and engine == "spark":
         raise BadParameter("--engine spark rewrites Parquet files as Parquet files only")
-    with Progress() as progress:
+    with ShownProgress() as progress:
         if source_format in _TABLES or target in _TABLES:
             _refuse({name: value for name, value in of_files.items() if value not in (None, "error")}, "files")
             document, line = _write_rows(source, source_format, dest, target, catalog, **options, **of_parquet)

@@ -30,8 +30,9 @@ from parquet_variant.cli.options.common import (
     read_types,
 )
 from parquet_variant.cli.options.sources import data_files, read_catalog, spark_session, with_stdin
-from parquet_variant.cli.output import Progress, human_bytes, print_result, report_warning
+from parquet_variant.cli.output import human_bytes, print_result, report_warning
 from parquet_variant.files.parquet.report_text import counted
+from parquet_variant.io.progress import ShownProgress
 from parquet_variant.support.choices import Mode, OnViolation, OutputFormat, SchemaOf, SortBy, VortexLayout
 from parquet_variant.support.lazy_names import registered_method
 
@@ -73,7 +74,7 @@ def infer(
     from parquet_variant.ingestion.ingest import profile
 
     shredding_policy, existing, reading = policy.read(), read_schema(against), json.read()
-    with with_stdin(sources) as read, Progress() as progress:
+    with with_stdin(sources) as read, ShownProgress() as progress:
         if not json.json_column:
             read = [file for path in read for file in data_files(path, allow_outside=allow_outside)]
         data = profile(read, sample=sample, column=column, threads=threads, progress=progress, **reading)
@@ -163,7 +164,7 @@ def ingest(
     if engine == "spark":  # its workers can run in another directory
         sources = [source if source == "-" else absolute(source) for source in sources]
         dest = absolute(dest) if dest and catalog is None else dest
-    with with_stdin(sources) as read, Progress() as progress:
+    with with_stdin(sources) as read, ShownProgress() as progress:
         request = IngestRequest.of(
             read,
             dest,

@@ -24,8 +24,9 @@ from parquet_variant.cli.options.common import (
     read_types,
 )
 from parquet_variant.cli.options.sources import data_files, open_table, with_stdin
-from parquet_variant.cli.output import DATA_PROBLEM, Progress, human_bytes, print_grid, print_json, print_report
+from parquet_variant.cli.output import DATA_PROBLEM, human_bytes, print_grid, print_json, print_report
 from parquet_variant.files.parquet.report_text import counted
+from parquet_variant.io.progress import ShownProgress
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.operations.inspect import ColumnReport
@@ -112,7 +113,7 @@ def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]
     from parquet_variant.inference.columns import estimate_path
     from parquet_variant.ingestion.ingest import profile
 
-    with Progress() as progress:
+    with ShownProgress() as progress:
         data = profile(files, column=column, progress=progress)
     return [estimate_path(data, path, kind) for path, kind in types]
 
@@ -125,7 +126,7 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tup
     from parquet_variant.ingestion.ingest import profile
     from parquet_variant.layouts.shredding_schema import ShreddingSchema
 
-    with Progress() as progress:
+    with ShownProgress() as progress:
         data = profile(sources, on_error="quarantine", progress=progress)
     schema = ShreddingSchema.from_parquet(locate(files)[0].path, column.name)
     return compare(ExplicitPolicy(schema).choose(data).predictions, column.paths)
@@ -183,7 +184,7 @@ def validate(
     """
     from parquet_variant.files.parquet.validation.validate import validate
 
-    with Progress() as progress:
+    with ShownProgress() as progress:
         progress("validate", 0, 1)
         files = [file for path in paths for file in data_files(path, catalog, allow_outside=allow_outside)]
         report = validate(files, column=column, limit=limit, threads=threads)

@@ -9,8 +9,9 @@ import time
 from typing import Any
 
 from parquet_variant.cli.options.common import AsJson
-from parquet_variant.cli.output import DATA_PROBLEM, Progress, human_bytes, print_grid, print_json, print_result
+from parquet_variant.cli.output import DATA_PROBLEM, human_bytes, print_grid, print_json, print_result
 from parquet_variant.errors import VariantError
+from parquet_variant.io.progress import ShownProgress
 
 _PACKAGES = (
     *("numpy", "pyarrow", "numba", "duckdb", "sqlglot", "pyspark", "obstore", "vortex-data", "pandas", "polars"),
@@ -52,7 +53,7 @@ def warmup(as_json: AsJson = False) -> None:
     from parquet_variant.kernels.machine_code.library import cache_home
 
     begun = time.monotonic()
-    with Progress() as progress:
+    with ShownProgress() as progress:
         compiled = warmup(progress)
     seconds, level = round(time.monotonic() - begun, 1), machine_code().level
     line = f"nothing to compile: the kernels for {level} were built with the package"

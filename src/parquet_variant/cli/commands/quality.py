@@ -16,8 +16,9 @@ from typer import Argument, BadParameter, Option
 
 from parquet_variant.cli.options.common import AsJson, Catalog, Column, JsonOptions, Threads, read_pairs
 from parquet_variant.cli.options.sources import open_table, with_stdin
-from parquet_variant.cli.output import DATA_PROBLEM, USAGE_PROBLEM, Progress, print_report, report_failure
+from parquet_variant.cli.output import DATA_PROBLEM, USAGE_PROBLEM, print_report, report_failure
 from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.io.progress import ShownProgress
 from parquet_variant.support.choices import ContractFormat, ContractLevel, ReportFormat
 
 _SIDES = 2
@@ -140,7 +141,7 @@ def compat(
     Verdicts: equal, struct (the physical columns, with equal values), differs, refused, not installed. The exit code is
     1 if values differ.
     """
-    with Progress() as progress:
+    with ShownProgress() as progress:
         report = open_table(path).compat(engine, timeout=timeout, pythons=python or (), progress=progress)
     print_report(report, as_json=as_json)
     return DATA_PROBLEM if any(result.verdict == "differs" for result in report.engines) else 0

@@ -29,9 +29,10 @@ from parquet_variant.cli.options.common import (
     read_selects,
 )
 from parquet_variant.cli.options.sources import open_table, queryable, spark_session
-from parquet_variant.cli.output import Progress, print_grid, print_json, print_json_rows, print_result, report_warning
+from parquet_variant.cli.output import print_grid, print_json, print_json_rows, print_result, report_warning
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.files.parquet.report_text import counted
+from parquet_variant.io.progress import ShownProgress
 from parquet_variant.support.choices import SqlEngine
 
 if TYPE_CHECKING:
@@ -335,7 +336,7 @@ def _in_spark(table: Table, columns: dict[str, str], where: str | None) -> pa.Ta
     from parquet_variant.spark.arrow_variant import with_variants
 
     options = {name: getattr(table.options, name) for name in ("catalog", "column", "version", "at")}
-    with Progress() as progress, spark_session(progress) as session:
+    with ShownProgress() as progress, spark_session(progress) as session:
         progress("query", 0, 1)
         rows = open_table(table.source, engine=session, **options).scan(_for_spark(columns), where)
         return with_variants(rows.to_spark().toArrow())
@@ -403,6 +404,6 @@ def spark_batches(query: SqlQuery) -> Iterator[pa.Table]:
     from parquet_variant.spark.arrow_variant import with_variants
     from parquet_variant.spark.operations.read import run_query
 
-    with Progress() as progress, spark_session(progress) as session:
+    with ShownProgress() as progress, spark_session(progress) as session:
         progress("query", 0, 1)
         yield with_variants(run_query(session, query).toArrow())

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parquet_variant.cli.output import Progress
+    from parquet_variant.io.progress import ShownProgress
     from parquet_variant.tables.table.table import Table
 
 
@@ -144,7 +144,7 @@ def queryable(path: str, threads: int | None = None, *, accepts_json: bool = Fal
 
 
 @contextmanager
-def spark_session(progress: Progress, engine: str = "spark") -> Iterator[Any]:
+def spark_session(progress: ShownProgress, engine: str = "spark") -> Iterator[Any]:
     """Yield a local session, which is stopped at the end unless it was active before; None for the engine local."""
     if engine != "spark":
         yield None

@@ -7,7 +7,7 @@ so that the sample is the same for any splits and chunks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -61,6 +61,7 @@ class Chunk:
     `line_in_range`: 1-based number of the first line, counted from the start of the byte range.
     `range_start`: offset of the byte range in the file.
     `offset`: offset of ``data`` in the decompressed text of the file; it does not depend on ranges and chunks.
+    `stored_bytes`: bytes of the file, as stored, that were read for it.
     `refused`: lines that stand for rows that could not be converted: index of the line in ``data`` -> the original text
       and the error.
     """
@@ -70,6 +71,7 @@ class Chunk:
     line_in_range: int = 1
     range_start: int = 0
     offset: int = 0
+    stored_bytes: int = 0
     unit: Unit = "line"
     refused: Mapping[int, tuple[bytes, JsonError]] = field(default_factory=dict, repr=False)
 
@@ -123,34 +125,48 @@ def open_chunks(
             start, end = byte_range
             first = first_line_start(stored, start, end)
             if first < end:
-                yield from _line_chunks(file, range_text(stored, first, end), chunk_bytes, start, first)
+                read = _BytesRead(stored, first)
+                yield from _line_chunks(file, range_text(stored, first, end), chunk_bytes, read, start, first)
         return
-    with file.open_text() as stream:
-        yield from _chunks_of(stream, file, chunk_bytes, layout)
+    with file.errors(), file.open_seekable() as stored:
+        yield from _chunks_of(decompressed(stored, file.codec), file, chunk_bytes, layout, _BytesRead(stored))
 
 
-def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayout) -> Iterator[Chunk]:
+class _BytesRead:
+    """Returns the number of bytes of a file, as stored, that were read since the last call."""
+
+    def __init__(self, stored: Any, position: int = 0) -> None:
+        self._stored, self._position = stored, position
+
+    def __call__(self) -> int:
+        before, self._position = self._position, self._stored.tell()
+        return self._position - before
+
+
+def _chunks_of(
+    stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayout, read: Callable[[], int]
+) -> Iterator[Chunk]:
     """Yield the chunks of a whole text."""
     head, detected = detect(stream, file.name, layout.format)
     blocks = _blocks(head, stream, SPLITTER_BLOCK_BYTES)
     if layout.prefix is not None:
         wrapped = WrappedSplitter([str(name) for name in layout.prefix], is_json_sequence(head))
-        yield from _split_chunks(file, blocks, chunk_bytes, wrapped, "element")
+        yield from _split_chunks(file, blocks, chunk_bytes, wrapped, "element", read)
     elif detected == "csv":
         reader, number, offset = CsvReader(layout.csv, file.name), 1, 0
         try:
             for rows in reader.read(blocks):
                 data, first = rows.json_lines(), number + bool(reader.options.header)
-                yield Chunk(file, data, first, offset=offset, unit="row", refused=rows.refused)
+                yield Chunk(file, data, first, 0, offset, read(), "row", rows.refused)
                 number, offset = number + len(rows), offset + len(data)
         except VariantFileError as error:
             raise error.at(file=file.name) from None
     elif detected == "ndjson":
-        yield from _line_chunks(file, stream_text(head, stream), chunk_bytes)
+        yield from _line_chunks(file, stream_text(head, stream), chunk_bytes, read)
     elif detected == "array":
-        yield from _split_chunks(file, blocks, chunk_bytes, ArraySplitter(), "element")
+        yield from _split_chunks(file, blocks, chunk_bytes, ArraySplitter(), "element", read)
     else:
-        yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(is_json_sequence(head)), "document")
+        yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(is_json_sequence(head)), "document", read)
 
 
 def whole_text(split: Split, layout: TextLayout) -> bytes:
@@ -165,7 +181,7 @@ def whole_text(split: Split, layout: TextLayout) -> bytes:
         split.check_file_length(len(data))
         stream = decompressed(pa.BufferReader(data), detect_codec(data))
         parts = []
-        for chunk in _chunks_of(stream, file, SPLITTER_BLOCK_BYTES, layout):
+        for chunk in _chunks_of(stream, file, SPLITTER_BLOCK_BYTES, layout, lambda: 0):
             for _, error in chunk.refused.values():
                 raise error
             parts.append(bytes(chunk.data))
@@ -180,7 +196,7 @@ def _blocks(head: bytes, stream: Any, size: int) -> Iterator[bytes]:
 
 
 def _line_chunks(
-    file: InputFile, fill: Fill, chunk_bytes: int, range_start: int = 0, offset: int = 0
+    file: InputFile, fill: Fill, chunk_bytes: int, read: Callable[[], int], range_start: int = 0, offset: int = 0
 ) -> Iterator[Chunk]:
     line = 1
     try:
@@ -188,7 +204,7 @@ def _line_chunks(
             if not range_start and line == 1:
                 offset = start_of_text(data[: len(BOM) + 1].tobytes(), file.name)
                 data = data[offset:]
-            chunk = Chunk(file, data, line, range_start, offset)
+            chunk = Chunk(file, data, line, range_start, offset, read())
             # Counted before the chunk is yielded, because the caller may release its memory.
             line += len(chunk.ends)
             offset += len(data)
@@ -207,6 +223,7 @@ def _split_chunks(
     chunk_bytes: int,
     splitter: ArraySplitter | DocumentSplitter | WrappedSplitter,
     unit: Unit,
+    read: Callable[[], int],
 ) -> Iterator[Chunk]:
     """Yield the values that a splitter finds in a text, as chunks with one value per line."""
     number, offset, size = 1, 0, 0
@@ -224,7 +241,7 @@ def _split_chunks(
                     file=file.name,
                 )
             if size >= chunk_bytes:
-                yield Chunk(file, b"".join(pending), number, offset=offset, unit=unit)
+                yield Chunk(file, b"".join(pending), number, 0, offset, read(), unit)
                 number, offset, size = splitter.elements + 1, offset + size, 0
                 pending.clear()
         pending.append(splitter.finish())
@@ -232,7 +249,7 @@ def _split_chunks(
         pending.append(splitter.remaining())
         split_error = error.at(file=file.name, row=splitter.elements)
     if data := b"".join(pending):
-        yield Chunk(file, data, number, offset=offset, unit=unit)
+        yield Chunk(file, data, number, 0, offset, read(), unit)
     if split_error is not None:
         raise split_error
 

@@ -145,6 +145,8 @@ def _scalar_texts(column: pa.Array) -> list[str | None]:
         return _moment_texts(column)
     if pa.types.is_time(kind) and kind.unit == "ns":
         return list(column.cast(pa.string()).to_pylist())
+    if pa.types.is_boolean(kind):
+        return list(column.cast(pa.string()).to_pylist())
     if pa.types.is_interval(kind):
         return [None if value is None else _interval_text(*value) for value in column.to_pylist()]
     write = "{:f}".format if pa.types.is_decimal(kind) else str  # a decimal of many digits is not written as 0E-16

@@ -185,7 +185,8 @@ class ChangingMethods(ReportingMethods):
         threads
             Number of files to process at the same time; None for one per CPU.
         progress
-            Called with the step, the number of finished tasks and the number of tasks.
+            True shows the progress on standard error. Or a function that is called with the step, the number of
+            finished tasks and the number of tasks.
         **files
             Options of `VariantWriter`.
 

@@ -379,8 +379,8 @@ class ReportingMethods(ReadingMethods):
         mode
             What to do if the destination exists: ``"error"`` or ``"overwrite"``.
         threads, progress
-            Number of files that are written at the same time (default: one per CPU); a callback that is called with the
-            step, the files that are done and the number of files.
+            Number of files that are written at the same time (default: one per CPU); True to show the progress, or a
+            function that is called with the step, the files that are done and the number of files.
         **files
             Options of `VariantWriter`; for Vortex, ``compact``.
 

@@ -98,7 +98,8 @@ class Table(ChangingMethods):
             Number of files to write at the same time, each of them in memory (default: one per CPU for files, one for
             tables).
         progress
-            Called with the step, the number of finished tasks and the number of tasks.
+            True shows the progress on standard error. Or a function that is called with the step, the number of
+            finished tasks and the number of tasks.
         **files
             Options of `VariantWriter`.
 
