@@ -18,8 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
-from parquet_variant.inference.path_profile import PathProfile
-from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PRECISION, ddl_name, decimal
 from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType

@@ -13,9 +13,8 @@ from typing import Literal
 from parquet_variant.errors import check_number
 from parquet_variant.inference.columns import bytes_saved, typed_share
 from parquet_variant.inference.infer import infer
-from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.decision import Policy
-from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types.path import WILDCARD, VariantPath
 

@@ -1,14 +1,15 @@
-"""`Profile`: a summary of values by path, for schema inference.
+"""`Profile`: a summary of values by path, for schema inference; and `PathProfile`, the figures of one path by name.
 
-Owns the mergeable summary and its creation from a tape or an array. `kernels.tapes.profile` counts, `path_profile` has
-the figures of one path, `path_table` merges tables, limits the number of paths and finds frequent ones among too many
-in a sample of rows, and `policies` draw conclusions.
+Owns the mergeable summary, its creation from a tape or an array, and the meaning of its figures.
+`kernels.tapes.profile` counts, `path_table` merges tables, limits the number of paths and finds frequent ones among too
+many in a sample of rows, and `policies` draw conclusions.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.path_profile import PathProfile, ProfiledPaths
+from parquet_variant.inference import path_table as columns
 from parquet_variant.inference.path_table import (
     PathTable,
     ProfiledData,
@@ -38,7 +39,8 @@ from parquet_variant.inference.path_table import (
 )
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.types.path import VariantPath
+from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
+from parquet_variant.types.path import WILDCARD, VariantPath, Wildcard
 
 if TYPE_CHECKING:
     from parquet_variant.arrays.variant_array import VariantArray
@@ -47,9 +49,21 @@ if TYPE_CHECKING:
 # Number of strings by path, type, and whether they were typed (see `typed_strings`).
 StringCounts: TypeAlias = "Counter[tuple[str, str, bool]]"
 MAX_PATHS = 1 << 17
+_ARRAY, _OBJECT = 21, 22
+_TYPE_OF_KIND = [TYPE_OF_ID[PrimitiveId(kind)].type for kind in range(_ARRAY)] + [VariantType.ARRAY, VariantType.OBJECT]
+# Types of `PathProfile.string_form` -> columns of the counts table.
+FORM_COLUMNS = {
+    "date": columns.DATES,
+    "timestamp": columns.TIMESTAMPS,
+    "timestamp_ntz": columns.LOCAL_TIMESTAMPS,
+    "uuid": columns.UUIDS,
+    "number": columns.NUMBERS,
+}
 # Number of rows of an array that are unshredded at a time.
 _ROWS = 1 << 16
 _VERSION = 3
+# The fields of a profile that are numbers.
+_NUMBERS = ("rows", "null_rows", "values", "max_paths")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +119,6 @@ class Profile:
     typed_strings: StringCounts = field(default_factory=Counter)
     data: ProfiledData = field(default_factory=ProfiledData)
 
-    # -- made from data
-
     @classmethod
     def of_tape(cls, tape: Tape, *, max_paths: int = MAX_PATHS) -> Profile:
         """Profile the rows of a tape."""
@@ -158,25 +170,21 @@ class Profile:
             self.data.merge(self.rows, other.data, other.rows),
         )
 
-    # -- what was found
-
     @cached_property
-    def profiled_paths(self) -> ProfiledPaths:
-        """The figures by path, as `PathProfile` needs them."""
-        table, is_scaled = self.capped, np.zeros(len(self.capped.hashes), bool)
-        if self.values != int(self.capped.kinds.sum()):
-            table, is_scaled = with_frequent_paths(self.capped, self.sample)
-        return ProfiledPaths(table, is_scaled, self.rows, self.null_rows)
+    def _paths(self) -> tuple[PathTable, npt.NDArray[np.bool_]]:
+        if self.values == int(self.capped.kinds.sum()):
+            return self.capped, np.zeros(len(self.capped.hashes), bool)
+        return with_frequent_paths(self.capped, self.sample)
 
     @property
     def table(self) -> PathTable:
         """The figures by path."""
-        return self.profiled_paths.table
+        return self._paths[0]
 
     @property
     def is_scaled(self) -> npt.NDArray[np.bool_]:
         """True for paths of `table` whose figures are scaled up from the sample."""
-        return self.profiled_paths.is_scaled
+        return self._paths[1]
 
     @property
     def path_count(self) -> int:
@@ -191,15 +199,15 @@ class Profile:
     @property
     def root(self) -> PathProfile | None:
         """The figures of the top-level values; None without values."""
-        return PathProfile(self.profiled_paths, 0) if len(self.table.hashes) else None
+        return PathProfile(self, 0) if len(self.table.hashes) else None
 
     def __iter__(self) -> Iterator[PathProfile]:
-        """Yield every path, parents before children, fields in byte order."""
-        stack = [self.root] if self.root is not None else []
+        """Yield every path, parents before children, fields in byte order and followed by elements."""
+        stack = [self.root]
         while stack:
-            path_profile = stack.pop()
-            yield path_profile
-            stack.extend(reversed(path_profile.children))
+            if (path_profile := stack.pop()) is not None:
+                yield path_profile
+                stack += [path_profile.element, *reversed(path_profile.fields)]
 
     def __len__(self) -> int:
         return len(self.table.hashes)
@@ -213,17 +221,12 @@ class Profile:
             path_profile = path_profile.field(segment) if isinstance(segment, str) else path_profile.element
         return path_profile
 
-    # -- kept and compared
-
     def to_json(self) -> str:
         """Return text that `from_json` reads; the tables in it are compressed."""
         return json.dumps(
             {
                 "version": _VERSION,
-                "rows": self.rows,
-                "null_rows": self.null_rows,
-                "values": self.values,
-                "max_paths": self.max_paths,
+                **{name: getattr(self, name) for name in _NUMBERS},
                 "path_sketch": pack_array(self.path_sketch),
                 "table": self.capped.packed(),
                 "sample": [self.sample.level, *map(PathTable.packed, self.sample.tables)],
@@ -247,11 +250,13 @@ class Profile:
                 raise ValueError(f"version {document['version']}")
             level, *tables = document["sample"]
             return cls(
-                document["rows"], document["null_rows"], document["values"], PathTable.unpacked(document["table"]),
-                RowSample(level, tuple(map(PathTable.unpacked, tables))), unpack_array(document["path_sketch"]),
-                document["max_paths"], Counter({tuple(rule): n for *rule, n in document.get("typed_strings", ())}),
-                ProfiledData(**document.get("data", {})),
-            )  # fmt: skip
+                **{name: document[name] for name in _NUMBERS},
+                capped=PathTable.unpacked(document["table"]),
+                sample=RowSample(level, tuple(map(PathTable.unpacked, tables))),
+                path_sketch=unpack_array(document["path_sketch"]),
+                typed_strings=Counter({tuple(rule): count for *rule, count in document.get("typed_strings", ())}),
+                data=ProfiledData(**document.get("data", {})),
+            )
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise VariantError(f"the text is not a profile of Profile.to_json: {error}", reason="bad-profile") from None
 
@@ -259,7 +264,7 @@ class Profile:
         if not isinstance(other, Profile):
             return NotImplemented
         return (
-            (self.rows, self.null_rows, self.values) == (other.rows, other.null_rows, other.values)
+            all(getattr(self, name) == getattr(other, name) for name in _NUMBERS[:3])
             and np.array_equal(self.path_sketch, other.path_sketch)
             and self.capped.equals(other.capped)
             and self.sample.equals(other.sample)
@@ -271,3 +276,224 @@ class Profile:
     def __getstate__(self) -> dict[str, Any]:
         # Without cached properties.
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+class _Figure:
+    """A figure of `PathProfile`: an array of `PathTable` by path, or a column of one."""
+
+    def __init__(self, name: str, column: int | None = None) -> None:
+        self.name, self.column = name, column
+
+    def __get__(self, path: PathProfile, owner: object = None) -> int:
+        row = getattr(path._table, self.name)[path._index]
+        return int(row if self.column is None else row[self.column])
+
+
+class _Range:
+    """The smallest and the largest figure in two columns of the counts table; None without values."""
+
+    def __init__(self, lowest: int, highest: int) -> None:
+        self.columns = [lowest, highest]
+
+    def __get__(self, path: PathProfile, owner: object = None) -> tuple[int, int] | None:
+        low, high = path._table.counts[path._index, self.columns].tolist()
+        return (low, high) if low <= high else None
+
+
+class PathProfile:
+    """The figures of one path of a profile, by its number.
+
+    >>> import parquet_variant as pv
+    >>> profile = pv.Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": 2.75}', '{"a": null}', '{}']))
+    >>> a = profile.get("$.a")
+    >>> a.count, a.share, a.null_count, a.whole_digits, a.scale
+    (3, 0.75, 1, 1, 2)
+    >>> a.types
+    {<VariantType.NULL: 'null'>: 1, <VariantType.INT8: 'int8'>: 1, <VariantType.DECIMAL4: 'decimal4'>: 1}
+    """
+
+    __slots__ = ("_index", "_profile", "_table", "_types", "segment")
+
+    segment: str | Wildcard | None
+    """The last segment of the path; None for the root."""
+    count = _Figure("value_counts")
+    """Values at this path; may exceed the rows if the path goes through an array."""
+    null_count = _Figure("kinds", PrimitiveId.NULL)
+    """Number of Variant nulls."""
+    scalar_bytes = _Figure("scalar_bytes")
+    """Encoded bytes of the values, without nested values."""
+    distinct = _Figure("distinct_counts")
+    """Estimate of the number of distinct scalars, without nulls and booleans: 13 % standard error.
+
+    For strings over 24 bytes, the length and 24 bytes at the start, in the middle and at the end count.
+    """
+    rows = _Figure("counts", columns.ROWS)
+    """Rows with at least one value at this path."""
+    string_bytes = _Figure("counts", columns.STRING_BYTES)
+    """Bytes of all strings and binaries together."""
+    element_count = _Figure("counts", columns.ELEMENTS)
+    """Number of elements of all arrays."""
+    field_count = _Figure("counts", columns.FIELDS)
+    """Number of fields of all objects, including those that the profile omitted."""
+    int_range = _Range(columns.INT_MIN, columns.INT_MAX)
+    """Smallest and largest integer."""
+    string_range = _Range(columns.STRING_MIN, columns.STRING_MAX)
+    """Bytes of the shortest and of the longest string or binary."""
+    array_range = _Range(columns.ARRAY_MIN, columns.ARRAY_MAX)
+    """Elements of the shortest and of the longest array."""
+
+    def __init__(self, profile: Profile, index: int) -> None:
+        self._profile, self._table, self._index = profile, profile.table, index
+        self._types: dict[VariantType, int] | None = None
+        self.segment = None
+        if index:
+            key = self._table.key_list[index]
+            self.segment = WILDCARD if key is None else key.decode("utf-8", "replace")
+
+    @property
+    def path(self) -> VariantPath:
+        """The path; ``[*]`` stands for the elements of an array."""
+        segments: list[str | Wildcard] = []
+        ancestor: PathProfile | None = self
+        while ancestor is not None and ancestor.segment is not None:
+            segments.append(ancestor.segment)
+            ancestor = ancestor.parent
+        return VariantPath(tuple(reversed(segments)))
+
+    @property
+    def parent(self) -> PathProfile | None:
+        """The path without its last segment; None for the root."""
+        number = int(self._table.parent_index[self._index])
+        return PathProfile(self._profile, number) if number >= 0 else None
+
+    @property
+    def fields(self) -> list[PathProfile]:
+        """The fields of its objects that the profile kept, in byte order."""
+        return [PathProfile(self._profile, number) for number in self._table.fields_of(self._index).tolist()]
+
+    def largest_fields(self, limit: int, *, by_rows: bool) -> list[PathProfile]:
+        """Return at most `limit` of the fields, in byte order.
+
+        `by_rows`: if true, those in most rows, and of these those with most bytes; otherwise those with most values.
+        Objects with tens of thousands of keys are common enough that the other fields must not cost a Python object.
+        """
+        numbers = self._table.fields_of(self._index)
+        if len(numbers) > limit:
+            counts = self._table.value_counts[numbers]
+            first = self._table.counts[numbers, columns.ROWS] if by_rows else counts
+            second = self._table.inner_bytes[numbers] if by_rows else counts
+            order = np.lexsort((np.arange(len(numbers)), -second, -first))
+            numbers = numbers[np.sort(order[:limit])]
+        return [PathProfile(self._profile, number) for number in numbers.tolist()]
+
+    @property
+    def element(self) -> PathProfile | None:
+        """The elements of its arrays; None without elements."""
+        order, bounds, stops = self._table.children
+        stop = stops[self._index]
+        return PathProfile(self._profile, int(order[stop])) if stop < bounds[self._index + 1] else None
+
+    def field(self, name: str) -> PathProfile | None:
+        """Return a field by name, or None."""
+        if "\ufffd" in name:  # perhaps a key that is not UTF-8
+            return next((field for field in self.fields if field.segment == name), None)
+        fields, keys = self._table.fields_of(self._index), self._table.key_list
+        key = name.encode("utf-8", "surrogatepass")
+        at = bisect_left(fields, key, key=keys.__getitem__)  # type: ignore[arg-type]
+        found = at < len(fields) and keys[fields[at]] == key
+        return PathProfile(self._profile, int(fields[at])) if found else None
+
+    @property
+    def places(self) -> int:
+        """Places for a value: rows that are not NULL, objects above a field, elements of the arrays above."""
+        parent = self.parent
+        if parent is None:
+            return self._profile.rows - self._profile.null_rows
+        return parent.element_count if self.segment is WILDCARD else parent.kind_count(_OBJECT)
+
+    @property
+    def share(self) -> float:
+        """`count` as a share of `places`."""
+        return self.count / self.places if self.places else 0.0
+
+    @property
+    def row_share(self) -> float:
+        """`rows` as a share of all rows, NULL included."""
+        return self.rows / self._profile.rows if self._profile.rows else 0.0
+
+    def kind_count(self, kind: int) -> int:
+        """Return the number of values of a tape kind: a `PrimitiveId`, 21 for arrays, 22 for objects."""
+        return int(self._table.kinds[self._index, kind])
+
+    @property
+    def types(self) -> dict[VariantType, int]:
+        """Number of values by type, without types that do not occur."""
+        if self._types is None:
+            self._types, kinds = {}, self._table.kinds[self._index]
+            for kind in kinds.nonzero()[0].tolist():
+                self._types[_TYPE_OF_KIND[kind]] = self._types.get(_TYPE_OF_KIND[kind], 0) + int(kinds[kind])
+        return self._types
+
+    @property
+    def string_form(self) -> str | None:
+        """The type in whose form all values are written, as strings: ``"timestamp"``, …; None if there is none.
+
+        Variant nulls are ignored. Always None for paths whose figures are scaled up from the sample.
+        """
+        strings = self.kind_count(PrimitiveId.STRING)
+        if not strings or strings != self.count - self.null_count or self._profile.is_scaled[self._index]:
+            return None
+        forms = (name for name, column in FORM_COLUMNS.items() if self._table.counts[self._index, column] == strings)
+        return next(forms, None)
+
+    @property
+    def decimals(self) -> npt.NDArray[np.int64]:
+        """Numbers of decimals by digits before the point, 0 to 38, and by scale, in two rows."""
+        table, hashed = self._table, self._table.hashes[self._index]
+        row = int(np.searchsorted(table.digit_hashes, hashed))
+        has_decimals = row < len(table.digit_hashes) and table.digit_hashes[row] == hashed
+        return (table.digits[row] if has_decimals else np.zeros(2 * columns.DIGIT_BUCKETS, np.int64)).reshape(2, -1)
+
+    @property
+    def whole_digits(self) -> int:
+        """Maximum number of digits before the point of any decimal or integer."""
+        return max(int(self.decimals[0].nonzero()[0].max(initial=0)), self.int_digits)
+
+    @property
+    def int_digits(self) -> int:
+        """Maximum number of digits of any integer; 0 without integers."""
+        return max((len(str(abs(bound))) for bound in self.int_range), default=0) if self.int_range else 0
+
+    @property
+    def scale(self) -> int:
+        """Largest scale of any decimal."""
+        return int(self.decimals[1].nonzero()[0].max(initial=0))
+
+    @property
+    def key_count(self) -> int:
+        """Number of distinct keys of its objects; an estimate if the profile omitted some."""
+        fields = self._table.fields_of(self._index)
+        if self.field_count == int(self._table.value_counts[fields].sum()):
+            return len(fields)
+        # The kept keys are those with the smallest hashes; their largest hash shows how dense the hashes are.
+        fields = fields[~self._profile.is_scaled[fields]]
+        if not len(fields):
+            return self.field_count
+        largest = int(self._table.hashes[fields].max())
+        return max(len(fields) + 1, int((len(fields) - 1) * 2**63 / (largest + 1)))
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of each value in its container: the field id and offset, or the offset of an element."""
+        if self.segment is None:
+            return 0
+        return columns.ELEMENT_BYTES if self.segment is WILDCARD else columns.FIELD_BYTES
+
+    @property
+    def encoded_bytes(self) -> int:
+        """Estimate of the encoded bytes of the values in their containers, with nested values, ids and offsets."""
+        return int(self._table.inner_bytes[self._index]) + self.count * self.entry_bytes
+
+    def __repr__(self) -> str:
+        types = ", ".join(f"{name}: {count}" for name, count in self.types.items())
+        return f"<PathProfile {self.path} count={self.count} {{{types}}}>"

@@ -38,7 +38,7 @@ from parquet_variant.types import (
 from parquet_variant.types.path import VariantPath, is_within
 
 if TYPE_CHECKING:
-    from parquet_variant.inference.path_profile import PathProfile
+    from parquet_variant.inference.profile import PathProfile
 
 
 def order_key(scalar: pa.Scalar) -> Any:

@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import PathError, VariantError, check_mapping
-from parquet_variant.inference.path_profile import FORM_COLUMNS, PathProfile
-from parquet_variant.inference.profile import Profile, StringCounts
+from parquet_variant.inference.profile import FORM_COLUMNS, PathProfile, Profile, StringCounts
 from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
@@ -107,8 +106,7 @@ def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
     strings = table.kinds[:, PrimitiveId.STRING]
     forms = table.counts[:, list(FORM_COLUMNS.values())].max(axis=1, initial=0)
     candidates = [
-        PathProfile(profile.profiled_paths, number)
-        for number in np.flatnonzero((strings > 0) & (forms == strings)).tolist()
+        PathProfile(profile, number) for number in np.flatnonzero((strings > 0) & (forms == strings)).tolist()
     ]
 
     def order(path_profile: PathProfile) -> list[tuple[bool, bytes]]:

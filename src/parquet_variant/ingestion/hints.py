@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.inference.path_profile import PathProfile
-from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.sources.input_files import COMPRESSION_RATIO
 from parquet_variant.ingestion.sources.splits import Split

@@ -23,11 +23,10 @@ from parquet_variant.inference.columns import (
     has_scalar_column,
     is_unreadable_by_spark,
 )
-from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.path_table import ROWS
 from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE, Completion, MapRules, completions, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
-from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import PrimitiveId
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath, is_within, outer_paths

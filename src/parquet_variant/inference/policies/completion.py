@@ -23,9 +23,8 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.inference.columns import best_column, is_unreadable_by_spark, type_groups
-from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.decision import check_constants
-from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import PrimitiveId, VariantType
 from parquet_variant.types.path import WILDCARD, VariantPath, is_within, outer_paths

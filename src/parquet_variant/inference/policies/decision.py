@@ -19,8 +19,7 @@ from parquet_variant.inference.columns import (
     type_groups,
     typed_share,
 )
-from parquet_variant.inference.path_profile import PathProfile
-from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion, suggest_types
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH

@@ -17,10 +17,9 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 from parquet_variant.inference.columns import ColumnType, typed_leaves
-from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.completion import MapRules, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
-from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.layouts.type_grammar import parse_ddl_with_strings

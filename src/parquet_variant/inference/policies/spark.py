@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from parquet_variant.inference.columns import ColumnType, best_column
-from parquet_variant.inference.path_profile import PathProfile
 from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of
-from parquet_variant.inference.profile import Profile
+from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PRECISION, decimal
 from parquet_variant.types.path import WILDCARD, VariantPath
