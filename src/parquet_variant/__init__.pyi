@@ -24,8 +24,8 @@ from parquet_variant.inference.contracts.path_rules import PathRules as PathRule
 from parquet_variant.inference.policies.auto import AutoPolicy as AutoPolicy
 from parquet_variant.inference.policies.explicit import ExplicitPolicy as ExplicitPolicy
 from parquet_variant.inference.policies.explicit import HintsPolicy as HintsPolicy
+from parquet_variant.inference.policies.explicit import WorkloadPolicy as WorkloadPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy as SparkPolicy
-from parquet_variant.inference.policies.workload import WorkloadPolicy as WorkloadPolicy
 from parquet_variant.inference.profile import Profile as Profile
 from parquet_variant.ingestion.ingest import infer as infer
 from parquet_variant.ingestion.ingest import ingest as ingest

@@ -13,9 +13,8 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.inference.infer import infer
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy
+from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy, WorkloadPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
-from parquet_variant.inference.policies.workload import WorkloadPolicy
 from parquet_variant.layouts.storage_shape import MAX_FILE_DEPTH, MAX_PHYSICAL_DEPTH
 
 

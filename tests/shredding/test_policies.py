@@ -15,9 +15,8 @@ from parquet_variant.inference.infer import POLICIES, infer, policy_named
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.policies.completion import MapRules, map_reason
 from parquet_variant.inference.policies.decision import InferenceResult, schema_of_leaves
-from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy
+from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy, WorkloadPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
-from parquet_variant.inference.policies.workload import WorkloadPolicy
 from parquet_variant.inference.profile import Profile
 from parquet_variant.types.path import VariantPath
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log2
-from typing import Protocol
+from operator import itemgetter
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -131,16 +132,12 @@ def exact_numeric(path_profile: PathProfile) -> tuple[pa.DataType, int]:
     whole_digits, scale = max(path_profile.whole_digits, 1), path_profile.scale
     if whole_digits + scale <= _NARROW:
         return decimal(whole_digits + scale, scale), ints + decimals
-    narrow = _most_frequent([(pa.int64(), ints), _most_typed(path_profile, ints, _NARROW)])
+    narrow = max((pa.int64(), ints), _most_typed(path_profile, ints, _NARROW), key=itemgetter(1))
     if narrow[1] >= (1 - _OUTLIERS) * (ints + decimals):
         return narrow
     if whole_digits + scale <= MAX_PRECISION:
         return decimal(whole_digits + scale, scale), ints + decimals
-    return _most_frequent([(pa.int64(), ints), _most_typed(path_profile, ints, MAX_PRECISION)])
-
-
-def _most_frequent(columns: list[tuple[pa.DataType, int]]) -> tuple[pa.DataType, int]:
-    return max(columns, key=lambda column: column[1])
+    return max((pa.int64(), ints), _most_typed(path_profile, ints, MAX_PRECISION), key=itemgetter(1))
 
 
 def _most_typed(path_profile: PathProfile, ints: int, precision: int) -> tuple[pa.DataType, int]:
@@ -295,26 +292,26 @@ def bytes_saved(path_profile: PathProfile, node: ShreddingSchema | None) -> int:
 
 
 def _typed_integers(path_profile: PathProfile, arrow: pa.DataType) -> int:
-    count = sum(count for name, count in path_profile.types.items() if name in INTEGERS)
-    if not count or path_profile.int_range is None:
+    if path_profile.int_range is None:
         return 0
-    low, high = path_profile.int_range
     if pa.types.is_decimal(arrow):
-        limit = 10 ** (arrow.precision - arrow.scale) - 1
-        lowest, highest = -limit, limit
+        highest = 10 ** (arrow.precision - arrow.scale) - 1
+        lowest = -highest
     else:
-        lowest, highest = -(2 ** (arrow.bit_width - 1)), 2 ** (arrow.bit_width - 1) - 1
+        lowest, highest = _range_of(arrow)
+    low, high = path_profile.int_range
     if lowest <= low and high <= highest:
-        return count
-    # Integers of a narrower encoding are in the range of that encoding.
-    return sum(path_profile.types.get(name, 0) for name in INTEGERS if _range_fits(name, lowest, highest))
+        fitting = list(INTEGERS)
+    else:  # Integers of a narrower encoding are in the range of that encoding.
+        ranges = {name: _range_of(TYPES[name].arrow) for name in INTEGERS}
+        fitting = [name for name, (low, high) in ranges.items() if lowest <= low and high <= highest]
+    return sum(path_profile.types.get(name, 0) for name in fitting)
 
 
-def _range_fits(name: VariantType, lowest: int, highest: int) -> bool:
-    arrow = TYPES[name].arrow
-    assert arrow is not None
-    bits = arrow.bit_width - 1
-    return lowest <= -(2**bits) and 2**bits - 1 <= highest
+def _range_of(integer: pa.DataType | None) -> tuple[int, int]:
+    assert integer is not None
+    bits = integer.bit_width - 1
+    return -(2**bits), 2**bits - 1
 
 
 def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
@@ -331,6 +328,10 @@ def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
     return max(fitting, 0)
 
 
+# A predicted and an actual share; None without values or statistics.
+Shares: TypeAlias = tuple[float | None, float | None]
+
+
 class Actual(Protocol):
     """The contents of a file at a path, such as a `PathReport` of `Table.inspect`."""
 
@@ -340,36 +341,19 @@ class Actual(Protocol):
     residual: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Predicted and actual share of the values at a path that are typed; None without values or statistics."""
-
-    path: VariantPath
-    predicted: float | None
-    actual: float | None
-
-    @property
-    def difference(self) -> float | None:
-        """The actual share minus the predicted one; None if either is unknown."""
-        return None if self.predicted is None or self.actual is None else self.actual - self.predicted
-
-
-def compare(predictions: Mapping[VariantPath, PathCost], actuals: Iterable[Actual]) -> tuple[Comparison, ...]:
-    """Compare the expected values at some paths with the contents of files: None for a path that no file has.
+def compare(predictions: Mapping[VariantPath, PathCost], actuals: Iterable[Actual]) -> dict[VariantPath, Shares]:
+    """Return by path the predicted and the actual share of the values that are typed.
 
     >>> Contents = type("Contents", (), {"path": "$['a']", "typed": 1, "residual": 3})
     >>> compare({VariantPath(("a",)): PathCost(2, 0, 2, 0, 0)}, [Contents])
-    (Comparison(path=VariantPath("$['a']"), predicted=0.5, actual=0.25),)
+    {VariantPath("$['a']"): (0.5, 0.25)}
     """
-    by_path = {actual.path: actual for actual in actuals}
-    comparisons = []
-    for path, cost in predictions.items():
-        actual, share = by_path.get(str(path)), None
-        if actual is not None and actual.typed is not None and actual.residual is not None:
-            share = _share(actual.typed, actual.residual)
-        comparisons.append(Comparison(path, _share(cost.typed, cost.null + cost.residual), share))
-    return tuple(comparisons)
 
+    def share(typed: int | None, others: int | None) -> float | None:
+        return typed / (typed + others) if typed is not None and others is not None and typed + others else None
 
-def _share(typed: int, others: int) -> float | None:
-    return typed / (typed + others) if typed + others else None
+    by_path = {actual.path: share(actual.typed, actual.residual) for actual in actuals}
+    return {
+        path: (share(cost.typed, cost.null + cost.residual), by_path.get(str(path)))
+        for path, cost in predictions.items()
+    }

@@ -10,10 +10,9 @@ from typing import Any
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.inference.policies.auto import AutoPolicy
-from parquet_variant.inference.policies.decision import InferenceResult, Policy, RowsPolicy
-from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy
+from parquet_variant.inference.policies.decision import InferenceResult, Policy
+from parquet_variant.inference.policies.explicit import ExplicitPolicy, HintsPolicy, WorkloadPolicy
 from parquet_variant.inference.policies.spark import SparkPolicy
-from parquet_variant.inference.policies.workload import WorkloadPolicy
 from parquet_variant.inference.profile import Profile
 
 # The classes of the policies by name.
@@ -64,7 +63,7 @@ def infer(
     'all bigint'
     """
     chosen_policy = policy_named(policy or "auto") if policy is None or isinstance(policy, str) else policy
-    if not isinstance(data, Profile) and isinstance(chosen_policy, RowsPolicy):
+    if not isinstance(data, Profile) and isinstance(chosen_policy, SparkPolicy):
         return chosen_policy.choose_rows(data)
     if not hasattr(chosen_policy, "choose"):
         raise VariantError(

@@ -30,7 +30,8 @@ from parquet_variant.io.progress import ShownProgress
 
 if TYPE_CHECKING:
     from parquet_variant.files.parquet.operations.inspect import ColumnReport
-    from parquet_variant.inference.columns import Comparison, PathEstimate
+    from parquet_variant.inference.columns import PathEstimate, Shares
+    from parquet_variant.types.path import VariantPath
 
 SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
 
@@ -65,9 +66,10 @@ def inspect(
     files = data_files(opened)
     report = inspect(files, column=column)
     estimates = _estimates(files, column, read_types(also, "--also")) if also else []
-    comparisons = _compared(files, report.columns[0], predict_from) if predict_from else []
+    comparisons = _compared(files, report.columns[0], predict_from) if predict_from else {}
     if as_json:
-        predictions = [{"path": str(c.path), "predicted": c.predicted, "actual": c.actual} for c in comparisons]
+        shares = [(str(place), *both) for place, both in comparisons.items()]
+        predictions = [dict(zip(("path", "predicted", "actual"), row, strict=True)) for row in shares]
         savings = [{**asdict(e), "path": str(e.path), "saved": e.saved} for e in estimates]
         document = report.to_dict() | ({"predictions": predictions} if predict_from else {})
         print_json(document | ({"also": savings} if also else {}))
@@ -84,7 +86,7 @@ def inspect(
 
         print("", *map(explain_estimate, estimates), sep="\n")
     if predict_from:
-        rows = [(c.path.shorthand, _share(c.predicted), _share(c.actual)) for c in comparisons]
+        rows = [(place.shorthand, *map(_share, shares)) for place, shares in comparisons.items()]
         print()
         print_grid(["typed share of values", "predicted", "actual"], rows, right=["predicted", "actual"])
 
@@ -118,7 +120,7 @@ def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]
     return [estimate_path(data, path, kind) for path, kind in types]
 
 
-def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:
+def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> dict[VariantPath, Shares]:
     """Compare the typed shares of the files with those predicted from the original JSON."""
     from parquet_variant.files.parquet.format.files import locate
     from parquet_variant.inference.columns import compare

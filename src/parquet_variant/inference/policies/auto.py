@@ -25,7 +25,7 @@ from parquet_variant.inference.columns import (
 )
 from parquet_variant.inference.path_table import ROWS
 from parquet_variant.inference.policies.completion import LEAST_ROW_SHARE, Completion, MapRules, completions, map_reason
-from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of, schema_of_leaves
+from parquet_variant.inference.policies.decision import InferenceResult, check_constants, result_of
 from parquet_variant.inference.profile import PathProfile, Profile
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import PrimitiveId
@@ -100,7 +100,7 @@ class AutoPolicy:
             walk.node(profile.root, VariantPath())
         walk.keep_the_best()
         walk.complete()
-        return result_of(self, profile, schema_of_leaves(walk.leaves) if walk.leaves else None, walk.reasons)
+        return result_of(self, profile, walk.leaves, walk.reasons)
 
 
 @dataclass(slots=True)

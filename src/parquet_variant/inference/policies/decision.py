@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from parquet_variant.errors import VariantError
 from parquet_variant.inference.columns import (
@@ -24,9 +24,6 @@ from parquet_variant.inference.typed_strings import TypedStrings, TypeSuggestion
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storage_shape import MAX_PHYSICAL_DEPTH
 from parquet_variant.types.path import WILDCARD, Segment, VariantPath
-
-if TYPE_CHECKING:
-    from parquet_variant.arrays.variant_array import VariantArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +118,6 @@ class Policy(Protocol):
         """Return the schema for data with this profile, and the reasons."""
 
 
-@runtime_checkable
-class RowsPolicy(Protocol):
-    """A policy that needs the values, not only the profile."""
-
-    def choose_rows(self, array: VariantArray) -> InferenceResult:
-        """Return the schema for an array, and the reasons."""
-
-
 _SHARES = ("share", "filled", "alike", "common")
 
 
@@ -192,7 +181,7 @@ def _node(leaves: list[tuple[tuple[Segment, ...], ShreddingSchema]], depth: int)
 def result_of(
     policy: Policy,
     profile: Profile,
-    schema: ShreddingSchema | None,
+    schema: ShreddingSchema | Mapping[VariantPath, ShreddingSchema] | None,
     reasons: Mapping[VariantPath, str],
     *,
     shredded_reason: str = "on the way",
@@ -200,10 +189,12 @@ def result_of(
 ) -> InferenceResult:
     """Return the result of a policy, with a decision for every node of a schema and for paths just outside of it.
 
-    `schema`: None if nothing is shredded.
+    `schema`: the schema or its leaves; None or no leaves if nothing is shredded.
     `reasons`: the reasons by path. A path without one has `shredded_reason`, or outside of the schema `outside_reason`.
       Without `outside_reason`, the reasons are complete: paths outside of the schema that have none are not listed.
     """
+    if isinstance(schema, Mapping):
+        schema = schema_of_leaves(schema) if schema else None
     decisions: list[Decision] = []
     outside: dict[VariantPath, list[str]] = {}
     for path in reasons if outside_reason is None else ():
