@@ -129,8 +129,8 @@ register_methods(
             "tables.iceberg.reading.planning": "data_files",
             "ingestion.destinations.iceberg": "loads:recorded_loads",
             "tables.iceberg.maintenance.evolution": (
-                "add_columns drop_column drop_reference fast_forward make_branch:branch make_tag:tag move_column "
-                "remove_properties rename_column restore:rollback set_default set_partitioning set_properties "
+                "add_columns drop_column drop_reference fast_forward make_reference move_column "
+                "rename_column restore:rollback set_default set_partitioning set_properties "
                 "set_sort_order upgrade widen_column"
             ),
             "tables.iceberg.writing.write": "append commit_files drop:drop_table overwrite plan",

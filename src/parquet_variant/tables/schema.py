@@ -371,6 +371,11 @@ def with_fields_at(
     return changed(schema, place)
 
 
+def replaced_field(fields: Sequence[Field], name: str, new: Field | None) -> list[Field]:
+    """Return fields with another one in the place of that with a name, or without that one."""
+    return [f for old in fields if (f := new if old.name == name else old) is not None]
+
+
 def merged_type(
     old: TableType,
     new: TableType,
@@ -410,11 +415,11 @@ def variant_paths(kind: TableType, prefix: tuple[str, ...] = ()) -> Iterator[tup
 
 
 def fields_at(schema: StructType, place: Sequence[str]) -> list[Field]:
-    """Return the fields on the way to an existing place in structs."""
+    """Return the fields on the way to an existing place."""
     fields: list[Field] = []
     kind: TableType = schema
     for name in place:
-        f = kind.get(name) if isinstance(kind, StructType) else None
+        f = StructType(parts(kind)).get(name)
         assert f is not None
         fields.append(f)
         kind = f.type

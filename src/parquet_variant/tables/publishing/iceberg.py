@@ -28,8 +28,8 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     assert_schema,
     change_of,
     next_spec,
+    properties_updates,
     schema_updates,
-    set_properties,
     spec_updates,
 )
 from parquet_variant.tables.iceberg.reading.planning import plan_files
@@ -263,7 +263,7 @@ def _update(source: Source, former: LoadedTable) -> tuple[Snapshot, SnapshotChan
     updates += () if spec.same_fields(metadata.spec) else spec_updates(spec)
     properties = _properties(source, columns).items()
     changed_properties = {name: value for name, value in properties if metadata.properties.get(name) != value}
-    updates += [set_properties(changed_properties)] if changed_properties else []
+    updates += properties_updates(changed_properties)
     changed = apply_change(metadata, change_of(*updates), None) if updates else metadata
     base = newest_snapshot(former)
     difference = _difference(source, base, everything=changed.spec.id != metadata.spec.id)

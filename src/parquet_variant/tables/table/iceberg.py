@@ -92,15 +92,6 @@ class IcebergTable(Table):
         is_opened = isinstance(source, Snapshot) and branch is None
         return source if is_opened else newest_snapshot(loaded, branch or MAIN)
 
-    def set_properties(self, properties: Mapping[str, str | bool | int | None], *, preview: bool = False) -> Any:
-        """Set or remove table properties; see `Table.set_properties`."""
-        removed = [name for name, value in properties.items() if value is None]
-        values = {name: value for name, value in properties.items() if value is not None}
-        if removed:
-            self._run("remove_properties", removed)
-        if values or not removed:
-            self._run("set_properties", values, preview=preview or None)
-
     # ---- branches, tags and snapshots
 
     def branch(
@@ -139,7 +130,9 @@ class IcebergTable(Table):
         (1, 2)
         """
         limits = {"max_age_ms": max_age_ms, "max_snapshot_age_ms": max_snapshot_age_ms}
-        return self._run("make_branch", name, version=version, min_snapshots_to_keep=min_snapshots_to_keep, **limits)
+        return self._run(
+            "make_reference", "branch", name, version=version, min_snapshots_to_keep=min_snapshots_to_keep, **limits
+        )
 
     def tag(self, name: str, *, version: int | None = None, max_age_ms: int | None = None) -> CommitResult:
         """Make a tag, or move it to another snapshot.
@@ -161,7 +154,7 @@ class IcebergTable(Table):
         ...     len(pv.open(folder, tag="v1"))
         1
         """
-        return self._run("make_tag", name, version=version, max_age_ms=max_age_ms)
+        return self._run("make_reference", "tag", name, version=version, max_age_ms=max_age_ms)
 
     def drop_reference(self, name: str) -> None:
         """Drop a branch or tag; its snapshots are kept until they expire.

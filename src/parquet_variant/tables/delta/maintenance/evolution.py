@@ -65,7 +65,14 @@ from parquet_variant.tables.delta.reading.read import iter_files
 from parquet_variant.tables.delta.writing.data_files import CLUSTERING, rules_of
 from parquet_variant.tables.delta.writing.write import with_last_marks
 from parquet_variant.tables.rules import Rules
-from parquet_variant.tables.schema import StructType, all_types, check_schema, find_field, with_fields_at
+from parquet_variant.tables.schema import (
+    StructType,
+    all_types,
+    check_schema,
+    find_field,
+    replaced_field,
+    with_fields_at,
+)
 from parquet_variant.tables.storage import Storage
 
 
@@ -258,9 +265,7 @@ def rename_column(current: Snapshot, old: str, new: str) -> CommitResult:
     _check_mapping(current, "renamed")
     _check_unused(current, old.split(".")[0])
     place, f = find_field(current.schema, old)
-    schema = with_fields_at(
-        current.schema, place, lambda fields: [replace(g, name=new) if g.name == f.name else g for g in fields]
-    )
+    schema = with_fields_at(current.schema, place, lambda fs: replaced_field(fs, f.name, replace(f, name=new)))
     names = tuple(new if name.lower() == old.lower() else name for name in current.partition_columns)
     parameters = {"oldColumnPath": old, "newColumnPath": new}
     return _commit(current, "RENAME COLUMN", parameters, schema, replace(current.metadata, partition_columns=names))
@@ -274,7 +279,7 @@ def drop_column(current: Snapshot, name: str) -> CommitResult:
         raise DeltaError(f"column {name!r} is a partition column, which cannot be dropped", reason="bad-schema")
 
     place, f = find_field(current.schema, name)
-    schema = with_fields_at(current.schema, place, lambda fields: [g for g in fields if g.name != f.name])
+    schema = with_fields_at(current.schema, place, lambda fs: replaced_field(fs, f.name, None))
     if any(isinstance(kind, StructType) and not kind.fields for kind in all_types(schema)):
         raise DeltaError(f"column {name!r} is the last one, which cannot be dropped", reason="bad-schema")
     return _commit(current, "DROP COLUMNS", {"columns": [name]}, schema)
@@ -287,9 +292,7 @@ def widen_column(current: Snapshot, name: str, to: str) -> CommitResult:
     """
     wide, (place, f) = named_type(to), find_field(current.schema, name)
     check_widening(name, f.type, wide, current.metadata)
-    schema = with_fields_at(
-        current.schema, place, lambda fields: [replace(g, type=wide) if g.name == f.name else g for g in fields]
-    )
+    schema = with_fields_at(current.schema, place, lambda fs: replaced_field(fs, f.name, replace(f, type=wide)))
     schema = with_history(current.schema, schema)
     return _commit(current, "CHANGE COLUMN", {"column": name, "type": to}, schema)
 

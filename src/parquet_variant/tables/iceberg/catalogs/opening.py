@@ -30,8 +30,8 @@ from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.metadata.updates import (
     TableChange,
     order_updates,
+    properties_updates,
     schema_updates,
-    set_properties,
     spec_updates,
 )
 
@@ -107,7 +107,7 @@ class RestCatalog(Catalog):
                 *spec_updates(new.spec),
                 *order_updates(new.sort_order),
                 {"action": "set-location", "location": new.location},
-                *([set_properties(new.properties)] if new.properties else []),
+                *properties_updates(new.properties),
             ]
             requirements = [{"type": "assert-create"}]
         *namespace, name = table.identifier

@@ -108,9 +108,10 @@ def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Up
 # ---- updates
 
 
-def set_properties(properties: Mapping[str, str]) -> Update:
-    """Return the update that sets properties."""
-    return {"action": "set-properties", "updates": dict(properties)}
+def properties_updates(values: Mapping[str, str], removed: Sequence[str] = ()) -> list[Update]:
+    """Return the updates that set some properties and remove others."""
+    updates: list[Update] = [{"action": "set-properties", "updates": dict(values)}] if values else []
+    return [*updates, {"action": "remove-properties", "removals": list(removed)}] if removed else updates
 
 
 def schema_updates(metadata: TableMetadata, schema: Schema) -> tuple[Update, ...]:

@@ -23,7 +23,7 @@ from parquet_variant.tables.iceberg.metadata.manifests import (
     write_manifest,
 )
 from parquet_variant.tables.iceberg.metadata.table_metadata import ENGINE, MAIN, TableMetadata
-from parquet_variant.tables.iceberg.metadata.updates import Update, set_properties
+from parquet_variant.tables.iceberg.metadata.updates import Update, properties_updates
 from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, partition_key
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 
@@ -100,12 +100,12 @@ def batch_updates(base: Snapshot, change: SnapshotChange, snapshot_id: int) -> l
     """
     if change.is_replacement:
         former = [name for name in base.metadata.properties if name.startswith((_BATCH, LOAD_PROPERTY))]
-        return [{"action": "remove-properties", "removals": former}] if former else []
+        return properties_updates({}, former)
     records = dict(change.loads)
     if change.batch is not None:
         application, number = change.batch
         records[_branch_key(f"{_BATCH}{application}", base.branch)] = str(number)
-    return [set_properties({key: f"{text}@{snapshot_id}" for key, text in records.items()})] if records else []
+    return properties_updates({key: f"{text}@{snapshot_id}" for key, text in records.items()})
 
 
 def undone_batches(metadata: TableMetadata, snapshot_id: int) -> list[str]:

@@ -37,8 +37,8 @@ from parquet_variant.tables.iceberg.metadata.updates import (
     change_of,
     next_spec,
     order_updates,
+    properties_updates,
     schema_updates,
-    set_properties,
     spec_updates,
 )
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, newest_snapshot
@@ -192,11 +192,9 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
     schema = checked_schema(Schema(max(former.schemas) + 1, StructType(tuple(fields))))
     order = sort_order_of(asked.sort_by, schema, order_id=max(former.sort_orders, default=0) + 1)
     spec = next_spec(former, asked.partition_by, schema)
-    updates = [*schema_updates(former, schema), *spec_updates(spec), *order_updates(order)]
     properties = {**reader_properties(schema, former.properties), **asked.properties}
-    if properties:
-        updates.append(set_properties(properties))
-    return tuple(updates)
+    updates = (*schema_updates(former, schema), *spec_updates(spec), *order_updates(order))
+    return *updates, *properties_updates(properties)
 
 
 # What to do if the table exists; ``"replace"`` gives it a new definition and keeps its history.
