@@ -18,7 +18,7 @@ from typing import Any
 
 import parquet_variant as pv
 from parquet_variant.tables.delta.log.file_actions import iter_adds
-from parquet_variant.tables.delta.reading.read import tracked_rows
+from parquet_variant.tables.delta.reading.read import read_file
 from soak.on_table import arrow_columns, perform, plain, rows_of, sql_condition
 from soak.plain_model import Model, Operation, choose, condition, new_rows, truth
 
@@ -192,7 +192,7 @@ class History:
         current = pv.open(self.table).snapshot
         found: dict[int, tuple[int, int]] = {}
         for file in iter_adds(current.files):
-            rows = tracked_rows(current, file)
+            rows = read_file(current, file)
             names = rows.column_names[-2:]
             found |= zip(rows["k"].to_pylist(), zip(*(rows[n].to_pylist() for n in names), strict=True), strict=True)
         assert len({ids[0] for ids in found.values()}) == len(found), "row ids are not unique"

@@ -329,10 +329,10 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
         return
     if part is not None:
         from parquet_variant.tables.delta.log.snapshot import snapshot
-        from parquet_variant.tables.delta.reading.read import iter_files
+        from parquet_variant.tables.delta.reading.read import read_table
 
         current = snapshot(file.name, version=part.version)
-        yield from (table for _, table in iter_files(current, current.schema, current.files.slice(part.number, 1)))
+        yield read_table(replace(current, files=current.files.slice(part.number, 1)), threads=1)
         return
     with file.errors():
         if file.head.startswith(_ARROW_FILE):

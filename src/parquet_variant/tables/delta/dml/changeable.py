@@ -56,7 +56,6 @@ from parquet_variant.tables.delta.reading.read import (
     live_rows,
     parquet_files,
     read_file,
-    tracked_rows,
 )
 from parquet_variant.tables.delta.statistics import (
     Stats,
@@ -137,9 +136,7 @@ class DeltaChangePlan(ChangePlan[Add]):
 
     def read_rows(self, file: Add, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.read_rows`."""
-        if columns is None:
-            return tracked_rows(self.current, file, row_mask, shredded=True)
-        return read_file(self.current, columns, file, row_mask=row_mask, shredded=True)
+        return read_file(self.current, file, columns, row_mask=row_mask)
 
     def with_deleted(self, file: Add, deleted: Mask) -> Add:
         """Return the file with a deletion vector; its bounds stay valid, but may be wider than its rows."""

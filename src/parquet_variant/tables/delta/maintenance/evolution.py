@@ -23,6 +23,7 @@ from parquet_variant.tables.changes.optimizing import OptimizeResult, optimize
 from parquet_variant.tables.delta.dml.changeable import DeltaTable
 from parquet_variant.tables.delta.file_locations import relative_path
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
+from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.segment import commit_path, commit_times
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.actions import (
@@ -61,7 +62,7 @@ from parquet_variant.tables.delta.protocol.schema_merging import (
     with_last_id,
     with_mode,
 )
-from parquet_variant.tables.delta.reading.read import iter_files
+from parquet_variant.tables.delta.reading.read import PLACES, rows_of_file
 from parquet_variant.tables.delta.writing.data_files import CLUSTERING, rules_of
 from parquet_variant.tables.delta.writing.write import with_last_marks
 from parquet_variant.tables.rules import Rules
@@ -177,11 +178,11 @@ def set_properties(
     check_change_data_names(current.schema, metadata.configuration)
     old, new = rules_of(current.protocol, current.metadata).checks, rules_of(protocol, metadata).checks
     added = Rules(tuple(check for check in new if check not in old))
-    for path, rows in iter_files(current, current.schema) if added.checks else ():
+    for file in iter_adds(current.files.select(PLACES)) if added.checks else ():
         try:
-            added.enforce(rows)
+            added.enforce(rows_of_file(current, file))
         except TableError as error:
-            raise error.at(file=path) from None
+            raise error.at(file=relative_path(current.storage, file.path)) from None
     key = "delta.enableRowTracking"
     # Existing rows of a table that enables row tracking need ids too.
     backfill = metadata.configuration.get(key) == "true" and current.metadata.configuration.get(key) != "true"

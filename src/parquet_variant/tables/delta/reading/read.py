@@ -17,28 +17,15 @@ import pyarrow as pa
 
 from parquet_variant.arrays.parts import empty_table, one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import DeltaError, TableError, check_count, strings_of
+from parquet_variant.errors import DeltaError, check_count, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
-from parquet_variant.files.parquet.format.footer_cache import without_views
 from parquet_variant.files.parquet.format.nested import FIELD_ID
-from parquet_variant.files.parquet.reading.chunk_pages import rows_of_pages
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
-from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.columns import (
-    align_column,
-    align_table,
-    by_field_id,
-    by_logical_name,
-    by_name,
-    stored_name,
-    unchanged,
-    unshredded,
-)
+from parquet_variant.tables.columns import by_field_id, by_name
 from parquet_variant.tables.delta.file_locations import deleted_rows, partition_keys, relative_path
 from parquet_variant.tables.delta.log.file_actions import iter_adds, log_lines, no_files, split_commits
 from parquet_variant.tables.delta.log.segment import commit_path, commit_times, in_commit_time
@@ -47,8 +34,9 @@ from parquet_variant.tables.delta.protocol.actions import Add, Cdc, DeletionVect
 from parquet_variant.tables.delta.protocol.features import in_commit_since, partition_names
 from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_COLUMNS
 from parquet_variant.tables.delta.reading.pruning import Pruned, prune_files
+from parquet_variant.tables.file_rows import DataFileColumns, in_fields, open_data_file, read_files
 from parquet_variant.tables.partitions import partition_array
-from parquet_variant.tables.schema import Field, Place, PrimitiveType, StructType, arrow_schema, fields_at
+from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_schema, unknown_column
 from parquet_variant.tables.storage import LocalStorage, Storage
 from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport, named_variant
 
@@ -60,17 +48,12 @@ def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threa
     """Return all rows of a table; see `Table.to_arrow`."""
     schema = current.schema
     if columns is not None:
-        names = strings_of("columns", columns)
-        known = [f.name for f in schema.fields]
-        if unknown := [name for name in names if schema.get(name) is None]:
-            raise DeltaError(
-                f"the table has no column {unknown[0]!r}: its columns are {', '.join(known)}", reason="unknown-column"
-            )
-        schema = StructType(tuple(field for name in names if (field := schema.get(name)) is not None))
-    parts = [part for _, part in iter_files(current, schema, threads=thread_count(threads))]
-    if not parts:
-        return align_table(empty_table(arrow_schema(schema)), schema, by_logical_name, unshredded)
-    return pa.concat_tables(parts, promote_options="permissive")
+        fields = [(name, schema.get(name)) for name in strings_of("columns", columns)]
+        if unknown := [name for name, f in fields if f is None]:
+            raise unknown_column(unknown[0], [f.name for f in schema.fields])
+        schema = StructType(tuple(f for _, f in fields if f is not None))
+    files = iter_adds(current.files.select(PLACES))
+    return read_files(files, schema, lambda file: rows_of_file(current, file, schema), threads)
 
 
 def read(current: Snapshot, column: str | None = None, *, threads: int | None = None) -> VariantArray:
@@ -79,79 +62,31 @@ def read(current: Snapshot, column: str | None = None, *, threads: int | None = 
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
 
 
-def iter_files(
-    current: Snapshot, schema: StructType, files: pa.Table | None = None, *, threads: int = 1
-) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the path in the storage and the rows of each file (default: all files), in order.
-
-    Memory holds the files that the threads read, and one more.
-    """
-    files = current.files if files is None else files
-
-    def rows_of(file: Add) -> tuple[str, pa.Table]:
-        return relative_path(current.storage, file.path), read_file(current, schema, file)
-
-    yield from in_order(rows_of, iter_adds(files.select(PLACES)), threads)
-
-
 def read_file(
-    current: Snapshot,
-    schema: StructType,
-    file: Add,
-    *,
-    row_mask: Mask | None = None,
-    shredded: bool = False,
+    current: Snapshot, file: Add, fields: StructType | None = None, *, row_mask: Mask | None = None
 ) -> pa.Table:
-    """Return rows of one data file in the columns of a schema.
+    """Return rows of one data file, with Variants as the file stores them.
 
+    `fields`: the columns (default: all, and those of row tracking).
     `row_mask`: the rows to read, by position (default: the rows that are not deleted).
-    `shredded`: return Variants as the file stores them; by default they are unshredded.
     """
-    partitions = {name.lower() for name in current.partition_columns}
-    stored = StructType(tuple(f for f in schema.fields if f.name.lower() not in partitions))
-    match = by_field_id if current.column_mapping == "id" else by_name
     path = relative_path(current.storage, file.path)
-    try:
-        # As nanoseconds, pyarrow's default for INT96, times outside of 1677 to 2262 would overflow silently.
-        with open_parquet(current.storage.open(path), coerce_int96_timestamp_unit="us") as parquet:
-            present = parquet.schema_arrow
-            if current.column_mapping == "id" and not any(FIELD_ID in (f.metadata or {}) for f in present):
-                raise DeltaError("the table maps columns by id, but the file has no field ids", reason="bad-data-file")
-            names = [present.field(i).name for i in (match(present, f) for f in stored.fields) if i >= 0]
-            data = _read_masked_rows(current, path, present, names, row_mask)
-            mask = None
-            if data is None:
-                data = pa.table({"": pa.nulls(parquet.metadata.num_rows)})
-                if names:
-                    data = without_views(parquet.read(columns=names), parquet.metadata)
-                mask = live_rows(current, file.deletion_vector, len(data)) if row_mask is None else row_mask
-    except FileNotFoundError:
-        raise DeltaError(f"data file {path} is missing", reason="missing-file", file=path) from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DeltaError(f"data file {path} cannot be read: {error}", reason="bad-data-file", file=path) from error
-    except TableError as error:
-        raise error.at(file=path) from None
-    if mask is not None:
-        # Filter before converting, because a change may need few rows of a file.
-        data = data.filter(pa.array(mask))
-    rows = align_table(data, stored, match, unchanged if shredded else unshredded)
-    for at, f in enumerate(schema.fields):
-        if f.name.lower() in partitions:
-            column = partition_array(file.partition_values.get(f.physical_name), f.type, len(data))
-            rows = rows.add_column(at, pa.field(f.name, column.type, f.nullable), column)
-    return rows
+    with open_data_file(current.storage, path, path, DeltaError) as parquet:
+        columns = FileColumns(parquet.schema_arrow, parquet.metadata.num_rows, current, file)
+        if current.column_mapping == "id" and not any(FIELD_ID in (f.metadata or {}) for f in columns.arrow):
+            raise DeltaError("the table maps columns by id, but the file has no field ids", reason="bad-data-file")
+        if fields is None:
+            tracked = (Field(name, PrimitiveType("long")) for name in current.row_tracking_columns or ())
+            fields = StructType((*current.schema.fields, *tracked))
+        if row_mask is not None:
+            return columns.read(parquet, fields, row_mask, (current.storage, path))
+        return columns.read(parquet, fields, live_rows(current, file.deletion_vector, columns.rows))
 
 
-def _read_masked_rows(
-    current: Snapshot, path: str, present: pa.Schema, names: list[str], row_mask: Mask | None
-) -> pa.Table | None:
-    """Return the rows of a mask if only the pages with these rows of a local file need to be read, else None."""
-    if row_mask is None or not names or not isinstance(current.storage, LocalStorage):
-        return None
-    with current.storage.open(path) as source:
-        rows = rows_of_pages(source, names, row_mask)
-    kinds = [field.type for field in present if field.name in names]
-    return rows if rows is not None and rows.schema.types == kinds else None
+def rows_of_file(current: Snapshot, file: Add, columns: StructType | None = None) -> pa.Table:
+    """Return the rows of a file that are not deleted, unshredded, in some columns (default: those of the table)."""
+    columns = columns or current.schema
+    return in_fields(read_file(current, file, columns), columns)
 
 
 def data_files(current: Snapshot) -> list[str]:
@@ -193,30 +128,6 @@ def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Ma
     mask = np.ones(rows, dtype=bool)
     mask[deleted.astype(np.int64)] = False
     return mask
-
-
-def tracked_rows(current: Snapshot, file: Add, live: Mask | None = None, *, shredded: bool = False) -> pa.Table:
-    """Return rows of a file with all columns, and with their ids and commit versions; see `read_file`."""
-    rows = read_file(current, current.schema, file, row_mask=live, shredded=shredded)
-    names = current.row_tracking_columns
-    if names is None:
-        return rows
-    with open_parquet(current.storage.open(relative_path(current.storage, file.path))) as parquet:
-        stored_names = [name for name in names if name in parquet.schema_arrow.names]
-        stored = parquet.read(columns=stored_names) if stored_names else None
-        count = parquet.metadata.num_rows
-    if live is None:
-        live = live_rows(current, file.deletion_vector, count)
-    base, version = file.base_row_id, file.default_row_commit_version
-    defaults = (
-        pa.nulls(count, pa.int64()) if base is None else pa.array(np.arange(count, dtype=np.int64) + base),
-        pa.repeat(pa.scalar(version, pa.int64()), count),
-    )
-    for name, default in zip(names, defaults, strict=True):
-        column = default if stored is None or name not in stored.column_names else pc.coalesce(stored[name], default)
-        column = pa.chunked_array([column] if isinstance(column, pa.Array) else column.chunks)
-        rows = rows.append_column(name, column if live is None else column.filter(pa.array(live)))
-    return rows
 
 
 @dataclass(frozen=True)
@@ -277,8 +188,8 @@ class DeltaScan(TableScan[Add]):
         names = [f.name for f in fields]
         return [dict(zip(names, key, strict=True)) for key in partition_keys(self.pruned.files, fields)]
 
-    def _columns(self, file: Add, opened: OpenFile) -> _FileColumns:
-        return _FileColumns(self.current, file, opened)
+    def _columns(self, file: Add, opened: OpenFile) -> FileColumns:
+        return FileColumns(opened.arrow_schema, opened.rows, self.current, file)
 
     def _report(self, inside: ScanReport) -> DeltaScanReport:
         pruned = self.pruned
@@ -289,53 +200,48 @@ class DeltaScan(TableScan[Add]):
 
 
 @dataclass(frozen=True)
-class _FileColumns:
-    """The columns of an open data file; implements `TableFileColumns`."""
+class FileColumns(DataFileColumns):
+    """The columns of one data file; rows inherit partition values, and row ids where the file has none."""
 
     current: Snapshot
-    add: Add
-    opened: OpenFile
+    file: Add
 
-    def stored_field(self, selected: Selected) -> pa.Field | None:
-        """See `TableFileColumns`."""
-        f, arrow = self._field(selected), self.opened.arrow_schema
-        index = -1 if self._is_partition(f) else self._match(arrow, f)
-        return None if index < 0 else arrow.field(index)
+    @property
+    def schema(self) -> StructType:
+        """See `DataFileColumns`."""
+        return self.current.schema
 
-    def variant_name(self, place: Place) -> str | None:
-        """See `TableFileColumns`."""
-        return stored_name(self.opened.arrow_schema, fields_at(self.current.schema, place), self._match)
+    def find(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
+        """See `DataFileColumns`; files need not have partition columns."""
+        if isinstance(fields, pa.Schema) and self._is_partition(f):
+            return -1
+        return (by_field_id if self.current.column_mapping == "id" else by_name)(fields, f)
+
+    def is_inherited(self, f: Field) -> bool:
+        """See `DataFileColumns`."""
+        return self._is_partition(f) or f.name in (self.current.row_tracking_columns or ())
+
+    def inherited(self, f: Field) -> pa.Array:
+        """See `DataFileColumns`."""
+        if self._is_partition(f):
+            return partition_array(self.file.partition_values.get(f.physical_name), f.type, self.rows)
+        if f.name != (self.current.row_tracking_columns or ("",))[0]:
+            return pa.repeat(pa.scalar(self.file.default_row_commit_version, pa.int64()), self.rows)
+        base = self.file.base_row_id
+        return pa.nulls(self.rows, pa.int64()) if base is None else pa.array(np.arange(base, base + self.rows))
 
     def needs_positions(self, missing: Sequence[Selected]) -> bool:
         """Return whether the file has deleted rows."""
-        return self.add.deletion_vector is not None
+        return self.file.deletion_vector is not None
 
     def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
         """Return the rows that the deletion vector keeps, and the partition columns."""
         fields = {selected.name: self._field(selected) for selected in missing}
-        columns = {name: self._partition_column(f) for name, f in fields.items() if self._is_partition(f)}
-        return live_rows(self.current, self.add.deletion_vector, self.opened.rows), columns
-
-    def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
-        """See `TableFileColumns`."""
-        f = self._field(selected)
-        return align_column(column, f.type, self._match, unchanged, (f.name,))
-
-    def _field(self, selected: Selected) -> Field:
-        f = self.current.schema.get(selected.stored_name)
-        assert f is not None
-        return f
+        columns = {name: self.inherited(f).slice for name, f in fields.items() if self._is_partition(f)}
+        return live_rows(self.current, self.file.deletion_vector, self.rows), columns
 
     def _is_partition(self, f: Field) -> bool:
         return f.name.lower() in {name.lower() for name in self.current.partition_columns}
-
-    def _partition_column(self, f: Field) -> ColumnOfRows:
-        value = self.add.partition_values.get(f.physical_name)
-        return lambda start, count: partition_array(value, f.type, count)
-
-    def _match(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
-        match = by_field_id if self.current.column_mapping == "id" else by_name
-        return match(fields, f)
 
 
 _FileAction = TypeVar("_FileAction", Add, Remove)
@@ -392,7 +298,7 @@ def _changed_rows(
     if change_files:
         columns = StructType((*newest.schema.fields, Field(_TYPE, PrimitiveType("string"))))
         for file in change_files:
-            yield None, read_file(newest, columns, _as_add(file.path, file.partition_values))
+            yield None, rows_of_file(newest, _as_add(file.path, file.partition_values), columns)
         return
     adds, removes = _with_changed_rows(Add, actions), _with_changed_rows(Remove, actions)
     values: dict[str, Mapping[str, str | None]] = {}
@@ -405,10 +311,10 @@ def _changed_rows(
         if path in adds:
             yield from _changed_marks(newest, old, adds[path])
         else:
-            yield "delete", read_file(newest, newest.schema, old)
+            yield "delete", rows_of_file(newest, old)
     for path, add in adds.items():
         if path not in removes:
-            yield "insert", read_file(newest, newest.schema, add)
+            yield "insert", rows_of_file(newest, add)
 
 
 def _with_changed_rows(kind: type[_FileAction], actions: list[dict[str, Any]]) -> dict[str, _FileAction]:
@@ -427,7 +333,7 @@ def _changed_marks(newest: Snapshot, old: Add, new: Add) -> Iterator[tuple[str, 
         deleted_rows(newest.storage, file.deletion_vector) if file.deletion_vector else np.empty(0, dtype=np.uint64)
         for file in (old, new)
     )
-    rows = read_file(newest, newest.schema, replace(new, deletion_vector=None))
+    rows = rows_of_file(newest, replace(new, deletion_vector=None))
     for change_type, positions in (("delete", np.setdiff1d(after, before)), ("insert", np.setdiff1d(before, after))):
         yield change_type, rows.take(pa.array(positions))
 

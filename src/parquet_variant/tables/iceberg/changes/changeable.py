@@ -41,7 +41,7 @@ from parquet_variant.tables.iceberg.reading.planning import (
     parts_with_metrics,
     plan_files,
 )
-from parquet_variant.tables.iceberg.reading.scan import IcebergScan, live_rows, open_data_file, read_file
+from parquet_variant.tables.iceberg.reading.scan import FileColumns, IcebergScan, opened_file, read_file
 from parquet_variant.tables.iceberg.reading.snapshot import (
     Snapshot,
     TableFile,
@@ -97,14 +97,14 @@ class IcebergChangePlan(ChangePlan[TableFile]):
 
     def live_rows(self, file: TableFile, rows: int | None) -> Mask:
         """See `ChangePlan.live_rows`."""
-        with open_data_file(self.current, file) as parquet:
-            live = live_rows(self.current, file, parquet)
+        with opened_file(self.current, file) as parquet:
+            live = FileColumns.of(self.current, file, parquet).live(parquet)
         return np.ones(file.file.record_count, dtype=bool) if live is None else live
 
     def read_rows(self, file: TableFile, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.read_rows`; without `columns`, rows have their row ids and sequence numbers."""
         fields = columns or StructType((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
-        rows = read_file(self.current, file, fields, row_mask=row_mask, shredded=True)
+        rows = read_file(self.current, file, fields, row_mask=row_mask)
         for f in LINEAGE:
             if f.name in rows.column_names:
                 field = arrow_field(f, with_ids=True)

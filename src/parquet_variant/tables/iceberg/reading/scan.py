@@ -8,8 +8,8 @@ the name mapping of files without them, partition values, initial defaults and m
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,27 +18,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.arrays.parts import empty_table, one_chunk
+from parquet_variant.arrays.parts import one_chunk
 from parquet_variant.arrays.variant_array import VariantArray
-from parquet_variant.errors import IcebergError, TableError, VariantFileError, strings_of
+from parquet_variant.errors import IcebergError, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
-from parquet_variant.files.parquet.format.footer_cache import without_views
 from parquet_variant.files.parquet.format.nested import FIELD_ID
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
-from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.tables.columns import (
-    align_column,
-    align_table,
-    by_field_id,
-    by_logical_name,
-    stored_name,
-    unchanged,
-    unshredded,
-)
+from parquet_variant.tables.columns import by_field_id
+from parquet_variant.tables.file_rows import DataFileColumns, data_file_errors, in_fields, open_data_file, read_files
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import result_types
 from parquet_variant.tables.iceberg.metadata.schema import (
@@ -58,11 +49,9 @@ from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, QueryC
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, deleted_positions, read_delete_file
 from parquet_variant.tables.schema import (
     Field,
-    Place,
     PrimitiveType,
     StructType,
     arrow_field,
-    arrow_schema,
     arrow_type,
     fields_at,
 )
@@ -70,23 +59,39 @@ from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScan
 
 
 @dataclass(frozen=True)
-class FileColumns:
-    """The columns of one data file; implements `TableFileColumns`.
+class FileColumns(DataFileColumns):
+    """The columns of one data file; rows inherit row ids and sequence numbers where the file has none.
 
-    Raises `IcebergError`: reason ``"bad-data-file"`` if neither the file nor a name mapping has field ids.
+    Raises `IcebergError`: reason ``"bad-data-file"`` if neither the file nor a name mapping has field ids, or if the
+    file has another number of rows than its manifest states.
     """
 
     snapshot: Snapshot
     file: TableFile
-    arrow: pa.Schema  # Of the file.
 
     def __post_init__(self) -> None:
+        if self.rows != self.file.file.record_count:
+            raise IcebergError(
+                f"the data file has {self.rows} rows, its manifest states {self.file.file.record_count}",
+                reason="bad-data-file",
+                file=self.file.path,
+            )
         if self._names is None and len(self.arrow) and not self._has_ids:
             raise IcebergError(
                 f"the data file has no field ids, and the table has no {NAME_MAPPING}: set it to name the columns",
                 reason="bad-data-file",
                 file=self.file.path,
             )
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile) -> FileColumns:
+        """Return the columns of an open file."""
+        return cls(parquet.schema_arrow, parquet.metadata.num_rows, snapshot, file)
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The columns of the table, then the metadata columns."""
+        return IcebergScan.known_columns(self.snapshot)
 
     @property
     def _has_ids(self) -> bool:
@@ -106,16 +111,14 @@ class FileColumns:
         return {f.source_id: (value, kind) for f, value, kind in values if f.transform.name == "identity"}
 
     def find(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
-        """Return the index of a field among those of the file's schema, or of a struct in it; -1 if it is missing."""
+        """See `DataFileColumns`."""
+        if f.id in METADATA_IDS and self.file.file.first_row_id is None:
+            return -1
         if self._names is None:
             return by_field_id(fields, f)
         names = self._names.get(f.id, ())
         count = len(fields) if isinstance(fields, pa.Schema) else fields.num_fields
         return next((index for index in range(count) if fields.field(index).name in names), -1)
-
-    def aligned(self, rows: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
-        """Return columns of the file in the table's types, with Variants as the file shreds them."""
-        return align_table(rows, StructType(fields), self.find, unchanged, self.missing)
 
     def missing(self, f: Field, rows: int) -> pa.Array:
         """Return the values of a field that the file lacks: of the partition, or its initial default, else null."""
@@ -136,42 +139,45 @@ class FileColumns:
             reason="unsupported-feature",
         )
 
-    # ---- for scans
+    def is_inherited(self, f: Field) -> bool:
+        """See `DataFileColumns`: metadata columns, because null values of them are inherited."""
+        return f.id in METADATA_IDS
 
-    def stored_field(self, selected: Selected) -> pa.Field | None:
-        """Return the file's field; None for metadata columns, too, because null values of them are inherited."""
-        f = self._field(selected)
-        index = -1 if f.id in METADATA_IDS else self.find(self.arrow, f)
-        return None if index < 0 else self.arrow.field(index)
-
-    def variant_name(self, place: Place) -> str | None:
-        """See `TableFileColumns`."""
-        return stored_name(self.arrow, fields_at(self.snapshot.schema.struct, place), self.find)
+    def inherited(self, f: Field) -> pa.Array:
+        """See `DataFileColumns`."""
+        if f.id == FILE_PATH.id:
+            return repeated(pa.array([self.file.path]), self.rows)
+        positions = pa.array(np.arange(self.rows, dtype=np.int64))
+        first = self.file.file.first_row_id
+        if f.id == POSITION.id:
+            return positions
+        if first is None:
+            return pa.nulls(self.rows, pa.int64())
+        if f.id == ROW_ID.id:
+            return pc.add(positions, pa.scalar(first, pa.int64()))
+        return pa.array(np.full(self.rows, self.file.entry.sequence_number or 0, dtype=np.int64))
 
     def needs_positions(self, missing: Sequence[Selected]) -> bool:
         """Return whether the file has deleted rows, or a column differs from row to row."""
-        return bool(self.file.deletes) or any(self._field(selected).id in METADATA_IDS for selected in missing)
+        return bool(self.file.deletes) or any(self.is_inherited(self._field(selected)) for selected in missing)
 
     def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
         """Return the rows that the delete files keep, the metadata columns, and the defaults of other columns."""
         if not self.file.deletes and not missing:
             return None, {}
-        with open_data_file(self.snapshot, self.file) as parquet:
-            live = live_rows(self.snapshot, self.file, parquet)
-            by_id = {f.id: f for f in map(self._field, missing)}
-            rows = read_columns(self.snapshot, self.file, parquet, StructType(tuple(by_id.values())))
-        return live, {selected.name: one_chunk(rows[self._field(selected).name]).slice for selected in missing}
+        fields = {selected.name: self._field(selected) for selected in missing}
+        with opened_file(self.snapshot, self.file) as parquet:
+            rows = self.read(parquet, StructType(tuple({f.id: f for f in fields.values()}.values())))
+            return self.live(parquet), {name: one_chunk(rows[f.name]).slice for name, f in fields.items()}
 
-    def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
-        """See `TableFileColumns`."""
-        f = self._field(selected)
-        return align_column(column, f.type, self.find, unchanged, (f.name,), self.missing)
-
-    def _field(self, selected: Selected) -> Field:
-        name = selected.stored_name
-        f = self.snapshot.schema.get(name) or METADATA_COLUMNS.get(name)
-        assert f is not None
-        return f
+    def live(self, parquet: pq.ParquetFile) -> Mask | None:
+        """Return which rows of the open file are not deleted; None if all are live."""
+        if not self.file.deletes:
+            return None
+        live = np.ones(self.rows, dtype=bool)
+        positions = deleted_positions(self.snapshot.table.files, self.file.file, self.file.deletes)
+        live[positions.astype(np.int64)] = False
+        return live & ~_matches_deletes(self, parquet) if self.file.deletes.equalities else live
 
 
 def repeated(value: pa.Array, rows: int) -> pa.Array:
@@ -179,11 +185,12 @@ def repeated(value: pa.Array, rows: int) -> pa.Array:
     return value.take(pa.array(np.zeros(rows, dtype=np.int64)))
 
 
-def _matches_deletes(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile, rows: int) -> Mask:
+def _matches_deletes(columns: FileColumns, parquet: pq.ParquetFile) -> Mask:
     """Return which rows of a data file the equality deletes that apply to it delete; null equals null.
 
     Raises `IcebergError`: reason ``"bad-delete-file"``.
     """
+    snapshot, file, rows = columns.snapshot, columns.file, columns.rows
     deleted = np.zeros(rows, dtype=bool)
     by_columns: dict[tuple[int, ...], list[ManifestEntry]] = defaultdict(list)
     for entry in file.deletes.equalities:
@@ -204,7 +211,7 @@ def _matches_deletes(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFil
                 raise IcebergError(
                     f"equality deletes of column {way[-1].name!r}, a {type_name(kind)}", reason="bad-delete-file"
                 )
-            column = one_chunk(read_columns(snapshot, file, parquet, StructType(way[:1]))[way[0].name])
+            column = one_chunk(columns.read(parquet, StructType(way[:1]))[way[0].name])
             for f in way[1:]:
                 column = pc.struct_field(column, [f.name])
             target = arrow_type(kind)
@@ -250,17 +257,10 @@ def _comparable_array(array: pa.Array) -> pa.Array:
 METADATA_IDS = {f.id for f in METADATA_COLUMNS.values()}
 
 
-@contextmanager
-def open_data_file(snapshot: Snapshot, file: TableFile) -> Iterator[pq.ParquetFile]:
+def opened_file(snapshot: Snapshot, file: TableFile) -> AbstractContextManager[pq.ParquetFile]:
     """Open a data file; see `data_file_errors`."""
     check_readable(file)
-    filesystem, path = snapshot.table.files.filesystem(file.path)
-    with (
-        data_file_errors(file),
-        # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
-        pq.ParquetFile(filesystem.open_input_file(path), coerce_int96_timestamp_unit="us") as parquet,
-    ):
-        yield parquet
+    return open_data_file(*snapshot.table.files.find(file.path), file.path, IcebergError)
 
 
 def check_readable(file: TableFile) -> None:
@@ -279,120 +279,21 @@ def check_readable(file: TableFile) -> None:
         )
 
 
-@contextmanager
-def data_file_errors(file: TableFile) -> Iterator[None]:
-    """Raise errors about a data file as `IcebergError`s that name the file."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise IcebergError("the data file is missing", reason="missing-file", file=file.path) from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise IcebergError(f"the data file cannot be read: {error}", reason="bad-data-file", file=file.path) from error
-    except VariantFileError as error:
-        reason = "missing-file" if error.reason == "not-found" else "bad-data-file"
-        raise IcebergError(f"the data file cannot be read: {error.message}", reason=reason, file=file.path) from None
-    except TableError as error:
-        if error.reason == "type-mismatch":
-            raise IcebergError(error.message, reason="bad-data-file", file=file.path) from None
-        raise error.at(file=file.path) from None
-
-
-def live_rows(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile) -> Mask | None:
-    """Return which rows of an open data file are not deleted; None if all are live.
-
-    Raises `IcebergError`: reason ``"bad-data-file"`` if the file has another number of rows than its manifest states.
-    """
-    rows = check_rows(file, parquet.metadata.num_rows)
-    if not file.deletes:
-        return None
-    live = np.ones(rows, dtype=bool)
-    live[deleted_positions(snapshot.table.files, file.file, file.deletes).astype(np.int64)] = False
-    if file.deletes.equalities:
-        live &= ~_matches_deletes(snapshot, file, parquet, rows)
-    return live
-
-
-def check_rows(file: TableFile, rows: int) -> int:
-    """Return the number of rows of a data file if it is the one that the manifest states; see `live_rows`."""
-    if rows != file.file.record_count:
-        raise IcebergError(
-            f"the data file has {rows} rows, its manifest states {file.file.record_count}",
-            reason="bad-data-file",
-            file=file.path,
-        )
-    return rows
-
-
-def read_columns(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile, fields: StructType) -> pa.Table:
-    """Return columns of an open data file in the table's types: all rows, deleted ones included.
-
-    `fields`: top-level fields; metadata columns such as ``_row_id`` may be among them.
-    """
-    arrow, rows = parquet.schema_arrow, parquet.metadata.num_rows
-    columns = FileColumns(snapshot, file, arrow)
-    indices = {f.id: columns.find(arrow, f) for f in fields.fields}
-    names = [arrow.field(index).name for index in indices.values() if index >= 0]
-    data = without_views(parquet.read(columns=names), parquet.metadata) if names else pa.table({"": pa.nulls(rows)})
-    aligned = columns.aligned(data, tuple(f for f in fields.fields if f.id not in METADATA_IDS))
-    arrays: dict[str, pa.ChunkedArray | pa.Array] = {}
-    for f in fields.fields:
-        if f.id in METADATA_IDS:
-            stored = data.column(arrow.field(indices[f.id]).name) if indices[f.id] >= 0 else None
-            arrays[f.name] = metadata_column(f, file, rows, stored)
-        else:
-            arrays[f.name] = aligned[f.name]
-    schema = [arrow_field(f, arrays[f.name].type) for f in fields.fields]
-    return pa.table(list(arrays.values()), schema=pa.schema(schema)) if arrays else pa.table({"": pa.nulls(rows)})
-
-
-def metadata_column(f: Field, file: TableFile, rows: int, stored: pa.ChunkedArray | None) -> pa.Array:
-    """Return a metadata column for all rows of a data file.
-
-    `stored`: what the file has for a lineage column; null is inherited.
-    """
-    if f.id == FILE_PATH.id:
-        return pa.DictionaryArray.from_arrays(
-            pa.array(np.zeros(rows, np.int32)), pa.array([file.path])
-        ).dictionary_decode()
-    positions = pa.array(np.arange(rows, dtype=np.int64))
-    if f.id == POSITION.id:
-        return positions
-    first = file.file.first_row_id
-    if first is None:
-        return pa.nulls(rows, pa.int64())
-    if f.id == ROW_ID.id:
-        inherited = pc.add(positions, pa.scalar(first, pa.int64()))
-    else:
-        inherited = pa.array(np.full(rows, file.entry.sequence_number or 0, dtype=np.int64))
-    if stored is None:
-        return inherited
-    return pc.coalesce(one_chunk(stored).cast(pa.int64()), inherited)
-
-
-def read_file(
-    snapshot: Snapshot, file: TableFile, fields: StructType, *, row_mask: Mask | None = None, shredded: bool = False
-) -> pa.Table:
-    """Return rows of a data file.
+def read_file(snapshot: Snapshot, file: TableFile, fields: StructType, *, row_mask: Mask | None = None) -> pa.Table:
+    """Return rows of a data file, with Variants as the file stores them.
 
     `row_mask`: the rows to read, by position (default: the rows that are not deleted).
-    `shredded`: return Variants as the file stores them; by default they are unshredded.
     """
-    with open_data_file(snapshot, file) as parquet:
-        mask = live_rows(snapshot, file, parquet) if row_mask is None else row_mask
-        rows = read_columns(snapshot, file, parquet, fields)
-    if mask is not None:
-        rows = rows.filter(pa.array(mask))
-    return rows if shredded else align_table(rows, fields, by_logical_name, unshredded)
+    with opened_file(snapshot, file) as parquet:
+        columns = FileColumns.of(snapshot, file, parquet)
+        return columns.read(parquet, fields, columns.live(parquet) if row_mask is None else row_mask)
 
 
 def read_table(current: Snapshot, columns: Sequence[str] | None = None, *, threads: int | None = None) -> pa.Table:
     """Read all rows of a table; see `Table.to_arrow`."""
     fields = current.schema.struct if columns is None else current.schema.select(strings_of("columns", columns)).struct
     files = plan_files(current).files
-    parts = list(in_order(lambda file: read_file(current, file, fields), files, thread_count(threads)))
-    if not parts:
-        return align_table(empty_table(arrow_schema(fields)), fields, by_logical_name, unshredded)
-    return pa.concat_tables(parts, promote_options="permissive")
+    return read_files(files, fields, lambda file: in_fields(read_file(current, file, fields), fields), threads)
 
 
 def read(current: Snapshot, column: str | None = None, *, threads: int | None = None) -> VariantArray:
@@ -465,13 +366,11 @@ class IcebergScan(TableScan[TableFile]):
 
     def _open(self, file: TableFile) -> OpenFile:
         check_readable(file)
-        with data_file_errors(file):
-            opened = super()._open(file)
-            check_rows(file, opened.rows)
-        return opened
+        with data_file_errors(file.path, IcebergError):
+            return super()._open(file)
 
     def _columns(self, file: TableFile, opened: OpenFile) -> FileColumns:
-        return FileColumns(self.current, file, opened.reader.schema_arrow)
+        return FileColumns(opened.reader.schema_arrow, opened.rows, self.current, file)
 
     def _report(self, inside: ScanReport) -> IcebergScanReport:
         planned = self.pruned

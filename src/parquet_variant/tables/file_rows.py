@@ -1,0 +1,176 @@
+"""Whole rows of the data files of a table: columns of the file, and columns that rows inherit from the table.
+
+Owns `DataFileColumns`, the base of each format's description of an open data file, and errors that name the file.
+Leaves queries to `table_scan`, which uses the same descriptions, and the choice of files to the formats.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.arrays.parts import empty_table, one_chunk
+from parquet_variant.errors import TableError, VariantFileError
+from parquet_variant.files.parquet.format.footer_cache import without_views
+from parquet_variant.files.parquet.reading.chunk_pages import rows_of_pages
+from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.layouts.parquet_reader import open_parquet
+from parquet_variant.query.selection import Selected
+from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.columns import (
+    align_column,
+    align_table,
+    by_logical_name,
+    nulls,
+    stored_name,
+    unchanged,
+    unshredded,
+)
+from parquet_variant.tables.schema import Field, Place, StructType, arrow_field, arrow_schema, fields_at
+from parquet_variant.tables.storage import LocalStorage, Storage
+
+_File = TypeVar("_File")
+
+
+@contextmanager
+def data_file_errors(path: str, error: type[TableError]) -> Iterator[None]:
+    """Raise errors about a data file as a format's errors that name the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise error("the data file is missing", reason="missing-file", file=path) from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
+        raise error(f"the data file cannot be read: {problem}", reason="bad-data-file", file=path) from problem
+    except VariantFileError as problem:
+        reason = "missing-file" if problem.reason == "not-found" else "bad-data-file"
+        raise error(f"the data file cannot be read: {problem.message}", reason=reason, file=path) from None
+    except TableError as problem:
+        if problem.reason == "type-mismatch":
+            raise error(problem.message, reason="bad-data-file", file=path) from None
+        raise problem.at(file=path) from None
+
+
+@contextmanager
+def open_data_file(storage: Storage, path: str, name: str, error: type[TableError]) -> Iterator[pq.ParquetFile]:
+    """Open a data file, which errors call by a name; see `data_file_errors`."""
+    with (
+        data_file_errors(name, error),
+        # As nanoseconds, pyarrow's default for INT96, times outside of 1677 to 2262 would overflow silently.
+        open_parquet(storage.open(path), coerce_int96_timestamp_unit="us") as parquet,
+    ):
+        yield parquet
+
+
+@dataclass(frozen=True)
+class DataFileColumns(ABC):
+    """The columns of one data file, under the names and types of the table; implements `TableFileColumns`."""
+
+    arrow: pa.Schema  # Of the file.
+    rows: int  # Of the file, deleted ones included.
+
+    @property
+    @abstractmethod
+    def schema(self) -> StructType:
+        """The columns of the table that queries may name."""
+
+    @abstractmethod
+    def find(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
+        """Return the index of a field among those of the file's schema, or of a struct in it; -1 if it is missing."""
+
+    def missing(self, f: Field, rows: int) -> pa.Array:
+        """Return the values of a field that the file lacks."""
+        return nulls(f, rows)
+
+    @abstractmethod
+    def is_inherited(self, f: Field) -> bool:
+        """Return whether rows have the values of a column from the table, where the file has none."""
+
+    @abstractmethod
+    def inherited(self, f: Field) -> pa.Array:
+        """Return the values that the rows of the file inherit."""
+
+    def stored_field(self, selected: Selected) -> pa.Field | None:
+        """Return the file's field; None for inherited columns."""
+        f = self._field(selected)
+        index = -1 if self.is_inherited(f) else self.find(self.arrow, f)
+        return None if index < 0 else self.arrow.field(index)
+
+    def variant_name(self, place: Place) -> str | None:
+        """See `TableFileColumns`."""
+        return stored_name(self.arrow, fields_at(self.schema, place), self.find)
+
+    def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
+        """See `TableFileColumns`."""
+        f = self._field(selected)
+        return align_column(column, f.type, self.find, unchanged, (f.name,), self.missing)
+
+    def _field(self, selected: Selected) -> Field:
+        f = self.schema.get(selected.stored_name)
+        assert f is not None
+        return f
+
+    def read(
+        self,
+        parquet: pq.ParquetFile,
+        fields: StructType,
+        mask: Mask | None = None,
+        pages: tuple[Storage, str] | None = None,
+    ) -> pa.Table:
+        """Return rows (default: all) in the table's types, with Variants as the file stores them.
+
+        `pages`: the storage and path of the file, of which only the pages with rows of the mask are read if it is
+          local and the mask has few rows.
+        """
+        places = {f.name: self.find(self.arrow, f) for f in fields.fields}
+        names = [self.arrow.field(index).name for index in places.values() if index >= 0]
+        rows = None
+        if pages is not None and mask is not None and names and isinstance(pages[0], LocalStorage):
+            with pages[0].open(pages[1]) as source:
+                rows = rows_of_pages(source, names, mask)
+            kinds = [field.type for field in self.arrow if field.name in names]
+            rows = rows if rows is not None and rows.schema.types == kinds else None
+        if rows is None:
+            rows = pa.table({"": pa.nulls(self.rows)})
+            if names:
+                rows = without_views(parquet.read(columns=names), parquet.metadata)
+            # Filter before converting, because a change may need few rows of a file.
+            rows = rows if mask is None else rows.filter(pa.array(mask))
+        stored = StructType(tuple(f for f in fields.fields if not self.is_inherited(f)))
+        aligned = align_table(rows, stored, self.find, unchanged, self.missing)
+        columns: list[pa.Array | pa.ChunkedArray] = []
+        for f in fields.fields:
+            if not self.is_inherited(f):
+                columns.append(aligned[f.name])
+                continue
+            values = self.inherited(f)
+            values = values if mask is None else values.filter(pa.array(mask))
+            if places[f.name] >= 0:
+                own = one_chunk(rows[self.arrow.field(places[f.name]).name])
+                values = pc.coalesce(own.cast(values.type), values)
+            columns.append(values)
+        if not columns:
+            return pa.table({"": pa.nulls(len(rows))})
+        types = zip(fields.fields, columns, strict=True)
+        return pa.table(columns, schema=pa.schema([arrow_field(f, column.type) for f, column in types]))
+
+
+def in_fields(rows: pa.Table, fields: StructType) -> pa.Table:
+    """Return rows of a data file with unshredded Variants."""
+    return align_table(rows, fields, by_logical_name, unshredded)
+
+
+def read_files(
+    files: Iterable[_File], fields: StructType, read: Callable[[_File], pa.Table], threads: int | None
+) -> pa.Table:
+    """Return the rows of all files, each of which `read` returns."""
+    parts = list(in_order(read, files, thread_count(threads)))
+    if not parts:
+        return in_fields(empty_table(arrow_schema(fields)), fields)
+    return pa.concat_tables(parts, promote_options="permissive")
