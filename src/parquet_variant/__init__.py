@@ -144,9 +144,8 @@ register_methods(
         "ParquetTable VortexTable": {"tables.creating": "rewrite"},
         "ParquetTable VortexTable DeltaTable IcebergTable": {"tables.publishing.publish": "publish"},
         "DeltaTable IcebergTable": {
-            "tables.changes.operations": "delete update",
+            "tables.changes.operations": "delete merge update",
             "tables.changes.erasing": "erase",
-            "tables.changes.merge_run": "merge",
             "tables.changes.optimizing": "optimize",
         },
         "Scan": {"spark.operations.read": "to_spark:read"},

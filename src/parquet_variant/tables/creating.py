@@ -21,9 +21,8 @@ from parquet_variant.ops.interop.tables import with_variant_columns
 from parquet_variant.support.choices import AnyLayout, FileMode, OnConflict, VortexLayout
 from parquet_variant.support.lazy_names import has_method, registered_method
 from parquet_variant.tables.opening import format_of_table, is_vortex, open
-from parquet_variant.tables.row_input import SchemaOption
+from parquet_variant.tables.row_input import Batch, SchemaOption
 from parquet_variant.tables.table.base import accepted_keywords
-from parquet_variant.tables.table.changing import Batch
 from parquet_variant.tables.table.table import Table
 
 WriteFormat: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]

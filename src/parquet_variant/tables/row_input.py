@@ -1,4 +1,4 @@
-"""The input of writes to a table: rows in any form, and the option ``schema=``.
+"""The input of writes to a table: rows in any form, the option ``schema=``, and the options of changes.
 
 Owns the first batch of an iterable, all rows in memory, and shredding schemas by column. Single batches are
 converted by `interop.rows_of`.
@@ -7,18 +7,46 @@ converted by `interop.rows_of`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from parquet_variant.errors import TableError, check_mapping
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import is_rows, rows_of
 from parquet_variant.tables.schema import StructType, variant_paths
 
 # A schema for the only Variant column, or schemas by dotted column name; text is DDL or JSON.
 SchemaOption: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema | str | None"
+# The name of an application and the number of its batch: a batch that the table has recorded is not written again.
+Batch: TypeAlias = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """The options that all changes of rows have; see `Table.delete`."""
+
+    engine: Engine
+    files: Mapping[str, Any]  # Options of `VariantWriter`.
+    zone: str = "UTC"
+    batch: Batch | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        engine: Engine | None = None,
+        threads: int | None = 1,
+        progress: Progress | None = None,
+        zone: str = "UTC",
+        batch: Batch | None = None,
+        **files: Any,
+    ) -> ChangeOptions:
+        """Return options as users give them."""
+        return cls(engine_or_threads(engine, threads, progress), files, zone, batch)
 
 
 def all_rows(data: Any) -> list[pa.Table]:

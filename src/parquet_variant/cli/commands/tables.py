@@ -224,7 +224,7 @@ def merge(
         plan = plan.when_not_matched_by_source_delete(not_matched_by_source_where)
     if not plan.clauses:
         raise BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
-    _check_condition({"target": bound, "source": bind_table(plan.source, "the source")}, on)
+    _check_condition({"target": bound, "source": bind_table(plan.join.source, "the source")}, on)
     _report(plan.execute(dry_run=dry_run), as_json=as_json, dry_run=dry_run)
 
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.files.parquet.report_text import counted
-from parquet_variant.io.engine import Engine, Progress, engine_or_threads
-from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, TableChange
-from parquet_variant.tables.changes.operations import Condition, count_in_file, delete_from_file, run_change
+from parquet_variant.tables.changes.change_plan import ChangeableTable, TableChange
+from parquet_variant.tables.changes.operations import run_change
+from parquet_variant.tables.changes.row_changes import Clause, RowChange, change_rows
+from parquet_variant.tables.row_input import ChangeOptions
 from parquet_variant.tables.storage import now_millis
 
 # A data file without a commit that is younger than this belongs to a writer that is probably at work.
@@ -107,35 +108,31 @@ class ErasableTable(ABC):
 
 def erase(
     erasable: ErasableTable,
+    options: ChangeOptions,
     where: str,
     *,
     dry_run: bool = False,
     force: bool = False,
-    zone: str = "UTC",
-    threads: int | None = 1,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
-    **options: Any,
 ) -> EraseReport:
     """Erase the rows for which a condition is true from a table, its history and its statistics; see `Table.erase`."""
     if not isinstance(where, str) or not where.strip():
         raise TableError("erase needs a condition: pass where='v:user::int = 1'", reason="bad-argument")
-    workers, uri = engine_or_threads(engine, threads, progress), erasable.table.uri
-    versions = erasable.version_count()
+    uri, versions = erasable.table.uri, erasable.version_count()
 
-    def planned(table: ChangeableTable[Any]) -> tuple[Condition, ChangePlan[Any]]:
-        plan: Any = table.plan(options)
-        return Condition.of(table, where, zone), replace(plan, uses_vectors=False, records_changes=False, erases=True)
+    def rows_of(table: ChangeableTable[Any], dry_run: bool) -> RowChange:
+        plan: Any = table.plan(options.files)
+        plan = replace(plan, uses_vectors=False, records_changes=False, erases=True)
+        clause = Clause("not_matched_by_source", "delete", predicate=where)
+        return RowChange.of(table, plan, [clause], options.zone, dry_run=dry_run)
 
     def change(table: ChangeableTable[Any]) -> TableChange[Any]:
         """Change the files that may hold matching rows, or rows that are only marked as deleted."""
-        condition, plan = planned(table)
-        matching = {plan.path(file) for file in table.to_files(condition.files(table, table.files))}
-        mask = [plan.path(file) in matching or _has_deleted(plan, file) for file in table.to_files(table.files)]
-        files = table.filtered(table.files, np.array(mask, dtype=bool))
-        step, work = ("count", _count_erased_in_file) if dry_run else ("erase", _erase_from_file)
+        rows, files = rows_of(table, dry_run), table.to_files(table.files)
+        plan, matching = rows.plan, {rows.plan.path(file) for file in table.to_files(rows.files(table, table.files))}
+        mask = [plan.path(file) in matching or bool(plan.with_every_row(file) != file) for file in files]
+        opened = table.filtered(table.files, np.array(mask, dtype=bool))
         # The predicate is not recorded, because it may name what is erased.
-        return replace(condition.change(table, workers, step, partial(work, plan), files), parameters={})
+        return replace(rows.run(table, options.engine, "count" if dry_run else "erase", opened), parameters={})
 
     if not (dry_run or force) and (active := erasable.recent_files(now_millis() - _WRITER_MILLIS)):
         raise TableError(
@@ -148,18 +145,18 @@ def erase(
     if not done.rows_deleted and (dry_run or not force):
         # History is not lost for a condition that matches no row because of a misspelled path.
         advice = "; pass force=True (--force) if the path is right"
-        Condition.of(erasable.table, where, zone).missing_paths(erasable.table, advice)
+        rows_of(erasable.table, True).missing_paths(erasable.table, advice)
     report = EraseReport(uri, dry_run, done.version, done.rows_deleted, done.files_removed, versions_removed=versions)
     if dry_run:
         return report
     try:
         newest, data_files, log_files = erasable.remove_history(done.rows_deleted)
-        condition, plan = planned(newest)
-        files = [plan.with_every_row(file) for file in newest.to_files(newest.files)]
-        for found in workers.run("verify", partial(count_in_file, plan, condition), files):
+        rows = rows_of(newest, True)
+        files = [rows.plan.with_every_row(file) for file in newest.to_files(newest.files)]
+        for found in options.engine.run("verify", partial(change_rows, rows), files):
             if found.is_changed:
-                path, rows = plan.path(found.file), counted(found.rows_deleted, "matching row")
-                raise TableError(f"{rows} left in {path}: erase again", reason="not-erased", file=path)
+                path, left = rows.plan.path(found.file), counted(found.rows_deleted, "matching row")
+                raise TableError(f"{left} left in {path}: erase again", reason="not-erased", file=path)
     except (VariantError, OSError) as error:
         if isinstance(error, VariantError) and error.reason in ("conflict", "not-erased"):
             raise
@@ -176,26 +173,3 @@ def erase(
         log_files_removed=log_files,
         files_verified=len(files),
     )
-
-
-def _has_deleted(plan: ChangePlan[Any], file: Any) -> bool:
-    """Return whether a file holds rows that are only marked as deleted."""
-    return bool(plan.with_every_row(file) != file)
-
-
-def _count_erased_in_file(
-    plan: ChangePlan[Any], condition: Condition, task: int, attempt: int, file: Any
-) -> FileChange[Any]:
-    found = count_in_file(plan, condition, task, attempt, file)
-    return replace(found, is_changed=found.is_changed or _has_deleted(plan, file))
-
-
-def _erase_from_file(
-    plan: ChangePlan[Any], condition: Condition, task: int, attempt: int, file: Any
-) -> FileChange[Any]:
-    change = delete_from_file(plan, condition, task, attempt, file)
-    if change.is_changed or not _has_deleted(plan, file):
-        return change
-    rows = plan.read_kept_rows(file, None)
-    added = plan.write_like(rows).write_files(iter([rows])) if len(rows) else []
-    return FileChange(file, True, tuple(added), rows_copied=len(rows))

@@ -1,12 +1,11 @@
 """Changing rows of a file: by a deletion vector, by rewriting it, or by copying columns or pages that do not change.
 
-Owns what replaces a file, and the metrics of the new file. Leaves the bytes to `files.parquet.writing.patch` and
-`files.parquet.writing.patch`.
+Owns what replaces a file, and the metrics of the new file. Leaves the bytes to `files.parquet.writing.patch`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +19,6 @@ from parquet_variant.files.parquet.writing.patch import FilePatch, plan_patch, p
 from parquet_variant.files.parquet.writing.writer import FileInfo
 from parquet_variant.inference.statistics import ValueBounds
 from parquet_variant.kernels.arrow_buffers import Mask
-from parquet_variant.query.selection import NeededColumn
-from parquet_variant.tables.changes.assignments import needed_columns, path_values
 from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange
 from parquet_variant.tables.columns import stored_schema, to_stored
 from parquet_variant.tables.expressions import Assignment
@@ -41,6 +38,24 @@ class RowChanges:
     deleted: Mask
     updated: Mask
     new_rows: Callable[[pa.Table], pa.Table]  # Return the new rows for the rows to update, in the same order.
+    assignments: Sequence[Assignment]
+    alias: str  # Of the table in assignments.
+    # Return a column of new values for each assignment to a path; None if assignments differ by row.
+    new_values: Callable[[], list[VariantArray]] | None
+
+    @property
+    def in_use(self) -> set[str]:
+        """The columns that are set or read."""
+        values = [assignment.value for assignment in self.assignments if assignment.value is not None]
+        names = {column.column for value in values for column in value.columns.get(self.alias, {}).values()}
+        return names | {name.split(".")[0] for name in names} | {item.column for item in self.assignments}
+
+    @property
+    def paths(self) -> list[tuple[str, VariantPath]] | None:
+        """The columns and paths that are set; None if a column is set, or a path with array indexes."""
+        known = [(item.column, item.path) for item in self.assignments if item.path is not None]
+        keys_only = all(isinstance(segment, str) for _, path in known for segment in path.segments)
+        return known if keys_only and len(known) == len(self.assignments) else None
 
 
 def change_file(plan: ChangePlan[File], file: File, rows: RowChanges) -> FileChange[File]:
@@ -82,52 +97,13 @@ def change_file(plan: ChangePlan[File], file: File, rows: RowChanges) -> FileCha
     return FileChange(file, True, tuple(added), change_data, *counts)
 
 
-@dataclass(frozen=True)
-class Update:
-    """The assignments of an update to the table named `alias`."""
-
-    assignments: Sequence[Assignment] = ()
-    alias: str = ""
-    # Return the updated rows, in the columns that expressions need of each table; None if assignments differ by row.
-    read: Callable[[Mapping[str, Mapping[str, NeededColumn]]], Mapping[str, pa.Table]] | None = None
-    zone: str = "UTC"
-
-    @property
-    def assigned(self) -> set[str]:
-        """The columns that are set."""
-        return {assignment.column for assignment in self.assignments}
-
-    @property
-    def in_use(self) -> set[str]:
-        """The columns that are set or read."""
-        values = [assignment.value for assignment in self.assignments if assignment.value is not None]
-        needed = [column.column for value in values for column in value.columns.get(self.alias, {}).values()]
-        return self.assigned.union(*((name, name.split(".")[0]) for name in needed))
-
-    @property
-    def paths(self) -> list[tuple[str, VariantPath]] | None:
-        """The columns and paths that are set; None if a column is set, or a path with array indexes."""
-        paths = [(assignment.column, assignment.path) for assignment in self.assignments]
-        known = [(column, path) for column, path in paths if path is not None]
-        is_all = len(known) == len(paths) and all(isinstance(s, str) for _, path in known for s in path.segments)
-        return known if is_all and self.read is not None else None
-
-    def path_values(self, rows: int) -> list[VariantArray]:
-        """Return a column of new values for each path."""
-        assert self.read is not None
-        return path_values(self.assignments, self.read(needed_columns(self.assignments)), rows, self.zone)
-
-
-NO_UPDATE = Update()
-
-
-def rewrite_file(plan: ChangePlan[File], file: File, rows: RowChanges, update: Update = NO_UPDATE) -> FileChange[File]:
+def rewrite_file(plan: ChangePlan[File], file: File, rows: RowChanges) -> FileChange[File]:
     """Delete and update rows of a file as `change_file` does, copying unchanged columns or pages where possible.
 
     `rows.new_rows` gets rows with the columns in use, or all columns.
     """
-    assigned, count = update.assigned, int(rows.updated.sum())
-    if count:
+    assigned = {assignment.column for assignment in rows.assignments}
+    if rows.updated.any():
         assigned |= {name for name, _ in plan.write.rules.generated}
     moves_rows = any(name.lower() in plan.fixed_columns for name in assigned)
     # Options may ask for an order of rows, or for another writer.
@@ -135,13 +111,13 @@ def rewrite_file(plan: ChangePlan[File], file: File, rows: RowChanges, update: U
     if is_whole or not rows.live.all():
         return change_file(plan, file, rows)
     patched = None
-    if not count:
+    if not rows.updated.any():
         patched = without_rows(plan, file, rows.deleted)
     elif not rows.deleted.any():
-        paths = update.paths
-        if paths is not None and plan.write.shred and not _needs_all_columns(plan):
-            patched = _with_new_paths(plan, file, rows.updated, paths, lambda: update.path_values(count))
-        patched = patched or _with_new_columns(plan, file, rows, assigned, update.in_use | assigned)
+        paths = rows.paths
+        if paths is not None and rows.new_values and plan.write.shred and not _needs_all_columns(plan):
+            patched = _with_new_paths(plan, file, rows.updated, paths, rows.new_values)
+        patched = patched or _with_new_columns(plan, file, rows, assigned, rows.in_use | assigned)
     return change_file(plan, file, rows) if patched is None else patched
 
 

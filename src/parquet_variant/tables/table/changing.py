@@ -7,30 +7,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from parquet_variant.arrays.capsules import is_variant_field
 from parquet_variant.errors import bad_option
-from parquet_variant.files.parquet.writing.conform import FileKeywords
+from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.io.engine import Progress
 from parquet_variant.support.lazy_names import registered_method
-from parquet_variant.tables.row_input import SchemaOption
+from parquet_variant.tables.row_input import Batch, ChangeOptions, SchemaOption
 from parquet_variant.tables.table.reporting import ReportingMethods
 
 if TYPE_CHECKING:
     from parquet_variant.tables.changes.erasing import EraseReport
-    from parquet_variant.tables.changes.merge_run import Merge
-    from parquet_variant.tables.changes.operations import ChangeResult
+    from parquet_variant.tables.changes.operations import ChangeResult, Merge
 
-# The name of an application and the number of its batch: a batch that the table has recorded is not written again.
-Batch: TypeAlias = tuple[str, int]
 # The operations that are the same for all formats of tables, once the format has opened the table.
 CHANGES_OF_ROWS = ("delete", "update", "merge", "replace_where", "replace_partitions", "optimize", "drop_shredding")
 
 
 class ChangingMethods(ReportingMethods):
     """The methods that change rows."""
+
+    def _change(self, operation: str, *arguments: Any, given: Mapping[str, Any], **keywords: Any) -> Any:
+        """Run an operation of `tables.changes` with the options that all changes of rows have."""
+        options = {name: value for name, value in given.items() if value is not None or name == "threads"}
+        changes = ChangeOptions.of(engine=self._engine(options.get("progress")), **options)
+        WriterOptions.of(changes.files)  # Raises for an unknown option before a task runs.
+        return self._run(operation, changes, *arguments, **keywords)
 
     def append(
         self,
@@ -149,9 +152,9 @@ class ChangingMethods(ReportingMethods):
             raise bad_option("where= and partitions= each choose the rows to replace: give one of them")
         options = {"schema": schema, "policy": policy, "batch": batch, "file_bytes": file_bytes, **files}
         if where is not None:
-            return self._run("replace_where", data, where, zone=zone, threads=threads, **options)
+            return self._change("replace_where", data, where, given=options | {"zone": zone, "threads": threads})
         if partitions:
-            return self._run("replace_partitions", data, threads=threads, **options)
+            return self._change("replace_partitions", data, given=options | {"threads": threads})
         return self._run("overwrite", data, **options)
 
     def delete(
@@ -209,7 +212,7 @@ class ChangingMethods(ReportingMethods):
         [{'n': 1}, 3]
         """
         options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
-        return self._run("delete", where, dry_run=dry_run or None, **options)
+        return self._change("delete", where, dry_run=dry_run, given=options)
 
     def update(
         self,
@@ -254,7 +257,7 @@ class ChangingMethods(ReportingMethods):
         [{'n': 1}, {'n': 20, 'seen': True}]
         """
         options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
-        return self._run("update", updates, where, new_values=new_values, **options)
+        return self._change("update", updates, where, new_values=new_values, given=options)
 
     def merge(
         self,
@@ -306,9 +309,8 @@ class ChangingMethods(ReportingMethods):
         elif hasattr(source, "toArrow"):
             source = registered_method("Table.with_variants")(source.toArrow())
         options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
-        merge: Merge = self._run("merge", source, on, source_alias=source_alias, target_alias=target_alias, **options)
-        engine = self._engine(progress)
-        return merge if engine is None else replace(merge, engine=engine)
+        names = {"source_alias": source_alias, "target_alias": target_alias}
+        return self._change("merge", source, on, given=options, **names)
 
     def _rows_to_merge(self, source: ReportingMethods) -> Any:
         """Return the rows of a table; values of JSON files are in the column of this table's only Variants."""
@@ -367,4 +369,4 @@ class ChangingMethods(ReportingMethods):
         (1, 1, [{'user': 2}])
         """
         options = {"zone": zone, "threads": threads, "progress": progress, **files}
-        return self._run("erase", where, dry_run=dry_run or None, force=force or None, **options)
+        return self._change("erase", where, dry_run=dry_run, force=force, given=options)

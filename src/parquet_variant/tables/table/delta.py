@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.tables.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.tables.row_input import SchemaOption
+from parquet_variant.tables.row_input import Batch, SchemaOption
 from parquet_variant.tables.schema import arrow_schema
 from parquet_variant.tables.storage import open_storage
 from parquet_variant.tables.table.base import TableFormat
-from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
+from parquet_variant.tables.table.changing import CHANGES_OF_ROWS
 from parquet_variant.tables.table.table import Table
 
 if TYPE_CHECKING:

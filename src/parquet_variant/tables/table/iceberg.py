@@ -11,9 +11,9 @@ from parquet_variant.files.parquet.writing.conform import FileKeywords
 from parquet_variant.tables.iceberg.catalogs.opening import load_table
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
-from parquet_variant.tables.row_input import SchemaOption
+from parquet_variant.tables.row_input import Batch, SchemaOption
 from parquet_variant.tables.table.base import TableFormat
-from parquet_variant.tables.table.changing import CHANGES_OF_ROWS, Batch
+from parquet_variant.tables.table.changing import CHANGES_OF_ROWS
 from parquet_variant.tables.table.table import Table
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.files.parquet.format.files import ParquetSource
 from parquet_variant.files.parquet.writing.writer import FileInfo
-from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.layouts.parquet_reader import open_parquet
 from parquet_variant.query.predicate import Predicate
@@ -81,7 +79,7 @@ from parquet_variant.tables.delta.writing.write import (
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.path_bounds import complete_bounds
 from parquet_variant.tables.pruning import keys_between
-from parquet_variant.tables.row_input import all_rows, first_rows
+from parquet_variant.tables.row_input import ChangeOptions, all_rows, first_rows
 from parquet_variant.tables.schema import Place, StructType, from_arrow_schema
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
 from parquet_variant.tables.table_scan import TableScan
@@ -342,19 +340,20 @@ def write(
         with optional_libraries("replace_where"):
             from parquet_variant.tables.changes.operations import replace_where as replace_matching
 
-        result = replace_matching(DeltaTable(current), data, replace_where, **options)
+        result = replace_matching(DeltaTable(current), ChangeOptions.of(**options), data, replace_where)
         return CommitResult(result.version, committed=result.version > current.version)
     run = overwrite if mode == "overwrite" else append
     return run(current, data, **options)
 
 
-def replace_partitions(table: DeltaTable, data: Any, *, threads: int | None = 1, **options: Any) -> ChangeResult:
+def replace_partitions(table: DeltaTable, options: ChangeOptions, data: Any) -> ChangeResult:
     """Replace all rows of the partitions that new rows belong to, in one commit; other partitions are kept.
 
     See `Table.overwrite`.
     """
     with optional_libraries("replace_partitions"):
-        from parquet_variant.tables.changes.operations import Condition, delete_from_file, run_change, with_inserts
+        from parquet_variant.tables.changes.operations import run_change, with_inserts
+        from parquet_variant.tables.changes.row_changes import Clause, RowChange
 
     rows = all_rows(data)
     if not table.current.partition_columns:
@@ -362,11 +361,10 @@ def replace_partitions(table: DeltaTable, data: Any, *, threads: int | None = 1,
             "the table has no partition columns, so no partitions can be replaced: use overwrite or replace_where",
             reason="not-partitioned",
         )
-    engine = ThreadEngine(threads, None)
 
     def plan(current: ChangeableTable[Add]) -> TableChange[Add]:
         assert isinstance(current, DeltaTable)
-        changes, identities = current.plan(options), current.identities()
+        changes, identities = current.plan(options.files), current.identities()
         new = [changes.write.with_generated_columns(part) for part in identities.fill(rows)]
         inserts = with_inserts(TableChange((), (), None), changes, new, identities)
         fields = current.current.partition_fields
@@ -375,14 +373,14 @@ def replace_partitions(table: DeltaTable, data: Any, *, threads: int | None = 1,
         def in_written_partitions(files: pa.Table) -> pa.Table:
             return files.filter(pa.array([key in written for key in partition_keys(files, fields)], pa.bool_()))
 
-        opened = in_written_partitions(current.files)
-        work = partial(delete_from_file, changes, Condition())
+        all_rows_of_files = RowChange.of(current, changes, [Clause("not_matched_by_source", "delete")], options.zone)
+        deletes = all_rows_of_files.run(current, options.engine, "replace", in_written_partitions(current.files))
         return replace(
             inserts,
-            opened=opened,
-            files=engine.run("replace", work, current.to_files(opened)),
+            opened=deletes.opened,
+            files=deletes.files,
             reads=lambda files: len(in_written_partitions(files)) > 0,
             parameters={"mode": "Overwrite"},
         )
 
-    return run_change(table, "WRITE", plan)
+    return run_change(table, "WRITE", plan, options.batch)

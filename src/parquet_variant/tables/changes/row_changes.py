@@ -1,0 +1,388 @@
+"""Changes of rows as clauses: which rows of a file are deleted or updated, and which rows of a source are inserted.
+
+Owns the clauses of a delete, update, erasure or merge, the files that may hold rows for them, the join of a file with
+the source, the choice of a clause for each row, and that no row is changed twice. Leaves new values to `assignments`,
+and files to `patching`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.arrays.field_names import keys_of_storage
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import TableError, VariantError
+from parquet_variant.files.parquet.scanning.projection import keys_of_files
+from parquet_variant.io.engine import Engine
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.query.path_dialect import with_steps
+from parquet_variant.query.path_hints import is_correction
+from parquet_variant.query.selection import NeededColumn, TableColumns
+from parquet_variant.query.sql_expression import SqlExpression, needed_path_hints, read_expression, run_sql
+from parquet_variant.tables.changes.assignments import assigned, needed_columns, path_values, read_assignments
+from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, FileChange, FileSet, TableChange
+from parquet_variant.tables.changes.patching import RowChanges, rewrite_file
+from parquet_variant.tables.expressions import (
+    Assignment,
+    columns_of_data,
+    columns_of_table,
+    equal_columns,
+    is_true,
+    needed_table,
+    number_column,
+    numbered,
+    quoted,
+    renumbered,
+)
+from parquet_variant.tables.schema import StructType, arrow_schema
+from parquet_variant.tables.write_plan import Identities
+
+Numbers: TypeAlias = "npt.NDArray[np.int64]"
+RowKind: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
+
+TARGET = "target"
+_NO_CLAUSE = -1
+_NO_ROW = -1
+
+
+@dataclass(frozen=True)
+class Join:
+    """The source of a merge, and the condition that its rows meet with rows of the table."""
+
+    source: pa.Table
+    condition: str
+    source_alias: str
+    target_alias: str
+
+    def __post_init__(self) -> None:
+        aliases = (self.source_alias, self.target_alias)
+        if not all(isinstance(alias, str) for alias in aliases) or len({alias.lower() for alias in aliases}) == 1:
+            raise TableError(
+                f"source_alias is {self.source_alias!r}, and target_alias is {self.target_alias!r}: give two names",
+                reason="bad-argument",
+            )
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What happens to some rows: one WHEN clause of a merge, or the whole of a delete or update."""
+
+    kind: RowKind  # The rows that the clause applies to; without a source, all rows are not matched by it.
+    action: Literal["update", "insert", "delete"]
+    # SQL by column or path; None for all columns of the source, by name.
+    values: Mapping[str, str] | None = None
+    predicate: str | None = None  # SQL that must also be true; None for no condition.
+    without: frozenset[str] = frozenset()  # Columns that "all columns" leaves out, in lower case.
+    literals: Mapping[str, Any] = field(default_factory=dict)  # Python values by column or path.
+    # The predicate and the values, once they are parsed.
+    expression: SqlExpression | None = None
+    assignments: tuple[Assignment, ...] = ()
+
+    def parsed(self, schema: StructType, tables: Mapping[str, TableColumns], join: Join | None, zone: str) -> Clause:
+        """Return the clause with parsed expressions; `tables`: the columns of the target, then of the source."""
+        target, *sources = tables
+        names = {"matched": [target, *sources], "not_matched": sources, "not_matched_by_source": [target]}[self.kind]
+        visible = {name: tables[name] for name in names}
+        predicate = self.predicate
+        expression = None if predicate is None else read_expression(predicate, visible, zone=zone)
+        if self.action == "delete":
+            return replace(self, expression=expression)
+        values = self.values
+        if values is None:
+            assert join is not None
+            values = _all_columns(join.source, join.source_alias, schema, self.without)
+        assignments = read_assignments(values, schema, visible, target, zone)
+        assignments += read_assignments(self.literals, schema, visible, target, zone, literals=True)
+        if self.action == "insert" and any(assignment.path is not None for assignment in assignments):
+            raise TableError(
+                "an insert clause sets a path inside a Variant, which a new row does not have yet: set the whole "
+                "column",
+                reason="bad-assignment",
+            )
+        return replace(self, expression=expression, assignments=tuple(assignments))
+
+
+def _all_columns(source: pa.Table, alias: str, schema: StructType, without: frozenset[str]) -> dict[str, str]:
+    if unknown := sorted(without - {name.lower() for name in source.column_names}):
+        raise TableError(
+            f"except_cols names {unknown[0]!r}, which the source does not have: its columns are "
+            f"{', '.join(source.column_names)}",
+            reason="unknown-column",
+        )
+    values = {}
+    for name in source.column_names:
+        if name.lower() in without:
+            continue
+        column = schema.get(name)
+        if column is None:
+            raise TableError(
+                f"the source's column {name!r} is not in the table: leave it out with except_cols, or name the columns",
+                reason="unknown-column",
+            )
+        values[column.name] = f"{quoted(alias)}.{quoted(name)}"
+    return values
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """Parsed clauses over the rows of a table and, in a merge, over the rows of a source; sent to every task."""
+
+    plan: ChangePlan[Any]
+    clauses: tuple[Clause, ...]
+    columns: Mapping[str, Mapping[str, NeededColumn]]  # What the condition and predicates need, by alias.
+    zone: str = "UTC"
+    dry_run: bool = False  # Only count rows.
+    target: str = TARGET  # Alias.
+    # Of a merge: the alias of the source, the condition, the rows, and the columns of the rows that the condition and
+    # predicates need, as a `numbered` table.
+    source: str = ""
+    condition: SqlExpression | None = None
+    rows: pa.Table = field(default_factory=lambda: pa.table({}))
+    keys: pa.Table = field(default_factory=lambda: pa.table({}))
+
+    @classmethod
+    def of(
+        cls,
+        table: ChangeableTable[Any],
+        plan: ChangePlan[Any],
+        clauses: Sequence[Clause],
+        zone: str,
+        *,
+        join: Join | None = None,
+        dry_run: bool = False,
+    ) -> RowChange:
+        """Parse clauses over the columns of a table, and over those of the source of a merge."""
+        tables = {TARGET if join is None else join.target_alias: columns_of_table(table.schema)}
+        condition = None
+        if join is not None:
+            tables[join.source_alias] = columns_of_data(join.source)
+            condition = read_expression(join.condition, tables, zone=zone)
+        parsed = tuple(clause.parsed(table.schema, tables, join, zone) for clause in clauses)
+        table.refuse_assignment(a.column for clause in parsed if clause.action == "update" for a in clause.assignments)
+        columns: dict[str, dict[str, NeededColumn]] = {name: {} for name in tables}
+        for expression in [condition, *(clause.expression for clause in parsed)]:
+            for name, needed in (expression.columns if expression is not None else {}).items():
+                columns[name].update(needed)
+        change = cls(plan, parsed, columns, zone, dry_run, next(iter(tables)))
+        if join is None:
+            return change
+        source, keys = join.source_alias, needed_table(join.source, columns[join.source_alias])
+        return replace(change, source=source, condition=condition, rows=join.source, keys=keys)
+
+    def of_kind(self, kind: RowKind) -> list[tuple[int, Clause]]:
+        """Return the clauses for a kind of rows, with their numbers."""
+        return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind == kind]
+
+    @property
+    def _expression(self) -> SqlExpression | None:
+        """The condition that every changed row of the table meets; None if there is none."""
+        if self.condition is None and len(self.clauses) == 1:
+            return self.clauses[0].expression
+        return None if self.of_kind("not_matched_by_source") else self.condition
+
+    def files(self, table: ChangeableTable[Any], files: FileSet) -> FileSet:
+        """Return those of some files that may hold rows that the change deletes or updates."""
+        expression, columns = self._expression, self.columns[self.target]
+        if expression is None:
+            return files
+        files = table.candidates(files, expression.pushdown.get(self.target), columns, self.zone)
+        for left, right in () if self.condition is None else equal_columns(self.condition, self.target, self.source):
+            if not len(files):
+                break
+            mask = table.may_hold_keys(files, columns[left], left, self.keys[right], self.zone)
+            files = table.filtered(files, mask)
+        return files
+
+    def run(
+        self, table: ChangeableTable[Any], engine: Engine, step: str, files: FileSet | None = None
+    ) -> TableChange[Any]:
+        """Change files (default: those that may hold rows to change) by tasks.
+
+        The change conflicts with files with such rows that other commits add.
+        """
+        opened = self.files(table, table.files) if files is None else files
+        done = engine.run(step, partial(change_rows, self), table.to_files(opened))
+        parameters = {"predicate": self.clauses[0].predicate or "true"}
+        return TableChange(opened, done, lambda added: len(self.files(table, added)) > 0, parameters=parameters)
+
+    def missing_paths(self, table: ChangeableTable[Any], advice: str = "") -> tuple[str, ...]:
+        """Return messages about the paths that the condition needs and no row has; call it if no row matches.
+
+        Raises `TableError`, whose message ends in `advice`, if the rows have a similar path.
+        """
+        expression = self._expression if self.condition is None else self.condition
+        sides: dict[str, Callable[[str], frozenset[str] | None]] = {self.target: partial(_keys, table)}
+        if self.condition is not None:
+            sides[self.source] = self._keys_of_source
+        messages: list[str] = []
+        for name, keys_of in sides.items():
+            hints = [] if expression is None else needed_path_hints(keys_of, expression, name)
+            of_merge, place = ("", "") if self.condition is None else (" of the merge", f"in {name} ")
+            for hint in filter(is_correction, hints):
+                raise TableError(
+                    f"the condition{of_merge} matches no row: {place}{hint}{advice}",
+                    reason="no-such-path",
+                    file=table.uri,
+                )
+            messages += hints
+        return tuple(messages)
+
+    def _keys_of_source(self, column: str) -> frozenset[str] | None:
+        if column not in self.rows.column_names:
+            return None
+        return keys_of_storage(VariantArray.from_arrow(self.rows, column).to_unshredded().storage)
+
+    # ---- the rows of a file
+
+    def _choose(self, kind: RowKind, rows: pa.Table, candidates: Mask, applied: Numbers) -> None:
+        """Set the number of the first clause that applies to the candidates among the rows of a `numbered` table."""
+        alias = self.source if kind == "not_matched" else self.target
+        for number, clause in self.of_kind(kind):
+            matching = candidates
+            if clause.expression is not None:
+                part = rows if candidates.all() else renumbered(rows.filter(pa.array(candidates)))
+                matching = candidates.copy()
+                matching[candidates] = is_true(clause.expression, alias, part, self.zone)
+            applied[matching] = number
+            candidates = candidates & ~matching
+
+    def _join(self, rows: pa.Table, live: Mask, path: str) -> tuple[Numbers, Numbers, Numbers]:
+        """Return rows of a file, the rows of the source that match them, and the number of the clause of each pair."""
+        assert self.condition is not None
+        alive = rows.filter(pa.array(live))
+        branches = [
+            f"WHEN {'TRUE' if clause.expression is None else clause.expression.text} THEN {number}"
+            for number, clause in self.of_kind("matched")
+        ]
+        clause_sql = f"CASE {' '.join(branches)} ELSE {_NO_CLAUSE} END" if branches else str(_NO_CLAUSE)
+        pairs = run_sql(
+            f"SELECT {number_column(self.target, alive)} AS l, {number_column(self.source, self.keys)} AS r, "
+            f"{clause_sql} AS c "
+            f"FROM {quoted(self.target)} JOIN {quoted(self.source)} ON ({self.condition.text})",
+            {self.target: alive, self.source: self.keys},
+            zone=self.zone,
+        )
+        left, right, clauses = (pairs[name].to_numpy().astype(np.int64) for name in ("l", "r", "c"))
+        matched = self.of_kind("matched")
+        only_deletes = len(matched) == 1 and matched[0][1].action == "delete" and matched[0][1].predicate is None
+        unique, counts = np.unique(left[clauses != _NO_CLAUSE], return_counts=True)
+        if (counts > 1).any() and not only_deletes:
+            row = int(unique[counts > 1][0])
+            shown = ", ".join(
+                f"{needed.column if needed.path is None else with_steps(needed.column, needed.path.segments)} = "
+                f"{rows[name][row].as_py()!r}"
+                for name, _ in equal_columns(self.condition, self.target, self.source)
+                for needed in [self.columns[self.target][name]]
+            )
+            raise TableError(
+                f"several source rows match row {row} of {path}{f' ({shown})' if shown else ''}, so the result of the "
+                "merge is ambiguous: make the join keys of the source unique",
+                reason="ambiguous-merge",
+            ).at(file=path, row=row)
+        return left, right, clauses
+
+    def _updated(self, before: pa.Table, applied: Numbers, source: Numbers) -> pa.Table:
+        """Return updated rows with their new values; by row, the clause and the row of the source."""
+        schema, rules = self.plan.schema, self.plan.write.rules
+        parts, positions = [], []
+        for number, clause in enumerate(self.clauses):
+            mask = applied == number
+            if not mask.any():
+                continue
+            positions.append(np.flatnonzero(mask))
+            rows = before if mask.all() else before.filter(pa.array(mask))
+            tables = {self.target: rows}
+            if clause.kind == "matched":
+                tables[self.source] = self.rows.take(pa.array(source[mask]))
+            new = assigned(rows, schema, clause.assignments, tables, self.zone)
+            parts.append(rules.regenerated(new, schema, {item.column for item in clause.assignments}))
+        if len(parts) == 1:
+            return parts[0]
+        order = np.argsort(np.concatenate(positions))
+        return pa.concat_tables(parts, promote_options="permissive").take(pa.array(order))
+
+    # ---- new rows
+
+    def inserted(self, done: Sequence[FileChange[Any]], identities: Identities) -> pa.Table:
+        """Return the rows that the source adds, with the columns that are given or generated."""
+        unmatched = np.ones(len(self.rows), dtype=bool)
+        for change in done:
+            unmatched[change.matched] = False
+        applied, schema = np.full(len(self.rows), _NO_CLAUSE), self.plan.schema
+        self._choose("not_matched", self.keys, unmatched, applied)
+        parts: list[pa.Table] = []
+        for number, clause in self.of_kind("not_matched"):
+            positions = np.flatnonzero(applied == number)
+            if not len(positions):
+                continue
+            fields = [f.with_nullable(True) for f in arrow_schema(schema)]
+            nulls = [pa.nulls(len(positions), f.type) for f in fields]
+            tables = {self.source: self.rows.take(pa.array(positions))}
+            new = assigned(pa.table(nulls, pa.schema(fields)), schema, clause.assignments, tables, self.zone)
+            set_columns = {assignment.column for assignment in clause.assignments}
+            new = new.select([f.name for f in schema.fields if f.name in set_columns])
+            parts += map(self.plan.write.with_generated_columns, identities.fill([new]))
+        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+
+def _keys(table: ChangeableTable[Any], column: str) -> frozenset[str] | None:
+    """Return the keys of the objects in a Variant column; None if the files do not have the column by its name."""
+    try:
+        return keys_of_files(sources, column) if (sources := table.parquet_files()) else None
+    except VariantError:
+        return None
+
+
+def change_rows(change: RowChange, task: int, attempt: int, file: Any) -> FileChange[Any]:
+    """Delete and update the rows of a file that a change is about, or count them (the work of a task)."""
+    plan, target = change.plan, change.target
+    rows, live = plan.read_columns(file, change.columns[target], change.zone)
+    applied, source = np.full(len(rows), _NO_CLAUSE), np.full(len(rows), _NO_ROW)
+    unmatched, matched = live, np.empty(0, dtype=np.int64)
+    if change.condition is not None:
+        left, right, clauses = change._join(rows, live, plan.path(file))
+        matched, acting = np.unique(right), clauses != _NO_CLAUSE
+        applied[left[acting]], source[left[acting]] = clauses[acting], right[acting]
+        unmatched = live.copy()
+        unmatched[left] = False
+    change._choose("not_matched_by_source", rows, unmatched, applied)
+    is_delete = np.array([clause.action == "delete" for clause in change.clauses] + [False])
+    deleted = (applied != _NO_CLAUSE) & is_delete[applied]
+    updated = (applied != _NO_CLAUSE) & ~is_delete[applied]
+    count = int(updated.sum())
+    # An erasure also removes rows that are only marked as deleted.
+    has_deleted = plan.erases and bool(plan.with_every_row(file) != file)
+    if change.dry_run:
+        is_changed = has_deleted or bool((deleted | updated).any())
+        return FileChange(file, is_changed, rows_deleted=int(deleted.sum()), rows_updated=count, matched=matched)
+    if has_deleted and not deleted.any():
+        kept = plan.read_kept_rows(file, None)
+        added = plan.write_like(kept).write_files(iter([kept])) if len(kept) else []
+        return FileChange(file, True, tuple(added), rows_copied=len(kept))
+    updates = [clause for clause in change.clauses if clause.action == "update"]
+    assignments = [assignment for clause in updates for assignment in clause.assignments]
+
+    def new_rows(before: pa.Table) -> pa.Table:
+        return change._updated(before, applied[updated], source[updated])
+
+    def new_values() -> list[VariantArray]:
+        needed = needed_columns(assignments)
+        own = needed.get(target, {})
+        read = plan.read_columns(file, own, change.zone)[0].filter(pa.array(updated)) if own else None
+        tables = {target: numbered({}, count) if read is None else renumbered(read)}
+        if updates[0].kind == "matched":
+            partners = change.rows.take(pa.array(source[updated]))
+            tables[change.source] = needed_table(partners, needed.get(change.source, {}))
+        return path_values(assignments, tables, count, change.zone)
+
+    changes = RowChanges(
+        live, deleted, updated, new_rows, assignments, target, new_values if len(updates) == 1 else None
+    )
+    return replace(rewrite_file(plan, file, changes), matched=matched)
