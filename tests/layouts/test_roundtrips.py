@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draft_schemas import paths_storage_type
 from parquet_variant import testing
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import KEY, walk
-from parquet_variant.layouts.draft_storages import paths_storage_type
 from parquet_variant.layouts.layout import detect_layout
-from parquet_variant.layouts.reference import draft_object, draft_paths, final
+from parquet_variant.layouts.reference.rows import draft_object, draft_paths, final
 from parquet_variant.layouts.reference.storages import (
     array_of_rows,
     rows_of_array,
     shredded_storage,
-    storage_type_of,
     unshredded_storage,
     variants_of_storage,
 )
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storages import storage_type
 from parquet_variant.types import VariantType
 
 LAYOUTS = ("unshredded", "final", "draft-paths", "draft-object")
@@ -45,7 +45,7 @@ def test_every_value_survives_every_schema(layout: Any, column: tuple[list[Varia
     storage = shredded_storage(values, schema, layout)
 
     assert variants_of_storage(storage) == values
-    assert storage.type == storage_type_of(schema, layout)
+    assert storage.type == storage_type(schema.type_tree(), layout)
     expected = "unshredded" if schema.kind == "variant" and layout in ("final", "draft-paths") else layout
     assert detect_layout(storage.type) == expected
 

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from draft_schemas import object_storage_type, paths_storage_type
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError
-from parquet_variant.layouts.draft_storages import object_storage_type, paths_storage_type
-from parquet_variant.layouts.reference import draft_object, draft_paths, final
+from parquet_variant.layouts.reference.rows import draft_object, draft_paths, final
 from parquet_variant.layouts.reference.storages import array_of_rows, rows_of_array
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.reference.storages import array_of_rows, storage_type_of
+from parquet_variant.layouts.reference.storages import array_of_rows
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storages import storage_type
 
 DDL = ShreddingSchema.from_ddl
 SCHEMA = DDL("a bigint, t array<struct<u: uuid, n: timestamp_nanos>>, v variant")
@@ -25,15 +26,15 @@ def write(path: Path, **columns: pa.DataType) -> Path:
 @pytest.mark.parametrize("layout", ["final", "draft-paths", "draft-object"])
 def test_the_only_variant_column_is_found_in_every_layout(layout: Any, tmp_path: Path) -> None:
     file = write(
-        tmp_path / "f.parquet", id=pa.int64(), s=pa.struct({"x": pa.int8()}), v=storage_type_of(SCHEMA, layout)
+        tmp_path / "f.parquet", id=pa.int64(), s=pa.struct({"x": pa.int8()}), v=storage_type(SCHEMA.type_tree(), layout)
     )
     assert ShreddingSchema.from_parquet(file) == SCHEMA
     assert ShreddingSchema.from_parquet(str(file), "v") == SCHEMA
 
 
 def test_a_column_inside_of_structs_is_named_with_dots(tmp_path: Path) -> None:
-    inner = storage_type_of(DDL("int"), "final")
-    file = write(tmp_path / "f.parquet", v=storage_type_of(SCHEMA, "final"), s=pa.struct({"w": inner}))
+    inner = storage_type(DDL("int").type_tree(), "final")
+    file = write(tmp_path / "f.parquet", v=storage_type(SCHEMA.type_tree(), "final"), s=pa.struct({"w": inner}))
     assert ShreddingSchema.from_parquet(file, "s.w") == DDL("int")
     with pytest.raises(SchemaError, match=r"2 Variant columns \(v, s.w\)"):
         ShreddingSchema.from_parquet(file)

@@ -10,7 +10,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.files.parquet.format.footer import parse_schema
-from parquet_variant.layouts.layout import ArrowGroup, Step, walk_path
+from parquet_variant.layouts.layout import Step, walk_path
+from parquet_variant.layouts.storages import ArrowGroup
 
 DDL = "a bigint, o struct<f: string, l: array<struct<x: double>>>, l array<bigint>"
 PATHS = {

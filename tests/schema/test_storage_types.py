@@ -6,11 +6,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from draft_schemas import object_storage_type, paths_storage_type
 from parquet_variant import testing
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.draft_storages import object_plan, object_storage_type, paths_storage_type
 from parquet_variant.layouts.layout import detect_layout
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storages import read_storage
 
 DDL = ShreddingSchema.from_ddl
 BINARY = pa.binary()
@@ -186,7 +187,7 @@ class TestDrafts:
     )
     def test_groups_of_draft_object_that_are_refused(self, storage: pa.DataType, reason: str) -> None:
         with pytest.raises(SchemaError) as caught:
-            object_plan(storage)
+            read_storage(storage, "draft-object")
         assert caught.value.reason == reason
 
 

@@ -21,8 +21,9 @@ from parquet_variant.arrays.parts import refuse_unsound
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.kernels.arrow_buffers import to_numpy
-from parquet_variant.layouts.layout import ArrowGroup, find_layout
+from parquet_variant.layouts.layout import find_layout
 from parquet_variant.layouts.storage_shape import is_binary, is_list
+from parquet_variant.layouts.storages import ArrowGroup
 from parquet_variant.support.lazy_names import registered_method
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.types.forms import (

@@ -33,9 +33,9 @@ from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of
 from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
-from parquet_variant.layouts.draft_storages import DraftNode, object_plan, paths_plan
 from parquet_variant.layouts.reference import storages as scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storages import StorageNode, read_storage
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Layout, OnConflict
 from parquet_variant.types import MAX_OFFSET
@@ -196,7 +196,7 @@ def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[di
     return {"value": value, "typed_value": _struct_of(fields, pa.array(~(is_typed & has_residual)))}, has_residual
 
 
-def _skeleton(node: ShreddingSchema | DraftNode) -> ShreddingSchema:
+def _skeleton(node: ShreddingSchema | StorageNode) -> ShreddingSchema:
     """Return the schema with the same objects and arrays, and untyped leaves."""
     if node.element is not None:
         return ShreddingSchema.array(_skeleton(node.element))
@@ -215,9 +215,8 @@ def final_of_draft(storage: pa.StructArray, layout: Layout) -> pa.StructArray:
     groups of several shapes, storages without ``paths``, nested typed values, columns of ``paths`` that conflict, and
     binaries that only the scalar reference can read.
     """
-    plan = object_plan(storage.type) if layout == "draft-object" else paths_plan(storage.type)
-    if plan is None:
-        raise NeedsReference
+    plan = read_storage(storage.type, layout)
+    needs_reference_if(layout == "draft-paths" and storage.type.get_field_index("paths") < 0)
     binaries, names = _Binaries(), set[str]()
     top = columns_of(storage) if layout == "draft-paths" else {}
     if "value" in top:
@@ -270,7 +269,7 @@ class _Binaries:
                 yield remapped(spans[0], [[ids[name] for name in names] for names in spans[1]])
 
 
-def _parts(group: pa.Array, node: DraftNode, layout: Layout) -> tuple[dict[str, pa.Array], Any]:
+def _parts(group: pa.Array, node: StorageNode, layout: Layout) -> tuple[dict[str, pa.Array], Any]:
     """Return the columns of a group, and the struct of its fields or the list of its elements."""
     if layout == "draft-paths" and not node.is_leaf:
         return {}, group
@@ -278,12 +277,12 @@ def _parts(group: pa.Array, node: DraftNode, layout: Layout) -> tuple[dict[str, 
     return columns, columns.get("object", columns.get("array"))
 
 
-def _collect(group: pa.Array, node: DraftNode, layout: Layout, binaries: _Binaries, names: set[str]) -> None:
+def _collect(group: pa.Array, node: StorageNode, layout: Layout, binaries: _Binaries, names: set[str]) -> None:
     """Add the binaries of a group, and the names of its fields."""
     needs_reference_if((node.fields is not None) + (node.element is not None) + (node.typed is not None) > 1)
     needs_reference_if(node.typed is not None and pa.types.is_nested(node.typed))
     columns, nested = _parts(group, node, layout)
-    if node.has_untyped:
+    if node.has_value:
         binaries.add_combined(columns["untyped_value"])
     if node.fields is not None:
         names.update(node.fields)
@@ -294,10 +293,10 @@ def _collect(group: pa.Array, node: DraftNode, layout: Layout, binaries: _Binari
         _collect(_list_parts(nested)[1], node.element, layout, binaries, names)
 
 
-def _final_group(group: pa.Array, node: DraftNode, layout: Layout, values: Iterator[pa.Array]) -> dict[str, pa.Array]:
+def _final_group(group: pa.Array, node: StorageNode, layout: Layout, values: Iterator[pa.Array]) -> dict[str, pa.Array]:
     """Return the columns of a group in the final layout."""
     columns, nested = _parts(group, node, layout)
-    final = {"value": next(values) if node.has_untyped else pa.nulls(len(group), pa.binary())}
+    final = {"value": next(values) if node.has_value else pa.nulls(len(group), pa.binary())}
     if node.fields is not None:
         groups = columns_of(nested)
         fields = {
@@ -315,7 +314,7 @@ def _final_group(group: pa.Array, node: DraftNode, layout: Layout, values: Itera
 
 
 def _merged(
-    columns: dict[str, pa.Array], residual: dict[str, pa.Array], node: DraftNode, *, element: bool = False
+    columns: dict[str, pa.Array], residual: dict[str, pa.Array], node: StorageNode, *, element: bool = False
 ) -> dict[str, pa.Array]:
     """Merge the residual at the top, shredded by the same schema, into the columns of ``paths``."""
     residual_value = residual["value"]
@@ -348,7 +347,9 @@ def _merged(
     return {"value": value, "typed_value": _struct_of(fields, missing)}
 
 
-def _merged_lists(typed: pa.Array, residual: pa.Array, in_paths: Mask, in_residual: Mask, node: DraftNode) -> pa.Array:
+def _merged_lists(
+    typed: pa.Array, residual: pa.Array, in_paths: Mask, in_residual: Mask, node: StorageNode
+) -> pa.Array:
     lengths, elements = _list_parts(typed)
     residual_lengths, residual_elements = _list_parts(residual)
     needs_reference_if(np.any(in_paths & in_residual & (lengths != residual_lengths)))

@@ -27,8 +27,9 @@ from parquet_variant.arrays.parts import (
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
-from parquet_variant.layouts.layout import ArrowGroup, check_fields, detect_layout
+from parquet_variant.layouts.layout import detect_layout
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storages import ArrowGroup, check_fields
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Layout
 from parquet_variant.support.fork_safety import cached_property

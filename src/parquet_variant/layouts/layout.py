@@ -22,24 +22,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.layouts.draft_storages import object_plan, paths_plan, tree_of_draft
 from parquet_variant.layouts.parquet_reader import MAX_SCHEMA_DEPTH, open_parquet, too_deep
-from parquet_variant.layouts.storage_shape import (
-    TypeTree,
-    check_known,
-    fields_of,
-    is_binary,
-    is_list,
-    refuse,
-    tree_of_final,
-)
+from parquet_variant.layouts.storage_shape import TypeTree
+from parquet_variant.layouts.storages import OBJECT_FIELDS, ArrowGroup, ColumnGroup, known_fields, read_storage
 from parquet_variant.support.choices import Layout
-from parquet_variant.types.path import WILDCARD, Segment, VariantPath
+from parquet_variant.types.path import Segment, VariantPath
 
 
 class Step(Enum):
@@ -50,92 +42,7 @@ class Step(Enum):
     MISSING = auto()  # The value does not exist: the group has no ``value`` column.
 
 
-class ColumnGroup(Protocol):
-    """A column or group of columns: a node of a Parquet footer, or an Arrow type."""
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether it is a column, not a group."""
-
-    @property
-    def is_list(self) -> bool:
-        """Whether it is a list."""
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether it is a column of bytes."""
-
-    @property
-    def element(self) -> Self:
-        """The element of a list."""
-
-    @property
-    def fields(self) -> Mapping[str, Self]:
-        """The fields of a group by name; empty for anything else."""
-
-    @property
-    def field_count(self) -> int:
-        """The number of fields, including fields of the same name."""
-
-    def child(self, name: str) -> Self | None:
-        """Return a field of a group by name, or None."""
-
-
 Columns = TypeVar("Columns", bound=ColumnGroup)
-
-
-@dataclass(frozen=True, slots=True)
-class ArrowGroup:
-    """An Arrow type, and the names on the path to it from the top."""
-
-    type: pa.DataType
-    path: tuple[str, ...] = ()
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether it is a column, not a group."""
-        return not (pa.types.is_struct(self.type) or self.is_list)
-
-    @property
-    def is_list(self) -> bool:
-        """Whether it is a list."""
-        return is_list(self.type)
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether it is a column of bytes."""
-        return is_binary(self.type)
-
-    @property
-    def fields(self) -> dict[str, ArrowGroup]:
-        """The fields of a struct by name; empty for anything else."""
-        if not pa.types.is_struct(self.type):
-            return {}
-        return {field.name: ArrowGroup(field.type, (*self.path, field.name)) for field in self.type}
-
-    @property
-    def field_count(self) -> int:
-        """The number of fields of a struct, including fields of the same name."""
-        return int(self.type.num_fields) if pa.types.is_struct(self.type) else 0
-
-    @property
-    def element(self) -> ArrowGroup:
-        """The element of a list."""
-        return ArrowGroup(self.type.value_type, (*self.path, self.type.value_field.name))
-
-    def child(self, name: str) -> ArrowGroup | None:
-        """Return a field of a struct by name; None if it does not exist or is a column of nulls only."""
-        indices = self.type.get_all_field_indices(name) if pa.types.is_struct(self.type) else []
-        kind = self.type.field(indices[0]).type if indices else pa.null()
-        return None if pa.types.is_null(kind) else ArrowGroup(kind, (*self.path, name))
-
-    def leaves(self) -> list[tuple[str, ...]]:
-        """Return the leaf columns inside it, each as the names from the top."""
-        if self.is_list:
-            return self.element.leaves()
-        if self.is_leaf:
-            return [self.path]
-        return [leaf for field in self.type for leaf in ArrowGroup(field.type, (*self.path, field.name)).leaves()]
 
 
 def next_group(group: Columns, segment: Segment) -> tuple[Step, Columns | None]:
@@ -176,10 +83,6 @@ def walk_path(group: Columns, path: VariantPath) -> PathEnd[Columns]:
     return PathEnd(group, Step.FOUND, is_repeated)
 
 
-ROOT = VariantPath()
-_OBJECT_FIELDS = ("untyped_value", "object", "array", "typed_value")
-
-
 def find_layout(group: ColumnGroup) -> Layout | None:
     """Return the layout of a group that nothing marks as a Variant; None if its shape is not one.
 
@@ -195,7 +98,7 @@ def find_layout(group: ColumnGroup) -> Layout | None:
     >>> find_layout(ArrowGroup(pa.struct({"value": binary, "metadata": binary, "other": binary}))) is None
     True
     """
-    fields = _known_fields(group)
+    fields = known_fields(group)
     metadata, value = fields.get("metadata"), fields.get("value")
     if metadata is not None and metadata.is_binary and (value is None or value.is_binary):
         if "paths" in fields and (fields["paths"].is_list or fields["paths"].fields):
@@ -212,13 +115,9 @@ def is_lone_typed_value(group: ColumnGroup) -> bool:
 
     Its name is the only sign of a Variant, so a file must have no other Variant column, and the group be a column.
     """
-    fields = _known_fields(group)
+    fields = known_fields(group)
     typed = fields.get("typed_value")
     return typed is not None and len(fields) == 1 and not typed.is_list and not typed.fields
-
-
-def _known_fields(group: ColumnGroup) -> dict[str, ColumnGroup]:
-    return {name: field for name, field in group.fields.items() if not name.startswith("_")}
 
 
 def _is_draft_object(fields: Mapping[str, ColumnGroup]) -> bool:
@@ -233,13 +132,13 @@ def _is_draft_object(fields: Mapping[str, ColumnGroup]) -> bool:
     if inner is not None and not inner.fields:
         return False
     for group in groups:  # each can be nested in a draft, perhaps with fields that are refused later
-        parts = _known_fields(group)
+        parts = known_fields(group)
         if parts.keys().isdisjoint(("typed_value", "untyped_value")) and not _is_draft_object(parts):
             return False
-    if fields.keys() <= set(_OBJECT_FIELDS):
+    if fields.keys() <= set(OBJECT_FIELDS):
         return untyped is not None or bool(groups)
     if untyped is not None:
-        return len(fields.keys() & set(_OBJECT_FIELDS)) > 1
+        return len(fields.keys() & set(OBJECT_FIELDS)) > 1
     return any("untyped_value" in group.fields for group in groups)
 
 
@@ -249,8 +148,7 @@ def detect_layout(storage: pa.DataType) -> Layout:
     Beyond `find_layout`, the struct may have fields that only the caller's word makes those of a Variant, such as a
     lone ``typed_value``.
 
-    Raises `SchemaError` if it has no layout (``not-a-variant``, ``not-a-group``, or the reason of the final layout if
-    it has a ``metadata`` field).
+    Raises `SchemaError` (``not-a-variant``) if it has no layout.
 
     >>> detect_layout(pa.struct({"value": pa.binary(), "metadata": pa.binary()}))
     'unshredded'
@@ -259,77 +157,21 @@ def detect_layout(storage: pa.DataType) -> Layout:
     """
     layout = _layout_of_names(storage)
     if layout is None:
-        names = ", ".join(field.name for field in storage) or "no fields"
+        names = ", ".join(ArrowGroup(storage).fields) or "no fields"
         message = f"a struct of {names} is not a Variant column in any layout: expected metadata and value"
         raise SchemaError(message, reason="not-a-variant")
     return layout
 
 
 def _layout_of_names(storage: pa.DataType) -> Layout | None:
-    names = {name for name in fields_of(storage, ROOT) if not name.startswith("_")}
+    names = known_fields(ArrowGroup(storage)).keys()
     if "paths" in names:
         return "draft-paths"
     if "metadata" in names and names & {"value", "typed_value"}:
         return "final" if "typed_value" in names else "unshredded"
-    if names and names <= set(_OBJECT_FIELDS):
+    if names and names <= set(OBJECT_FIELDS):
         return "draft-object"
     return find_layout(ArrowGroup(storage))
-
-
-def check_fields(group: ColumnGroup, layout: Layout, path: VariantPath = ROOT) -> None:
-    """Check that no group of a Variant column has fields that its layout does not know, or two of the same name.
-
-    Raises `SchemaError` with reason ``unknown-field`` or ``duplicate-field`` and the path of the group.
-
-    >>> storage = pa.struct({"value": pa.binary(), "metadata": pa.binary(), "x": pa.int8()})
-    >>> check_fields(ArrowGroup(storage), "unshredded")
-    Traceback (most recent call last):
-    ...
-    parquet_variant.errors.SchemaError: unknown field 'x' next to metadata, value and typed_value: ... (path $)
-    """
-    if layout == "draft-paths":
-        fields = _fields_of(group, ("value", "metadata", "paths"), path)
-        if "paths" in fields:
-            _check_paths(fields["paths"], path)
-    elif layout == "draft-object":
-        _check_value(group, _OBJECT_FIELDS, _OBJECT_FIELDS, path)
-    else:
-        _check_value(group, ("metadata", "value", "typed_value"), ("value", "typed_value"), path)
-
-
-def _fields_of(group: ColumnGroup, allowed: tuple[str, ...] | None, path: VariantPath) -> Mapping[str, ColumnGroup]:
-    """Return the fields of a group after checking that their names are unique and allowed; None allows all names."""
-    fields = group.fields
-    if allowed is not None and not fields.keys() <= set(allowed):
-        check_known(_known_fields(group), allowed, path)
-    if len(fields) < group.field_count:
-        raise refuse("the group has duplicate field names", path, "duplicate-field")
-    return fields
-
-
-def _check_value(group: ColumnGroup, allowed: tuple[str, ...], below: tuple[str, ...], path: VariantPath) -> None:
-    """Check the group of a value, and the groups of its fields and elements, which have the fields `below`."""
-    fields = _fields_of(group, allowed, path)
-    for name in ("object", "array") if "object" in below else ("typed_value",):
-        container = fields.get(name)
-        if container is None:
-            continue
-        children = {WILDCARD: container.element} if container.is_list else _fields_of(container, None, path)
-        for step, child in children.items():
-            _check_value(child, below, below, path / step)
-
-
-def _check_paths(group: ColumnGroup, path: VariantPath) -> None:
-    if group.is_list:
-        _check_paths(group.element, path / WILDCARD)
-        return
-    untyped, typed = (_known_fields(group).get(name) for name in ("untyped_value", "typed_value"))
-    is_leaf = untyped is not None and untyped.is_binary
-    if is_leaf or (typed is not None and not (typed.is_list or typed.fields)):
-        _fields_of(group, ("typed_value", "untyped_value"), path)
-        return
-    for name, child in _fields_of(group, None, path).items():
-        _check_paths(child, path / name)
 
 
 def tree_of_layout(storage: pa.DataType) -> TypeTree:
@@ -338,10 +180,7 @@ def tree_of_layout(storage: pa.DataType) -> TypeTree:
     Raises `SchemaError` if the layout does not allow the struct; for a struct without a layout, what the final layout
     requires.
     """
-    layout = _layout_of_names(storage)
-    if layout == "draft-paths":
-        return tree_of_draft(paths_plan(storage))
-    return tree_of_draft(object_plan(storage)) if layout == "draft-object" else tree_of_final(storage)
+    return read_storage(storage, _layout_of_names(storage) or "final").tree()
 
 
 def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None) -> TypeTree:

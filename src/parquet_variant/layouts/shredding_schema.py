@@ -23,13 +23,11 @@ from parquet_variant.layouts.storage_shape import (
     TypeTree,
     canonical_primitive,
     ddl_name,
-    final_storage_type,
     merge_trees,
     path_depth,
     too_deep,
-    tree_from_arrow,
-    tree_to_arrow,
 )
+from parquet_variant.layouts.storages import storage_type, tree_from_arrow, tree_to_arrow
 from parquet_variant.layouts.type_grammar import parse_ddl, render_ddl, render_tree, tree_from_json, tree_to_json
 from parquet_variant.types.path import WILDCARD, VariantPath
 
@@ -309,7 +307,7 @@ class ShreddingSchema:
 
     @classmethod
     def from_arrow(cls, arrow: pa.Schema | pa.DataType) -> ShreddingSchema:
-        """Return the schema of a logical Arrow schema or type; see `parquet_variant.layouts.storage_shape`.
+        """Return the schema of a logical Arrow schema or type; see `parquet_variant.layouts.storages`.
 
         Raises
         ------
@@ -360,7 +358,7 @@ class ShreddingSchema:
 
     def storage_type(self) -> pa.StructType:
         """Return the canonical storage struct of the final layout."""
-        return final_storage_type(self.type_tree())
+        return storage_type(self.type_tree(), "final")
 
     @classmethod
     def from_json(cls, text: str | Mapping[str, Any]) -> ShreddingSchema:

@@ -1,12 +1,9 @@
-"""The plain tree of a shredding schema: from storage structs of the final layout, from Arrow types, and its union.
+"""The plain tree of a shredding schema: its primitive types, its depth, and its union.
 
-Owns the plain tree, which lets modules parse a schema without importing the class whose methods call them; the checks
-that all layouts share; the canonical storage of the final layout and the other shapes that can be read (spec:
-parquet-variant-shredding, "Value Shredding" to "Nesting"); logical Arrow types; and the join of two schemas, which
-widens integers and decimals to a type that holds every value of both; and the limit of Parquet levels that every writer
-keeps. Owns also the canonical Arrow type of every primitive node, and two conversions to it: strict (types stored in
-files) and lenient (types in a user's schema). Fields are found by name, names that start with ``_`` are ignored, and
-any other field is an error. Leaves the values to `layouts.reference.final`.
+Owns the plain tree, which lets modules parse a schema without importing the class whose methods call them; the join of
+two schemas, which widens integers and decimals to a type that holds every value of both; and the limit of Parquet
+levels that every writer keeps. Owns also the canonical Arrow type of every primitive node, and two conversions to it:
+strict (types stored in files) and lenient (types in a user's schema). Leaves storage structs to `layouts.storages`.
 
 A nested object takes two levels in Parquet (the group of the field and its ``typed_value``), a nested array three (the
 group, ``typed_value`` and ``list``). Readers limit how many levels they accept:
@@ -19,7 +16,6 @@ group, ``typed_value`` and ``list``). Readers limit how many levels they accept:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -27,7 +23,7 @@ import pyarrow as pa
 from parquet_variant.errors import SchemaError
 from parquet_variant.types import TYPE_OF_ARROW, of_arrow
 from parquet_variant.types.forms import nesting_depth
-from parquet_variant.types.path import WILDCARD, VariantPath
+from parquet_variant.types.path import VariantPath
 
 MAX_PRECISION = 38
 
@@ -170,21 +166,6 @@ def refuse_deep(arrow: pa.DataType) -> None:
         raise SchemaError(message, reason="too-deep")
 
 
-def refuse(message: str, path: VariantPath, reason: str) -> SchemaError:
-    """Return the error for a storage struct that a layout does not allow."""
-    return SchemaError(message, reason=reason, path=str(path))
-
-
-def shredded_type(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
-    """Return the canonical type of a ``typed_value``. Raises `SchemaError` (``unsupported-type``) if it cannot be
-    shredded.
-    """
-    primitive = stored_primitive(arrow)
-    if primitive is None:
-        raise refuse(f"typed_value has the type {arrow}, which is not a shredded value type", path, "unsupported-type")
-    return primitive
-
-
 def is_binary(arrow: pa.DataType) -> bool:
     """Return whether a type holds bytes, in any Arrow form."""
     if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
@@ -200,170 +181,6 @@ def is_list(arrow: pa.DataType) -> bool:
         or pa.types.is_list_view(arrow)
         or pa.types.is_large_list_view(arrow)
     )
-
-
-def fields_of(arrow: pa.DataType, path: VariantPath) -> dict[str, pa.Field]:
-    """Return the fields of a group by name.
-
-    Raises `SchemaError` if the type is not a struct (``not-a-group``) or has duplicate names (``duplicate-field``).
-    """
-    if not isinstance(arrow, pa.StructType):
-        raise refuse(f"expected a group, got {arrow}", path, "not-a-group")
-    fields = {field.name: field for field in arrow}
-    if len(fields) < arrow.num_fields:
-        raise refuse("the group has duplicate field names", path, "duplicate-field")
-    return fields
-
-
-def check_known(names: Iterable[str], allowed: tuple[str, ...], path: VariantPath) -> None:
-    """Raise `SchemaError` (``unknown-field``) for the first name that is not allowed in a group."""
-    for name in names:
-        if name not in allowed:
-            allowed_names = f"{', '.join(allowed[:-1])} and {allowed[-1]}"
-            raise refuse(
-                f"unknown field {name!r} next to {allowed_names}: a newer writer may store values in it, so read the "
-                "column with the library that wrote it",
-                path,
-                "unknown-field",
-            )
-
-
-def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], path: VariantPath) -> dict[str, pa.Field]:
-    """Return the fields of one shredded value: those in `allowed`, without names that start with ``_``.
-
-    Raises `SchemaError` for any other field (``unknown-field``), or a binary column that is not binary
-    (``not-binary``).
-    """
-    fields = {name: field for name, field in fields_of(arrow, path).items() if not name.startswith("_")}
-    check_known(fields, allowed, path)
-    for name, field in fields.items():
-        if name in ("metadata", "value", "untyped_value") and not is_binary(field.type):
-            raise refuse(f"{name!r} has the type {field.type} instead of binary", path, "not-binary")
-    return fields
-
-
-ROOT = VariantPath()
-
-
-def final_storage_type(tree: TypeTree) -> pa.StructType:
-    """Return the canonical storage struct of a schema.
-
-    ``value`` always exists; it is required only if nothing is shredded.
-
-    >>> print(final_storage_type([pa.date32()]))
-    struct<metadata: binary not null, value: binary,
-        typed_value: list<element: struct<value: binary, typed_value: date32[day]> not null>>
-    """
-    metadata = pa.field("metadata", pa.binary(), nullable=False)
-    if tree is None:
-        return pa.struct([metadata, pa.field("value", pa.binary(), nullable=False)])
-    return pa.struct([metadata, *_value_fields(tree)])
-
-
-def _value_fields(tree: TypeTree) -> list[pa.Field]:
-    value = pa.field("value", pa.binary())
-    if tree is None:
-        return [value]
-    typed = tree
-    if isinstance(tree, list):
-        typed = pa.list_(pa.field("element", pa.struct(_value_fields(tree[0])), nullable=False))
-    elif isinstance(tree, dict):
-        typed = pa.struct([pa.field(name, pa.struct(_value_fields(child)), False) for name, child in tree.items()])
-    return [value, pa.field("typed_value", typed)]
-
-
-def tree_of_final(storage: pa.DataType) -> TypeTree:
-    """Return the shredding schema of a storage struct, as a plain tree.
-
-    Raises `SchemaError` with the path of the group, and a reason: ``no-metadata``, ``no-value`` (neither ``value`` nor
-    ``typed_value``), ``unknown-field``, ``duplicate-field``, ``not-binary``, ``not-a-group``, ``unsupported-type``,
-    ``empty-object``.
-
-    >>> tree_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.large_string()}))
-    DataType(string)
-    >>> tree_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.uint32()}))
-    Traceback (most recent call last):
-    ...
-    parquet_variant.errors.SchemaError: typed_value has the type uint32, which is not a shredded value type (path $)
-    """
-    fields = value_fields(storage, ("metadata", "value", "typed_value"), ROOT)
-    if "metadata" not in fields:
-        raise refuse("the group is not a Variant: it has no 'metadata'", ROOT, "no-metadata")
-    return _node(fields, ROOT)
-
-
-def _node(fields: dict[str, pa.Field], path: VariantPath) -> TypeTree:
-    if "typed_value" not in fields:
-        if "value" not in fields:
-            raise refuse("the group has neither 'value' nor 'typed_value'", path, "no-value")
-        return None
-    typed = fields["typed_value"].type
-    if is_list(typed):
-        return [_child_tree(typed.value_type, path / WILDCARD)]
-    if pa.types.is_struct(typed):
-        children = fields_of(typed, path)
-        if not children:
-            raise refuse("'typed_value' is a group without fields", path, "empty-object")
-        return {name: _child_tree(child.type, path / name) for name, child in children.items()}
-    return shredded_type(typed, path)
-
-
-def _child_tree(group: pa.DataType, path: VariantPath) -> TypeTree:
-    return _node(value_fields(group, ("value", "typed_value"), path), path)
-
-
-def tree_from_arrow(arrow: pa.Schema | pa.DataType) -> TypeTree:
-    """Return the shredding schema of an Arrow schema or type, as a plain tree.
-
-    Raises `SchemaError` for a type that no Variant type holds: nanosecond times, durations, intervals, unions, decimals
-    over 38 digits (``unsupported-type``); and for one with too many levels (``too-deep``).
-
-    >>> tree_from_arrow(pa.schema({"a": pa.uint32(), "m": pa.map_(pa.string(), pa.int8())}))
-    {'a': DataType(int64), 'm': None}
-    """
-    if not isinstance(arrow, pa.Schema | pa.DataType):
-        raise SchemaError(f"expected an Arrow schema or type, got {arrow!r}", reason="unsupported-type")
-    kind = pa.struct(list(arrow)) if isinstance(arrow, pa.Schema) else arrow
-    refuse_deep(kind)
-    return _tree_of_arrow(kind, VariantPath())
-
-
-def _tree_of_arrow(arrow: pa.DataType, path: VariantPath) -> TypeTree:
-    if is_list(arrow) or pa.types.is_fixed_size_list(arrow):
-        return [_tree_of_arrow(arrow.value_type, path / WILDCARD)]
-    if pa.types.is_struct(arrow):
-        if _is_variant(arrow):
-            return tree_of_final(arrow)
-        fields = {field.name: _tree_of_arrow(field.type, path / field.name) for field in arrow}
-        if len(fields) < arrow.num_fields:
-            raise SchemaError("duplicate field names in a struct", reason="duplicate-field", path=str(path))
-        return fields or None
-    if pa.types.is_map(arrow) or pa.types.is_null(arrow):
-        return None
-    primitive = lenient_primitive(arrow)
-    if primitive is None:
-        raise SchemaError(
-            f"no Variant type holds {arrow}: cast the column first", reason="unsupported-type", path=str(path)
-        )
-    return primitive
-
-
-def _is_variant(arrow: pa.StructType) -> bool:
-    types = {field.name: field.type for field in arrow}
-    return (
-        types.keys() <= {"metadata", "value", "typed_value"}
-        and is_binary(types.get("metadata", pa.null()))
-        and len(types) > 1
-    )
-
-
-def tree_to_arrow(tree: TypeTree) -> pa.DataType:
-    """Return the logical Arrow type of a schema."""
-    if isinstance(tree, list):
-        return pa.list_(pa.field("element", tree_to_arrow(tree[0])))
-    if isinstance(tree, dict):
-        return pa.struct([pa.field(name, tree_to_arrow(child)) for name, child in tree.items()])
-    return final_storage_type(tree) if tree is None else tree
 
 
 # Decimal digits that hold every value of an integer type.

@@ -17,7 +17,8 @@ from parquet_variant.arrays.capsules import import_variant, with_metadata, witho
 from parquet_variant.arrays.parts import columns_of, stored_columns
 from parquet_variant.files.vortex.json_columns import compress_json
 from parquet_variant.files.vortex.library import vortex
-from parquet_variant.layouts.layout import ArrowGroup, Step, next_group, walk_path
+from parquet_variant.layouts.layout import Step, next_group, walk_path
+from parquet_variant.layouts.storages import ArrowGroup
 from parquet_variant.ops.columns.extract_path import columns_of_path
 from parquet_variant.query.predicate import And, Compare, In, Or, Predicate, joined
 from parquet_variant.query.selection import Selected

@@ -7,19 +7,17 @@ Owns conversions of rows to and from Arrow, the loop over rows, and the row numb
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import MalformedVariantError, VariantError, check_choice
-from parquet_variant.layouts.draft_storages import object_storage_type, paths_storage_type
+from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.layouts.layout import detect_layout
-from parquet_variant.layouts.reference import draft_object, draft_paths, final
+from parquet_variant.layouts.reference.rows import RowLayout, draft_object, draft_paths, final
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.layouts.storage_shape import final_storage_type
+from parquet_variant.layouts.storages import storage_type
 from parquet_variant.support.choices import Layout, OnConflict
 from parquet_variant.types.forms import in_form, number_form, plain_form
 
@@ -45,22 +43,9 @@ def rows_of_array(array: pa.Array) -> list[Any]:
         ) from None
 
 
-_MODULES: dict[Layout, ModuleType] = {
-    "unshredded": final,
-    "final": final,
-    "draft-paths": draft_paths,
-    "draft-object": draft_object,
-}
-
-
-def storage_type_of(schema: ShreddingSchema, layout: Layout) -> pa.StructType:
-    """Return the storage struct of a schema in a layout. Raises `VariantError` for an unknown layout."""
-    if layout == "draft-paths":
-        return paths_storage_type(schema.type_tree())
-    if layout == "draft-object":
-        return object_storage_type(schema.type_tree())
-    check_choice("layout", layout, _MODULES)
-    return final_storage_type(schema.type_tree() if layout == "final" else None)
+_ROWS: dict[Layout, RowLayout] = {
+    "unshredded": final, "final": final, "draft-paths": draft_paths, "draft-object": draft_object
+}  # fmt: skip
 
 
 def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> list[Variant | None]:
@@ -68,7 +53,7 @@ def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "erro
 
     Raises the errors of the layout's ``reconstruct``, with the row.
     """
-    layout = _MODULES[detect_layout(storage.type)]
+    layout = _ROWS[detect_layout(storage.type)]
     values = []
     for number, row in enumerate(rows_of_array(storage)):
         try:
@@ -86,11 +71,11 @@ def shredded_storage(
 
     Raises the errors of the layout's ``shred_value``, with the row.
     """
-    storage = storage_type_of(schema, layout) if isinstance(schema, ShreddingSchema) else schema
+    storage = storage_type(schema.type_tree(), layout) if isinstance(schema, ShreddingSchema) else schema
     rows = []
     for number, variant in enumerate(variants):
         try:
-            rows.append(_MODULES[layout].shred_value(variant, storage))
+            rows.append(_ROWS[layout].shred_value(variant, storage))
         except VariantError as error:
             error.at(row=number)
             raise

@@ -48,9 +48,21 @@ def slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
 
     >>> slot_of(Variant.from_python(123), pa.decimal128(9, 2)), slot_of(Variant.from_python(1.0), pa.int64())
     (Decimal('123.00'), None)
+    >>> [slot_of(Variant.from_python(values), pa.list_(pa.int64())) for values in ([1, 2], [1, "x"])]
+    [[1, 2], None]
     """
     kind = variant.type
-    if kind in _CONTAINERS:
+    slots: Any
+    if pa.types.is_list(arrow) and kind == VariantType.ARRAY:
+        slots = [slot_of(element, arrow.value_type) for element in elements_of_array(variant)]
+        return None if None in slots else slots
+    if pa.types.is_struct(arrow) and kind == VariantType.OBJECT:
+        fields = fields_of_object(variant)
+        if fields.keys() != {field.name for field in arrow}:
+            return None
+        slots = {field.name: slot_of(fields[field.name], field.type) for field in arrow}
+        return None if None in slots.values() else slots
+    if kind in _CONTAINERS or pa.types.is_nested(arrow):
         return None
     if not pa.types.is_decimal(arrow):
         target = TYPE_OF_ARROW[arrow].type
@@ -83,15 +95,21 @@ def _number(variant: Variant, kind: VariantType, scale: int) -> int | None:
     return None if remainder else quotient
 
 
-def variant_of(slot: Any, arrow: pa.DataType) -> Variant:
-    """Return the Variant of a slot; its type is that of the column.
+def tree_of_slot(slot: Any, arrow: pa.DataType) -> Tree:
+    """Return the value of a slot; its type is that of the column.
 
     Raises `MalformedVariantError` for a slot that the column's type cannot hold: a time outside the day, a decimal with
     too many digits.
 
-    >>> variant_of(Decimal("1.50"), pa.decimal128(9, 2)), variant_of(7, pa.int16())
+    >>> tree_of_slot(Decimal("1.50"), pa.decimal128(9, 2)), tree_of_slot(7, pa.int16())
     (<Variant decimal4: 1.5>, <Variant int16: 7>)
     """
+    if slot is None:
+        return VARIANT_NULL
+    if pa.types.is_list(arrow):
+        return [tree_of_slot(element, arrow.value_type) for element in slot]
+    if pa.types.is_struct(arrow):
+        return {field.name: tree_of_slot(slot[field.name], field.type) for field in arrow}
     if pa.types.is_decimal(arrow):
         sign, digits, exponent = slot.as_tuple()
         unscaled = int("".join(map(str, digits))) * 10 ** (exponent + arrow.scale) * (-1 if sign else 1)
@@ -113,11 +131,6 @@ def variant_of(slot: Any, arrow: pa.DataType) -> Variant:
 Tree: TypeAlias = "Variant | list[Tree] | dict[str, Tree]"
 
 VARIANT_NULL = Variant(EMPTY_METADATA, b"\x00")
-
-
-def is_null(variant: Variant) -> bool:
-    """Return whether a value is Variant null (``00``)."""
-    return variant.type == VariantType.NULL
 
 
 def fields_of_object(variant: Variant) -> dict[str, Variant]:
@@ -155,11 +168,6 @@ def check_disjoint(variant: Variant, children: Iterable[Variant]) -> None:
         raise MalformedVariantError("values overlap: some bytes belong to more than one value", reason="overlap")
 
 
-def compact(tree: Tree) -> Variant:
-    """Return a Variant with its own metadata of only the names that it uses."""
-    return Variant.from_python(tree)
-
-
 @lru_cache(maxsize=64)
 def _ids(metadata: bytes) -> dict[bytes, int]:
     dictionary = dictionary_of(metadata)
@@ -173,7 +181,7 @@ def _ids(metadata: bytes) -> dict[bytes, int]:
 def joined(metadata: bytes, tree: Tree) -> Variant:
     """Return a Variant that keeps `metadata` and copies the bytes of its pieces, whose ids are those of `metadata`.
 
-    If `metadata` lacks a name, which the specification does not allow, the result is that of `compact`.
+    If `metadata` lacks a name, which the specification does not allow, the result has metadata of only its names.
 
     >>> metadata = bytes.fromhex("01020001026261")  # b before a
     >>> joined(metadata, {"b": VARIANT_NULL, "a": VARIANT_NULL}).value.hex()
@@ -192,7 +200,7 @@ def joined(metadata: bytes, tree: Tree) -> Variant:
     try:
         return Variant(metadata, encoded(tree))
     except KeyError:
-        return compact(tree)
+        return Variant.from_python(tree)
 
 
 _MESSAGES = {
@@ -222,10 +230,3 @@ class Policy:
             raise ConflictError(
                 f"{_MESSAGES[reason]}: use on_conflict='typed' to read the typed columns", reason=reason, path=str(path)
             )
-
-    def residual_fields(self, residual: Variant | None, path: VariantPath) -> dict[str, Tree]:
-        """Return the fields of the residual next to shredded fields; a residual must be an object."""
-        if residual is not None and residual.type != VariantType.OBJECT:
-            self.meet("non-object-value", path)
-            return {}
-        return {} if residual is None else {**fields_of_object(residual)}

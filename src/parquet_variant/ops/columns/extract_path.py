@@ -24,8 +24,9 @@ from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of, scalar
-from parquet_variant.layouts.layout import ArrowGroup, Step, walk_path
+from parquet_variant.layouts.layout import Step, walk_path
 from parquet_variant.layouts.storage_shape import is_list
+from parquet_variant.layouts.storages import ArrowGroup
 from parquet_variant.ops.columns.column_slots import refuse_faulty_slots, slots_of_column
 from parquet_variant.ops.columns.slot_casts import CastOptions, Lossless, array_of_slots, list_array
 from parquet_variant.ops.columns.target_type import result_type

@@ -20,8 +20,9 @@ from parquet_variant.files.parquet.format.footer import SchemaNode
 from parquet_variant.files.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.values import SALT
-from parquet_variant.layouts.layout import ArrowGroup, Step, walk_path
+from parquet_variant.layouts.layout import Step, walk_path
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storages import ArrowGroup
 from parquet_variant.types.path import VariantPath
 
 _BLOCK = 32

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.files.parquet.format.facts import leaf_type
 from parquet_variant.files.parquet.format.footer import SchemaNode
-from parquet_variant.layouts.layout import check_fields, find_layout, is_lone_typed_value
+from parquet_variant.layouts.layout import find_layout, is_lone_typed_value
 from parquet_variant.layouts.storage_shape import ddl_name
+from parquet_variant.layouts.storages import check_fields
 from parquet_variant.support.choices import Layout
 from parquet_variant.types.path import WILDCARD, VariantPath
 

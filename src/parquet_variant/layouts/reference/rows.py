@@ -1,0 +1,252 @@
+"""The rows of the three shredded layouts, one value at a time: the readable reference.
+
+Owns the content of each row and its meaning, also of rows that the specification calls INVALID:
+
+- ``final`` (Parquet's Variant Shredding): the row's metadata does not change, and neither do the ids in residuals. A
+  residual never has a shredded field.
+- ``draft_object`` (spark-encoding-and-shredding-draft-2, from "Parquet Example" on): the residual of an object is
+  stored next to ``object``; an array is always stored completely in ``array``. A field whose columns are all null is
+  missing.
+- ``draft_paths`` (spark-shredding-draft-1-paths): ``value`` holds the residual that ``paths`` cannot represent, with
+  metadata of only its names; both are null if there is no residual. If some elements of an array are in the residual,
+  the other elements are Variant null in ``value``.
+
+In the drafts, an ``untyped_value`` is a binary of metadata and value, with metadata of only its names. Leaves storage
+types to `layouts.storages`, the parts of values to `trees`, and batches to `kernels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import MalformedVariantError, SchemaError
+from parquet_variant.layouts.reference.trees import (
+    VARIANT_NULL,
+    Policy,
+    Tree,
+    elements_of_array,
+    fields_of_object,
+    joined,
+    slot_of,
+    tree_of_slot,
+)
+from parquet_variant.layouts.shredding_schema import ShreddingSchema
+from parquet_variant.layouts.storages import ROOT, StorageNode, read_storage, storage_type
+from parquet_variant.support.choices import Layout, OnConflict
+from parquet_variant.types import VariantType
+from parquet_variant.types.path import WILDCARD, VariantPath
+
+
+class RowLayout(NamedTuple):
+    """The rows of a layout, which is shredded."""
+
+    layout: Layout
+
+    def shred_value(self, variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
+        """Return the row of a value.
+
+        `variant`: the value; None is a SQL NULL.
+        `schema`: the schema, or a storage type of this layout. A group of the final layout is written with its
+          ``value`` also where the type lacks it.
+        Returns the row of the storage struct, with slots in the Python form of `trees`; None for a SQL NULL. Raises
+        `MalformedVariantError` for bytes that are not a Variant; `SchemaError` if a value needs a column for other
+        types that the storage type of a draft does not have (``no-value``, ``no-untyped-value``).
+
+        >>> schema, variant = ShreddingSchema.from_ddl("a bigint"), Variant.from_python({"a": 1, "b": "x"})
+        >>> row = final.shred_value(variant, schema)
+        >>> row["value"].hex(), row["typed_value"]
+        ('02010100020578', {'a': {'value': None, 'typed_value': 1}})
+        >>> draft_object.shred_value(Variant.from_python({"a": 123}), schema)
+        {'untyped_value': None, 'object': {'a': {'untyped_value': None, 'typed_value': 123}}}
+        >>> row = draft_paths.shred_value(Variant.from_python([1, "x"]), ShreddingSchema.from_ddl("array<bigint>"))
+        >>> row["value"], [leaf["typed_value"] for leaf in row["paths"]], row["paths"][1]["untyped_value"].hex()
+        (None, [1, None], '1100000578')
+        """
+        storage, node = self._plan(schema)
+        if variant is None:
+            return None
+        columns, residual = _shred(variant, node, self.layout, ROOT)
+        if self.layout == "final":
+            return {"metadata": variant.metadata, **columns}
+        if self.layout == "draft-object":
+            return dict(columns)
+        if residual is not None and storage.get_field_index("value") < 0:
+            raise SchemaError(
+                "cannot store a value of another type: the storage type has no 'value' column", reason="no-value"
+            )
+        stored = None if residual is None else Variant.from_python(residual)
+        row = {"value": stored and stored.value, "metadata": stored and stored.metadata}
+        return row if storage.get_field_index("paths") < 0 else {**row, "paths": columns}
+
+    def reconstruct(
+        self,
+        row: Mapping[str, Any] | None,
+        schema: ShreddingSchema | pa.StructType,
+        on_conflict: OnConflict = "error",
+    ) -> Variant | None:
+        """Return the value of a row.
+
+        `row`: the row of the storage struct, without the columns that the file does not have. None is a SQL NULL.
+        `schema`: the schema, or the storage type.
+        `on_conflict`: ``"error"`` or ``"typed"``; see `trees.Policy`.
+        Returns None for a SQL NULL, and Variant null for a required value that is missing. Values of the final layout
+        have the metadata of the row, those of the drafts metadata of only their names. Raises `ConflictError` if
+        columns that exclude each other are set; `MalformedVariantError` for bytes that are not a Variant, and for
+        metadata that is null; `SchemaError` if the storage type is not allowed.
+
+        >>> row = {"metadata": bytes.fromhex("110000"), "value": None, "typed_value": 34}
+        >>> final.reconstruct(row, ShreddingSchema.from_ddl("bigint"))
+        <Variant int64: 34>
+        >>> row = {"value": None, "metadata": None, "paths": [{"typed_value": 1, "untyped_value": None}]}
+        >>> draft_paths.reconstruct(row, ShreddingSchema.from_ddl("array<bigint>"))
+        <Variant array: [1]>
+        """
+        _, node = self._plan(schema)
+        if row is None:
+            return None
+        group: Any = row
+        metadata, value = group.get("metadata"), group.get("value")
+        residual = None
+        if metadata is None and (self.layout == "final" or (self.layout == "draft-paths" and value is not None)):
+            raise MalformedVariantError("the row has a value, but its metadata is null", reason="null-metadata")
+        if self.layout == "draft-paths":
+            residual, group = None if value is None else Variant(metadata, value), row.get("paths")
+        tree = _Assembly(self.layout, metadata, Policy(on_conflict)).value(group, node, residual, ROOT)
+        tree = VARIANT_NULL if tree is None else tree
+        return joined(metadata, tree) if self.layout == "final" else Variant.from_python(tree)
+
+    def _plan(self, schema: ShreddingSchema | pa.StructType) -> tuple[pa.StructType, StorageNode]:
+        storage = storage_type(schema.type_tree(), self.layout) if isinstance(schema, ShreddingSchema) else schema
+        return storage, read_storage(storage, self.layout)
+
+
+final, draft_paths, draft_object = RowLayout("final"), RowLayout("draft-paths"), RowLayout("draft-object")
+
+
+def _shred(variant: Variant | None, node: StorageNode, layout: Layout, path: VariantPath) -> tuple[Any, Tree | None]:
+    """Return the columns of a value, and the residual that the first draft stores in the ``value`` of the row."""
+    if layout == "final":
+        names = ["value"] if node.is_leaf and node.typed is None else ["value", "typed_value"]
+    else:
+        parts = (node.has_value, node.fields is not None, node.element is not None, node.typed is not None)
+        columns = ("untyped_value", "object", "array", "typed_value")
+        names = [name for name, exists in zip(columns, parts, strict=True) if exists]
+    if variant is None:  # a missing field
+        return (dict.fromkeys(names) if layout == "final" else None), None
+    kind = variant.type
+    shape = "typed_value"
+    shredded: Any = None
+    residual: Tree | None = variant
+    if node.fields is not None and kind == VariantType.OBJECT:
+        fields: dict[str, Tree] = {**fields_of_object(variant)}
+        shape, shredded = "object", {}
+        for name, child in node.fields.items():
+            field = fields.pop(name, None)
+            assert field is None or isinstance(field, Variant)
+            shredded[name], rest = _shred(field, child, layout, path / name)
+            if rest is not None:
+                fields[name] = rest
+        residual = fields or None
+    elif node.element is not None and kind == VariantType.ARRAY:
+        pairs = [_shred(element, node.element, layout, path / WILDCARD) for element in elements_of_array(variant)]
+        shape, shredded = "array", [columns for columns, _ in pairs]
+        has_residual = any(rest is not None for _, rest in pairs)
+        residual = [VARIANT_NULL if rest is None else rest for _, rest in pairs] if has_residual else None
+    elif node.typed is not None and (slot := slot_of(variant, node.typed)) is not None:
+        shredded, residual = slot, None
+    if layout == "draft-paths" and (not node.is_leaf or (residual is not None and not node.has_value)):
+        return shredded, residual
+    if layout == "final":
+        value = None if residual is None else joined(variant.metadata, residual).value
+        return {name: value if name == "value" else shredded for name in names}, None
+    if residual is not None and not node.has_value:
+        raise SchemaError(
+            f"cannot store a value of type {kind}: the storage type has no untyped_value for values of other types",
+            reason="no-untyped-value",
+            path=str(path),
+        )
+    untyped = None if residual is None else Variant.from_python(residual).to_bytes()
+    row = {"untyped_value": untyped, shape: shredded}
+    return {name: row.get(name) for name in names}, None
+
+
+class _Assembly(NamedTuple):
+    """Puts the value of one row together."""
+
+    layout: Layout
+    metadata: Any
+    policy: Policy
+
+    def value(self, group: Any, node: StorageNode, residual: Variant | None, path: VariantPath) -> Tree | None:
+        """Return the value of a group; `residual` is the part of it in the ``value`` of a row of the first draft."""
+        if group is None:  # a missing field; in the final layout not allowed, but written by some writers
+            return residual
+        is_final, stored, shapes = self.layout == "final", None, {}
+        if self.layout == "draft-paths" and not node.is_leaf:
+            stored, shapes = residual, {"object" if node.element is None else "array": group}
+        elif is_final:
+            if group.get("value") is not None:
+                stored = Variant(self.metadata, group["value"])
+            shape = "typed_value" if node.is_leaf else "object" if node.element is None else "array"
+            if group.get("typed_value") is not None:
+                shapes = {shape: group["typed_value"]}
+            elif stored is not None and stored.type == shape:
+                self.policy.meet(f"{shape}-in-value", path)
+        else:
+            if group.get("untyped_value") is not None:
+                stored = Variant.from_bytes(group["untyped_value"])
+            names = ("object", "array", "typed_value")
+            shapes = {name: group[name] for name in names if group.get(name) is not None}
+            # A null in the residual is the placeholder of an element that is stored here.
+            if residual is not None and residual.type != VariantType.NULL and (shapes or stored is not None):
+                self.policy.meet("both-set", path)
+        if not shapes:
+            return residual if stored is None else stored
+        if len(shapes) > 1:
+            self.policy.meet("both-set", path)
+        shape, columns = next(iter(shapes.items()))
+        if shape == "object":
+            return self._object(columns, node, stored, path)
+        if stored is not None and (self.layout != "draft-paths" or shape == "typed_value"):
+            self.policy.meet("both-set", path)
+        if shape == "array":
+            return self._array(columns, node, stored if self.layout == "draft-paths" else None, path)
+        return tree_of_slot(columns, node.typed)
+
+    def _object(self, groups: Any, node: StorageNode, stored: Variant | None, path: VariantPath) -> Tree:
+        assert node.fields is not None
+        fields: dict[str, Tree] = {}
+        if stored is not None and stored.type != VariantType.OBJECT:
+            self.policy.meet("non-object-value", path)
+        elif stored is not None:
+            fields = {**fields_of_object(stored)}
+        for name, child in node.fields.items():
+            rest = fields.pop(name, None)
+            assert rest is None or isinstance(rest, Variant)
+            if rest is not None and self.layout == "final":
+                self.policy.meet("shredded-field-in-value", path / name)
+            residual = rest if self.layout == "draft-paths" else None
+            field = self.value(groups.get(name), child, residual, path / name)
+            if self.layout == "draft-object" and rest is not None:
+                if field is None:  # "if object[field] is null": the residual has the field, or nothing has it
+                    field = rest
+                else:
+                    self.policy.meet("shredded-field-in-value", path / name)
+            if field is not None:
+                fields[name] = field
+        return fields
+
+    def _array(self, groups: Any, node: StorageNode, stored: Variant | None, path: VariantPath) -> Tree:
+        assert node.element is not None
+        rests: list[Variant | None] = [None] * len(groups)
+        if stored is not None and stored.type != VariantType.NULL:
+            if stored.type == VariantType.ARRAY and len(stored) == len(groups):
+                rests = [None if rest.type == VariantType.NULL else rest for rest in stored]
+            else:
+                self.policy.meet("array-size", path)
+        elements = [self.value(group, node.element, rests[at], path / at) for at, group in enumerate(groups)]
+        return [VARIANT_NULL if element is None else element for element in elements]
