@@ -8,9 +8,7 @@ own. Leaves the drafts to `storages`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.field_names import with_field_names
+from parquet_variant.arrays.node_tables import Spans, canonical_nodes
 from parquet_variant.arrays.parts import (
     MetadataParts,
     binary_parts,
@@ -28,12 +27,9 @@ from parquet_variant.arrays.parts import (
     variants_of,
     with_fallback_rows,
 )
-from parquet_variant.encoding.metadata import decode_metadata
-from parquet_variant.errors import MalformedVariantError
-from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_numpy, offsets_of, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.memory import address_of, buffer_address, copy_spans
-from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
 from parquet_variant.kernels.operations.edit import least_metadata, metadata_sizes
 from parquet_variant.kernels.shredding.schema_table import S, SchemaTable, schema_table
 from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedRows, assemble
@@ -56,78 +52,30 @@ def needs_reference_if(condition: bool | np.bool_) -> None:
         raise NeedsReference
 
 
-class Spans(NamedTuple):
-    """The positions of encoded values."""
-
-    # Addresses; the start is -1 for null.
-    starts: Int64s
-    stops: Int64s
-    dictionary_of: Int64s  # The index of the dictionary of each value.
-    owner: Any  # The object that keeps the memory alive.
-
-    @property
-    def valid(self) -> npt.NDArray[np.uint8] | None:
-        """One byte per value, 0 for null; None without nulls."""
-        valid = self.starts >= 0
-        return None if valid.all() else valid.astype(np.uint8)
-
-
-def spans_of(array: pa.Array, dictionary_of: Int64s) -> Spans:
-    """Return the positions of the values of a binary column."""
-    parts = binary_parts(array)
-    starts, stops = parts.address + parts.offsets[:-1], parts.address + parts.offsets[1:]
-    if len(parts.valid):
-        starts = np.where(parts.valid != 0, starts, -1)
-    return Spans(starts, stops, dictionary_of, parts.owner)
-
-
-def split_combined(array: pa.Array) -> tuple[Spans, pa.BinaryArray]:
-    """Return the values in ``metadata ‖ value`` binaries, and the distinct metadata that they refer to."""
-    spans = spans_of(array, np.empty(0, np.int64))
+def split_combined(array: pa.Array) -> Spans:
+    """Return the values in ``metadata ‖ value`` binaries."""
+    spans = Spans.of(array, MetadataParts(np.empty(0, np.int32), array[:0]))
     sizes = np.empty(len(array), np.int64)
     metadata_sizes(spans.starts, spans.stops, sizes)
     needs_reference_if(np.any(sizes < 0))
     metadata = filled_binary(sizes, partial(copy_spans, spans.starts, sizes), spans.valid)
-    encoded = metadata.dictionary_encode()
-    dictionary_of = to_numpy(encoded.indices.fill_null(0)).astype(np.int64)
+    parts = metadata_parts(metadata)
     starts = np.where(spans.starts >= 0, spans.starts + sizes, -1)
-    return Spans(starts, spans.stops, dictionary_of, spans.owner), encoded.dictionary.cast(pa.binary())
+    return spans._replace(starts=starts, dictionary_of=np.maximum(parts.indices, 0), dictionary=parts.dictionary)
 
 
-def dictionary_names(dictionary: pa.BinaryArray) -> list[list[str]]:
-    """Return the names of each metadata. Raises `NeedsReference` if a metadata is malformed or has a name twice."""
-    try:
-        names = [decode_metadata(metadata) for metadata in dictionary.to_pylist()]
-    except MalformedVariantError:
-        raise NeedsReference from None
-    needs_reference_if(any(len(set(entry)) < len(entry) for entry in names))
-    return names
-
-
-def remapped(spans: Spans, ids: Sequence[Sequence[int]]) -> pa.Array:
-    """Return the values with other ids: id i of dictionary d becomes ``ids[d][i]``."""
-    return value_array(*_mapped_nodes(spans, ids), spans.valid)
+def decided_nodes(spans: Spans, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s]:
+    """Return the nodes of values, and the first node of each; see `node_tables.canonical_nodes`."""
+    nodes, row_start, refused = canonical_nodes(spans, map_of_names)
+    needs_reference_if(refused.any())
+    return nodes, row_start
 
 
 def with_minimal_metadata(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array]:
     """Return the values with minimal metadata of only the names that each uses: the metadata, and the values."""
-    bounds = names.starts.tolist()
-    ids = [names.rank[first:last] for first, last in pairwise(bounds)]
-    nodes, row_start = _mapped_nodes(spans, ids)
-    metadata = least_metadata(nodes, row_start, spans.dictionary_of, names, spans.valid)
+    nodes, row_start = decided_nodes(spans, (names.starts, names.rank))
+    metadata = least_metadata(nodes, row_start, spans.dictionary_of.astype(np.int64), names, spans.valid)
     return metadata, value_array(nodes, row_start, spans.valid)
-
-
-def _mapped_nodes(spans: Spans, ids: Sequence[Any]) -> tuple[Int64s, Int64s]:
-    rows = len(spans.starts)
-    map_starts = offsets_of([len(numbers) for numbers in ids])
-    id_map = np.concatenate([np.asarray(numbers, np.int64) for numbers in ids] or [np.empty(0, np.int64)])
-    row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    dictionary_of = spans.dictionary_of.astype(np.int32)
-    exported = canonical_nodes(spans.starts, spans.stops, dictionary_of, map_starts, id_map, row_start, refused)
-    nodes = adopt(*exported)
-    needs_reference_if(refused.any())
-    return nodes, row_start
 
 
 def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
@@ -294,18 +242,14 @@ def assembled_storage(
     ``stored_metadata`` is the metadata of the rows, if ``metadata`` has additional names, which no field of a residual
     may use.
     """
-    nodes, row_start, _, refused, _owner = assembled_nodes(storage, table, metadata)
+    nodes, row_start, _, refused, inputs = assembled_nodes(storage, table, metadata)
     if stored_metadata is not None:
         pieces = nodes[nodes[:, 0] & 0xFF == RAW]
         rows = np.searchsorted(row_start, np.flatnonzero(nodes[:, 0] & 0xFF == RAW), "right") - 1
         names = name_table(stored_metadata.dictionary, repeated=True)
-        piece_start, unsound = np.empty(len(pieces) + 1, np.int64), np.zeros(len(pieces), np.uint8)
         starts = pieces[:, 1].copy()
-        exported = canonical_nodes(
-            starts, starts + pieces[:, 2], stored_metadata.indices[rows], names.starts, names.rank, piece_start, unsound
-        )
-        adopt(*exported)
-        refused[rows[unsound != 0]] = 1
+        spans = Spans(starts, starts + pieces[:, 2], stored_metadata.indices[rows], stored_metadata.dictionary, inputs)
+        refused[rows[canonical_nodes(spans, (names.starts, names.rank))[2] != 0]] = 1
     valid, value = valid_bytes(storage), value_array(nodes, row_start)
     release(nodes)
     return storage_of(metadata.column, value, from_numpy(valid == 0) if len(valid) else None), refused

@@ -17,22 +17,21 @@ import pyarrow as pa
 
 from parquet_variant.arrays.final_columns import (
     NeedsReference,
-    Spans,
     assembled_storage,
-    dictionary_names,
+    decided_nodes,
     needs_reference_if,
-    remapped,
     shredded_final,
-    spans_of,
     split_combined,
     unshredded_final,
     with_minimal_metadata,
 )
-from parquet_variant.arrays.parts import columns_of, metadata_of_all, metadata_parts, variants_of
+from parquet_variant.arrays.node_tables import NameNumbers, Spans
+from parquet_variant.arrays.parts import MetadataParts, columns_of, metadata_of_all, metadata_parts, variants_of
 from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of
 from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
+from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.layouts.reference import storages as scalar
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.layouts.storages import StorageNode, read_storage
@@ -114,9 +113,9 @@ def draft_of_final(storage: pa.StructArray, schema: ShreddingSchema, layout: Lay
     """
     columns = columns_of(storage)
     metadata = metadata_parts(columns["metadata"])
-    rows, names = metadata.indices.astype(np.int64), name_table(metadata.dictionary)
+    names = name_table(metadata.dictionary)
     if layout == "draft-object":
-        return _draft_group(columns, schema, rows, names, layout, storage.is_null())
+        return _draft_group(columns, schema, metadata, names, layout, storage.is_null())
     residual, has_residual = _residual(columns, schema)
     has_residual &= _valid_mask(storage)
     top = {name: pa.nulls(len(storage), pa.binary()) for name in ("value", "metadata")}
@@ -125,15 +124,15 @@ def draft_of_final(storage: pa.StructArray, schema: ShreddingSchema, layout: Lay
         plain, refused = assembled_storage(group, schema_table(_skeleton(schema)), metadata)
         needs_reference_if(refused.any())
         value = pc.if_else(pa.array(has_residual), plain.field("value"), None)
-        top["metadata"], top["value"] = with_minimal_metadata(spans_of(value, rows), names)
-    paths = _draft_group(columns, schema, rows, names, layout, None)
+        top["metadata"], top["value"] = with_minimal_metadata(Spans.of(value, metadata), names)
+    paths = _draft_group(columns, schema, metadata, names, layout, None)
     return _struct_of({**top, "paths": paths}, storage.is_null())
 
 
 def _draft_group(
     columns: dict[str, pa.Array],
     schema: ShreddingSchema,
-    rows: Int64s,
+    metadata: MetadataParts,
     names: NameTable,
     layout: Layout,
     missing: pa.Array | None,
@@ -143,8 +142,8 @@ def _draft_group(
     nested = None
     if schema.element is not None:
         lengths, elements = _list_parts(typed)
-        rows_of_elements = np.repeat(rows, lengths)
-        element = _draft_group(columns_of(elements), schema.element, rows_of_elements, names, layout, None)
+        of_elements = metadata._replace(indices=np.repeat(metadata.indices, lengths))
+        element = _draft_group(columns_of(elements), schema.element, of_elements, names, layout, None)
         nested = _list_of(lengths, element, typed.is_null())
     elif schema.kind == "object":
         groups, fields = columns_of(typed), {}
@@ -153,15 +152,15 @@ def _draft_group(
             is_empty = pc.and_(
                 pair["value"].is_null(), pair["typed_value"].is_null() if "typed_value" in pair else True
             )
-            fields[name] = _draft_group(pair, child, rows, names, layout, is_empty)
+            fields[name] = _draft_group(pair, child, metadata, names, layout, is_empty)
         nested = _struct_of(fields, typed.is_null())
     if nested is not None and layout == "draft-paths":
         return nested
     value = columns.get("value")
     if value is None or value.null_count == len(value):
-        untyped = pa.nulls(len(rows), pa.binary())
+        untyped = pa.nulls(len(metadata.indices), pa.binary())
     else:  # values with their own metadata
-        untyped = pc.binary_join_element_wise(*with_minimal_metadata(spans_of(value, rows), names), b"")
+        untyped = pc.binary_join_element_wise(*with_minimal_metadata(Spans.of(value, metadata), names), b"")
     draft = {"untyped_value": untyped}
     if nested is not None:
         draft["array" if schema.element is not None else "object"] = nested
@@ -217,56 +216,29 @@ def final_of_draft(storage: pa.StructArray, layout: Layout) -> pa.StructArray:
     """
     plan = read_storage(storage.type, layout)
     needs_reference_if(layout == "draft-paths" and storage.type.get_field_index("paths") < 0)
-    binaries, names = _Binaries(), set[str]()
+    # The binaries of the storage, in the order of the groups, to be rewritten with one dictionary; None without values.
+    binaries: list[Spans | None] = []
+    names: set[str] = set()
     top = columns_of(storage) if layout == "draft-paths" else {}
-    if "value" in top:
-        binaries.add_pair(top["metadata"], top["value"])
-    group = top.get("paths", storage)
+    if "value" in top and top["value"].null_count < len(storage):
+        parts = metadata_parts(top["metadata"])
+        needs_reference_if(np.any((parts.indices < 0) & _valid_mask(top["value"])))
+        binaries.append(Spans.of(top["value"], parts._replace(indices=np.maximum(parts.indices, 0))))
+    has_residual, group = bool(binaries), top.get("paths", storage)
     _collect(group, plan, layout, binaries, names)
-    all_names = sorted(names | binaries.names())
-    metadata = metadata_of_all(all_names, len(storage))
-    values = binaries.values({name: number for number, name in enumerate(all_names)})
-    value = next(values) if "value" in top else None
+    spans = [binary for binary in binaries if binary is not None]
+    table = NameNumbers(spans, sorted(names))
+    metadata = metadata_of_all(table.values.cast(pa.large_string()).to_pylist(), len(storage))
+    maps = iter(table.maps)
+    values = (
+        None if binary is None else value_array(*decided_nodes(binary, next(maps)), binary.valid) for binary in binaries
+    )
+    value = next(values) if has_residual else None
     columns = _final_group(group, plan, layout, values)
-    if value is not None and value.null_count < len(value):
+    if value is not None:
         residual = _struct_of({"metadata": metadata, "value": value}, value.is_null())
         columns = _merged(columns, columns_of(shredded_final(residual, _skeleton(plan))), plan)
     return _struct_of({"metadata": metadata, **columns}, storage.is_null())
-
-
-class _Binaries:
-    """The binaries of a storage, in the order in which they are added, to be rewritten with one dictionary."""
-
-    def __init__(self) -> None:
-        self._spans: list[tuple[Spans, list[list[str]]] | int] = []
-
-    def add_combined(self, column: pa.Array) -> None:
-        """Add an ``untyped_value`` column."""
-        self._append(len(column), None if column.null_count == len(column) else split_combined(column))
-
-    def add_pair(self, metadata: pa.Array, value: pa.Array) -> None:
-        """Add a ``value`` column with its ``metadata``."""
-        if value.null_count == len(value):
-            self._append(len(value), None)
-            return
-        parts = metadata_parts(metadata)
-        needs_reference_if(np.any((parts.indices < 0) & value.is_valid().to_numpy(zero_copy_only=False)))
-        self._append(len(value), (spans_of(value, np.maximum(parts.indices, 0).astype(np.int64)), parts.dictionary))
-
-    def _append(self, length: int, split: tuple[Spans, pa.BinaryArray] | None) -> None:
-        self._spans.append(length if split is None else (split[0], dictionary_names(split[1])))
-
-    def names(self) -> set[str]:
-        """Return all names in all dictionaries."""
-        return {name for spans in self._spans if not isinstance(spans, int) for names in spans[1] for name in names}
-
-    def values(self, ids: dict[str, int]) -> Iterator[pa.Array]:
-        """Yield the columns as values with the ids of the common dictionary."""
-        for spans in self._spans:
-            if isinstance(spans, int):
-                yield pa.nulls(spans, pa.binary())
-            else:
-                yield remapped(spans[0], [[ids[name] for name in names] for names in spans[1]])
 
 
 def _parts(group: pa.Array, node: StorageNode, layout: Layout) -> tuple[dict[str, pa.Array], Any]:
@@ -277,13 +249,14 @@ def _parts(group: pa.Array, node: StorageNode, layout: Layout) -> tuple[dict[str
     return columns, columns.get("object", columns.get("array"))
 
 
-def _collect(group: pa.Array, node: StorageNode, layout: Layout, binaries: _Binaries, names: set[str]) -> None:
+def _collect(group: pa.Array, node: StorageNode, layout: Layout, binaries: list[Spans | None], names: set[str]) -> None:
     """Add the binaries of a group, and the names of its fields."""
     needs_reference_if((node.fields is not None) + (node.element is not None) + (node.typed is not None) > 1)
     needs_reference_if(node.typed is not None and pa.types.is_nested(node.typed))
     columns, nested = _parts(group, node, layout)
     if node.has_value:
-        binaries.add_combined(columns["untyped_value"])
+        column = columns["untyped_value"]
+        binaries.append(None if column.null_count == len(column) else split_combined(column))
     if node.fields is not None:
         names.update(node.fields)
         groups = columns_of(nested)
@@ -293,10 +266,13 @@ def _collect(group: pa.Array, node: StorageNode, layout: Layout, binaries: _Bina
         _collect(_list_parts(nested)[1], node.element, layout, binaries, names)
 
 
-def _final_group(group: pa.Array, node: StorageNode, layout: Layout, values: Iterator[pa.Array]) -> dict[str, pa.Array]:
+def _final_group(
+    group: pa.Array, node: StorageNode, layout: Layout, values: Iterator[pa.Array | None]
+) -> dict[str, pa.Array]:
     """Return the columns of a group in the final layout."""
     columns, nested = _parts(group, node, layout)
-    final = {"value": next(values) if node.has_value else pa.nulls(len(group), pa.binary())}
+    value = next(values) if node.has_value else None
+    final = {"value": pa.nulls(len(group), pa.binary()) if value is None else value}
     if node.fields is not None:
         groups = columns_of(nested)
         fields = {

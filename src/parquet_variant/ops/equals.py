@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes, present_rows
 from parquet_variant.arrays.parts import metadata_parts, row_by_row
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
@@ -19,7 +20,6 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.operations.canonical_nodes import compare_rows
 from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_none
-from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors
 
@@ -80,7 +80,7 @@ def equals(left: Any, right: Any, *, errors: Errors = "raise") -> bool | pa.Bool
     # Equal bytes are equal values unless they are malformed: an object may have a key twice.
     equal_rows = np.flatnonzero(result)
     storage = first.take(equal_rows).storage
-    batch = ValueBatch.of(storage, present_rows(storage))
+    batch = Spans.of_storage(storage)
     result[equal_rows[canonical_nodes(batch, NameNumbers([batch]).maps[0])[2] != 0]] = False
     undecided = np.flatnonzero(valid & ~result)
     if len(undecided):
@@ -110,7 +110,7 @@ def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.b
 
 def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return a mask of the rows that are equal, and a mask of those that the kernel could decide."""
-    batches = [ValueBatch.of(side, present_rows(side)) for side in (left, right)]
+    batches = [Spans.of_storage(left), Spans.of_storage(right)]
     table = NameNumbers(batches)
     (nodes, row_start, refused), (other, other_start, other_refused) = map(canonical_nodes, batches, table.maps)
     same = np.zeros(len(left), np.uint8)

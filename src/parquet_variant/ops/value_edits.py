@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.arrays.capsules import is_arrow
+from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes, present_rows, value_chunks
 from parquet_variant.arrays.parts import joined_storages, metadata_parts, storage_of, with_fallback_rows
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.encoding.edits import MAX_SIZE, Edit, EditKind, apply_edit, value_path
@@ -34,7 +35,6 @@ from parquet_variant.kernels.operations.edit import (
 )
 from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.ops.columns.arguments import as_variant_array, check_errors, or_none
-from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.choices import Errors
 from parquet_variant.types.path import AnyPath
@@ -392,7 +392,7 @@ def _edit_chunk(
     present = present_rows(storage)
     if operand is not None:
         present &= present_rows(operand.storage)
-    changed, state = _by_kernel(ValueBatch.of(storage, present), edits, operand)
+    changed, state = _by_kernel(Spans.of_storage(storage, present), edits, operand)
 
     def by_fallback(row: int) -> pa.StructArray:
         value = None if operand is None else _variant(operand.storage, row if len(operand) > 1 else 0)
@@ -409,13 +409,13 @@ def _variant(storage: pa.StructArray, row: int) -> Variant:
 
 
 def _by_kernel(
-    batch: ValueBatch, edits: Sequence[Edit], operand: VariantArray | None
+    batch: Spans, edits: Sequence[Edit], operand: VariantArray | None
 ) -> tuple[pa.StructArray, npt.NDArray[np.uint8]]:
     """Return the rows that the kernel changes (null elsewhere), and the state of each row."""
     keys = sorted({key for edit in edits for key in edit.segments if isinstance(key, str)})
     batches = [batch]
     if operand is not None:
-        batches.append(ValueBatch.of(operand.storage, present_rows(operand.storage)))
+        batches.append(Spans.of_storage(operand.storage))
     table = NameNumbers(batches, keys)
     nodes, row_start, refused = canonical_nodes(batch, table.maps[0])
     state = np.where(refused, LEFT, UNCHANGED).astype(np.uint8)

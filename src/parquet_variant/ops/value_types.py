@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.arrays.node_tables import NameNumbers, Spans, canonical_nodes, value_chunks
 from parquet_variant.arrays.parts import binary_parts, valid_bytes
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray
@@ -52,7 +53,6 @@ from parquet_variant.ops.columns.arguments import (
     with_fallback_strings,
 )
 from parquet_variant.ops.columns.extract_path import Group, assembled_values, follow, storage_group
-from parquet_variant.ops.columns.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
 from parquet_variant.ops.columns.value_positions import ValuePositions
 from parquet_variant.support.choices import Errors
 from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId, VariantType
@@ -254,7 +254,7 @@ def _type_names(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArr
 
 def _chunk_types(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
     """Return the types of the rows of a chunk, and a flag for each row that the kernel refused."""
-    batch = ValueBatch.of(storage, present_rows(storage))
+    batch = Spans.of_storage(storage)
     table = NameNumbers([batch])
     starts, ranks = table.maps[0]
     quoted, order = _quoted_names(table.values)

@@ -1,6 +1,6 @@
 """Columns of values as node tables: canonical field order, and one numbering of names for several columns.
 
-Owns calling `kernels.operations.canonical_nodes`. Edits, comparison and types of values work on the tables.
+Owns calling `kernels.operations.canonical_nodes`. Edits, comparison, types of values and drafts work on the tables.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import binary_parts, metadata_parts, valid_bytes
+from parquet_variant.arrays.parts import MetadataParts, binary_parts, metadata_parts, valid_bytes
 from parquet_variant.kernels.arrow_buffers import (
     Int64s,
     Mask,
@@ -47,24 +47,35 @@ def present_rows(storage: pa.StructArray) -> Mask:
     return valid != 0 if len(valid) else np.ones(len(storage), np.bool_)
 
 
-class ValueBatch(NamedTuple):
-    """Values in the form that the kernel takes.
+class Spans(NamedTuple):
+    """The positions of encoded values, in the form that the kernel takes."""
 
-    Start (-1 for no value) and end addresses, the index of the dictionary of each value, and the dictionaries.
-    """
-
-    starts: Int64s
+    starts: Int64s  # Addresses; -1 for no value.
     stops: Int64s
-    dictionary_of: npt.NDArray[np.int32]
-    dictionary: pa.BinaryArray
-    owner: Any
+    dictionary_of: npt.NDArray[np.int32]  # The index of the metadata of each value.
+    dictionary: pa.BinaryArray  # The distinct metadata.
+    owner: Any  # Keeps the memory alive.
 
     @classmethod
-    def of(cls, storage: pa.StructArray, present: Mask) -> ValueBatch:
-        """Return the values of an unshredded storage, without the rows that are not present."""
-        metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
-        starts = np.where(present, value.offsets[:-1] + value.address, -1)
-        return cls(starts, value.offsets[1:] + value.address, metadata.indices, metadata.dictionary, value.owner)
+    def of(cls, values: pa.Array, metadata: MetadataParts, present: Mask | None = None) -> Spans:
+        """Return the values of a binary column; by default, nulls are not present."""
+        parts = binary_parts(values)
+        starts, stops = parts.address + parts.offsets[:-1], parts.address + parts.offsets[1:]
+        if present is not None or len(parts.valid):
+            starts = np.where(parts.valid != 0 if present is None else present, starts, -1)
+        return cls(starts, stops, metadata.indices, metadata.dictionary, parts.owner)
+
+    @classmethod
+    def of_storage(cls, storage: pa.StructArray, present: Mask | None = None) -> Spans:
+        """Return the values of an unshredded storage, without the rows that are not present (default: SQL NULL)."""
+        metadata = metadata_parts(storage.field("metadata"))
+        return cls.of(storage.field("value"), metadata, present_rows(storage) if present is None else present)
+
+    @property
+    def valid(self) -> npt.NDArray[np.uint8] | None:
+        """One byte per value, 0 for no value; None if all values are present."""
+        valid = self.starts >= 0
+        return None if valid.all() else valid.astype(np.uint8)
 
 
 class NameNumbers:
@@ -73,7 +84,7 @@ class NameNumbers:
     `maps` has, for each batch, the index of the first name of each dictionary, and the number of each name.
     """
 
-    def __init__(self, batches: Sequence[ValueBatch], keys: Sequence[str] = ()) -> None:
+    def __init__(self, batches: Sequence[Spans], keys: Sequence[str] = ()) -> None:
         tables = [name_table(batch.dictionary) for batch in batches]
         raw = from_bytes([key.encode() for key in keys], pa.large_binary())
         counts, parts = [], []
@@ -106,9 +117,7 @@ class NameNumbers:
         return NameTable(starts, address, length, numbers, numbers, states, names.owner)
 
 
-def canonical_nodes(
-    batch: ValueBatch, map_of_names: tuple[Int64s, Int64s]
-) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
+def canonical_nodes(batch: Spans, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
     """Return the nodes of a batch, the first node of each row, and a flag for each row that the kernel refused."""
     rows = len(batch.starts)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
