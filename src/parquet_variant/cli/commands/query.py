@@ -258,7 +258,7 @@ def _answer_paths(
     column, bound = table.options.column, bind_table(table, table.uri)
     if reading["errors"] == "raise" and table.format in _NOT_STRICT:
         raise VariantFileError(f"--strict is not supported for {_NOT_STRICT[table.format]}", reason="bad-option")
-    query = table.scan(_with_common_types(bound, selects, column), where, **reading)
+    query = table.scan(selects, where, **reading)
     if output.explain:
         report = query.explain()
         plans: list[ReadPlan] = []
@@ -282,19 +282,6 @@ def _answer_paths(
     if output.limit != 0 and empty:
         for warning in _path_hints(bound, selects, where, column):
             report_warning(warning)
-
-
-def _with_common_types(table: BoundTable, selects: dict[str, str], column: str | None) -> dict[str, Any]:
-    """Return columns in which a path without a type has the type of all its values, as in SQL."""
-    from parquet_variant.query.selection import read_selection, split_type
-
-    variant = column or next(iter(table.columns.variants), "")
-    return {
-        selected.name: selects[selected.name]
-        if selected.path is None or split_type(selects[selected.name])[1] is not None
-        else replace(selected, type=table.common_type(variant, selected.path))
-        for selected in read_selection(selects)
-    }
 
 
 def _path_hints(table: BoundTable, selects: dict[str, str], where: str | None, column: str | None) -> list[str]:
