@@ -192,7 +192,7 @@ def test_explain_reports_what_was_pruned_and_why(make_table: Callable[..., Path]
 
 def test_many_files_are_pruned_in_parts(make_table: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_table(4, 4, 4, 4, partition_by=["p"])
-    monkeypatch.setattr("parquet_variant.tables.delta.reading.pruning.FILES_AT_ONCE", 3)
+    monkeypatch.setattr("parquet_variant.tables.pruning.FILES_AT_ONCE", 3)
     query = pv.open(table).scan({"id": "$.id:long"}, "(p = 'p1' or id = 2) and id < 10 and id >= 2")
     assert len(query.plan.pruned.files) == 4
     assert sorted(query.to_arrow()["id"].to_pylist()) == [2, 3, 5, 7, 9]

@@ -81,6 +81,17 @@ class FileStatistics:
         return replace(self, files=len(numbers), **parts)
 
 
+@dataclass
+class Pruned:
+    """The data files of a table that may hold a match; the other files were ruled out before any file was opened."""
+
+    files: Any  # As the format lists them.
+    total: int = 0  # The number of files before.
+    # The number of files that were ruled out.
+    by_partition: int = 0
+    by_statistics: int = 0
+
+
 def may_match_files(predicate: Predicate, statistics: Mapping[str, FileStatistics], files: int) -> Mask:
     """Return, for each file, whether some row may satisfy the predicate; False only if it is certain that none does."""
     answer = may_match(predicate, lambda name: statistics.get(name, FileStatistics(files)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
 from parquet_variant.query.selection import PlannedQuery, Question, Selected, short_description
+from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import VARIANT, Place, StructType, arrow_type, reachable_variants, variant_paths
 from parquet_variant.types.path import VariantPath
 
@@ -77,15 +78,15 @@ class TableScanReport(Report):
         before any file is opened.
     inside
         Row groups, columns and bytes of the other files.
+    version
+        The version of the table, or the id of the snapshot; None for an Iceberg table without snapshots.
     """
 
     files_total: int
     files_by_partition: int
     files_by_statistics: int
     inside: ScanReport
-
-    # The format's name for its statistics of files.
-    STATISTICS: ClassVar[str] = "statistics"
+    version: int | None
 
     @property
     def files_pruned(self) -> int:
@@ -98,8 +99,9 @@ class TableScanReport(Report):
 
     def __str__(self) -> str:
         return (
+            f"version     {self.version}\n"
             f"files       {self.files_total - self.files_pruned:,} of {self.files_total:,} opened; pruned by partition "
-            f"values {self.files_by_partition:,}, by {self.STATISTICS} {self.files_by_statistics:,}\n"
+            f"values {self.files_by_partition:,}, by statistics {self.files_by_statistics:,}\n"
             f"in them:\n{self.inside}"
         )
 
@@ -257,9 +259,10 @@ class TableScan(PlannedQuery, Generic[File]):
     def _columns(self, file: File, opened: OpenFile) -> TableFileColumns:
         """Return the columns of an open data file."""
 
+    @property
     @abstractmethod
-    def _report(self, inside: ScanReport) -> TableScanReport:
-        """Return the report of the scan; `inside`: the report of the files that may hold a match."""
+    def pruned(self) -> Pruned:
+        """The files that may hold a match, according to the table's metadata."""
 
     @abstractmethod
     def _snapshot_for_tasks(self) -> Any:
@@ -283,7 +286,8 @@ class TableScan(PlannedQuery, Generic[File]):
                     setattr(total, name, before | {key: before.get(key, 0) + count for key, count in value.items()})
                 else:
                     setattr(total, name, max(before, value) if name == "columns_total" else before + value)
-        return self._report(total)
+        pruned, version = self.pruned, self.current.version
+        return TableScanReport(pruned.total, pruned.by_partition, pruned.by_statistics, total, version)
 
     def tasks(self, target_bytes: int = 128 << 20) -> list[TableScanTask[File]]:
         """Return the work in tasks of whole files, about `target_bytes` each; pruned files are left out."""

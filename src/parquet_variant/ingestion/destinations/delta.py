@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -27,8 +27,7 @@ from parquet_variant.tables.delta.reading.read import parquet_files
 from parquet_variant.tables.delta.writing.data_files import DATA_FILE_NAME, WritePlan
 from parquet_variant.tables.delta.writing.write import (
     check_partitioned_by,
-    commit_files,
-    commit_new,
+    commit_adds,
     existing_table,
     plan,
     planned_table,
@@ -63,14 +62,11 @@ class DeltaDestination(TableDestination):
 
     def _commit_files(self, files: list[Add]) -> list[str]:
         assert self._current is not None
-        mode: Literal["append", "overwrite"] = "overwrite" if self.request.mode == "overwrite" else "append"
-        actions = load_actions(self.records)
-        if mode == "overwrite" and not self._is_new:
+        actions, overwrites = load_actions(self.records), self.request.mode == "overwrite"
+        if overwrites and not self._is_new:
             actions += forgotten_loads(self._current.txns, {action.app_id for action in actions})
-        if self._is_new:
-            commit_new(self._current, files, self.request.mode, actions=actions)
-        elif files or actions or mode == "overwrite":
-            commit_files(self._current, files, mode=mode, actions=actions)
+        if self._is_new or files or actions or overwrites:
+            commit_adds(self._current, files, self.request.mode, actions=actions)
         return [unquote(add.path) for add in files]
 
 

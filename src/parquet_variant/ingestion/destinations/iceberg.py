@@ -101,11 +101,8 @@ def open_table(dest: str, mode: Mode, catalog: CatalogOption) -> tuple[bool, Loa
     """Return whether to write to a table, and the table if it exists; raises as `open_iceberg`."""
     check_mode(mode)
     opened, identifier = find_table(dest, catalog)
-    try:
-        table = opened.load(identifier)
-    except IcebergError as error:
-        if error.reason != "no-such-table":
-            raise
+    table = opened.find(identifier)
+    if table is None:
         return True, None
     if mode == "error":
         raise IcebergError(

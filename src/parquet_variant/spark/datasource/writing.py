@@ -242,7 +242,7 @@ class _DeltaTarget(_TableTarget):
     def _commit_files(self, files: list[Add], batch: Batch | None) -> bool:
         if self.planned is None:
             return delta_write.commit_files(self.uri, files, mode=self.mode, txn=batch).committed
-        result = delta_write.commit_new(self.planned, files, self.mode, batch)
+        result = delta_write.commit_adds(self.planned, files, self.mode, batch)
         self.planned = None
         return result.committed
 
@@ -264,11 +264,8 @@ class _IcebergTarget(_TableTarget):
     def _table(self) -> LoadedTable:
         """Return the table; a new table is planned, and created by the first commit of a batch."""
         catalog, identifier = find_table(self.options.path, self.options.catalog)
-        try:
-            table = catalog.load(identifier)
-        except IcebergError as error:
-            if error.reason != "no-such-table":
-                raise
+        table = catalog.find(identifier)
+        if table is None:
             columns = with_marked_variants(to_arrow_schema(self.new_columns))
             table = new_table(catalog, identifier, columns, TableDefinition(tuple(self.partitioning.names)))
             # Spark commits a stream with another writer than the tasks have, and the catalog may choose another

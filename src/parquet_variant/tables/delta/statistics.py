@@ -29,23 +29,9 @@ from parquet_variant.errors import TableError
 from parquet_variant.inference.statistics import TEXT_LENGTH, ValueBounds, lower_text, part_at, upper_text
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables import file_metrics, path_bounds
 from parquet_variant.tables.delta import z85
 from parquet_variant.tables.delta.protocol.actions import parse_json
-from parquet_variant.tables.file_metrics import (
-    ColumnMetrics,
-    FileMetrics,
-    is_footer_counted,
-    leaf_columns,
-    physical_place,
-)
-from parquet_variant.tables.path_bounds import (
-    bounds_array,
-    bounds_from_bytes,
-    bounds_to_bytes,
-    complete_bounds,
-    parsed_bounds,
-    split_rows,
-)
 from parquet_variant.tables.schema import VARIANT, VOID, Place, PrimitiveType, StructType, TableType, arrow_type, leaves
 from parquet_variant.types.path import VariantPath
 
@@ -56,7 +42,7 @@ def encode_bounds(bounds: Mapping[VariantPath, Variant]) -> str:
     >>> encode_bounds({VariantPath.parse("$.key"): Variant.from_python(7)})
     '5DI>qbWhTiwQbUe0S-o30T]ql'
     """
-    return z85.encode(bounds_to_bytes(bounds))
+    return z85.encode(path_bounds.bounds_to_bytes(bounds))
 
 
 def decode_bounds(text: str) -> dict[VariantPath, Variant]:
@@ -66,7 +52,7 @@ def decode_bounds(text: str) -> dict[VariantPath, Variant]:
     >>> {str(path): bound.to_python() for path, bound in bounds.items()}
     {"$['a']": 'min-string', "$['b']['c']": 1}
     """
-    return bounds_from_bytes(z85.decode(text))
+    return path_bounds.bounds_from_bytes(z85.decode(text))
 
 
 def decode_bounds_array(texts: pa.Array) -> pa.StructArray:
@@ -79,9 +65,9 @@ def decode_bounds_array(texts: pa.Array) -> pa.StructArray:
             return None
 
     try:
-        return bounds_array(z85.decode_array(texts))
+        return path_bounds.bounds_array(z85.decode_array(texts))
     except TableError:
-        return split_rows([decoded(text) for text in texts.to_pylist()])
+        return path_bounds.split_rows([decoded(text) for text in texts.to_pylist()])
 
 
 # The statistics of a file, or a part of them: values, and further trees by name.
@@ -105,7 +91,7 @@ def indexed_places(schema: StructType, configuration: Mapping[str, str], minimum
     columns get statistics in any case.
     """
     ways = [way for way in leaves(schema) if way[-1].type != VOID]
-    places = [physical_place(way) for way in ways]
+    places = [file_metrics.physical_place(way) for way in ways]
     listed = configuration.get(_STATS_COLUMNS)
     if listed is not None:
         # Names are split at dots; backticks quote names that hold commas or dots.
@@ -126,18 +112,18 @@ def indexed_places(schema: StructType, configuration: Mapping[str, str], minimum
     return frozenset(places if count < 0 else places[: max(count, minimum)])
 
 
-def stats_tree(metrics: FileMetrics, schema: StructType) -> Stats:
+def stats_tree(metrics: file_metrics.FileMetrics, schema: StructType) -> Stats:
     """Return the statistics of a file with a schema of physical names as the log's tree of objects."""
     nulls: Stats = {}
     lower: Stats = {}
     upper: Stats = {}
-    for place, kind in leaf_columns(schema):
+    for place, kind in file_metrics.leaf_columns(schema):
         column = metrics.columns.get(place)
         if column is None:
             continue
         set_at(nulls, place, column.nulls)
-        if not is_footer_counted(kind):
-            for tree, bounds in zip((lower, upper), complete_bounds(column.paths), strict=True):
+        if not file_metrics.is_footer_counted(kind):
+            for tree, bounds in zip((lower, upper), path_bounds.complete_bounds(column.paths), strict=True):
                 set_at(tree, place, encode_bounds(bounds) if bounds else None)
         elif isinstance(kind, PrimitiveType) and column.lower is not None and column.upper is not None:
             set_at(lower, place, spelled_bound(python_value(column.lower), kind, up=False))
@@ -147,19 +133,19 @@ def stats_tree(metrics: FileMetrics, schema: StructType) -> Stats:
     }  # fmt: skip
 
 
-def counted_metrics(stats: Stats, schema: StructType) -> FileMetrics:
+def counted_metrics(stats: Stats, schema: StructType) -> file_metrics.FileMetrics:
     """Return the null counts of a file's statistics, and the paths of its Variants that have bounds."""
-    columns: dict[Place, ColumnMetrics] = {}
-    for place, kind in leaf_columns(schema):
+    columns: dict[Place, file_metrics.ColumnMetrics] = {}
+    for place, kind in file_metrics.leaf_columns(schema):
         count = value_at(stats.get("nullCount"), place)
         paths: dict[VariantPath, ValueBounds] = {}
-        if not is_footer_counted(kind):
+        if not file_metrics.is_footer_counted(kind):
             text = value_at(stats.get("minValues"), place)
             with suppress(TableError):
                 paths = {} if text is None else dict.fromkeys(decode_bounds(str(text)), ValueBounds(None, None))
-        columns[place] = ColumnMetrics(count if isinstance(count, int) else None, paths=paths)
+        columns[place] = file_metrics.ColumnMetrics(count if isinstance(count, int) else None, paths=paths)
     rows = stats.get("numRecords")
-    return FileMetrics(rows if isinstance(rows, int) else 0, columns)
+    return file_metrics.FileMetrics(rows if isinstance(rows, int) else 0, columns)
 
 
 def with_columns(before: Stats, changed: Stats, columns: Iterable[str]) -> Stats:
@@ -301,7 +287,7 @@ def stats_type(
     """Return the Arrow struct of a file's statistics; `variants`: the type of bounds of Variants (default: text)."""
     bounds: Stats = {}
     nulls: Stats = {}
-    for place, kind in leaf_columns(schema):
+    for place, kind in file_metrics.leaf_columns(schema):
         if places is not None and place not in places:
             continue
         set_at(nulls, place, pa.field("", pa.int64()))
@@ -438,14 +424,14 @@ def _json_texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
     rows: list[Stats] = [{} for _ in range(len(parsed))]
     for name in ("numRecords", "tightBounds"):
         _put(rows, (name,), _python_values(part_at(parsed, (name,))))
-    for place, kind in leaf_columns(schema):
+    for place, kind in file_metrics.leaf_columns(schema):
         _put(rows, ("nullCount", *place), _python_values(part_at(parsed, ("nullCount", *place))))
         for name in ("minValues", "maxValues"):
             column = part_at(parsed, (name, *place))
             if column is None:
                 continue
             if kind == VARIANT and pa.types.is_struct(column.type):
-                bounds = parsed_bounds(column).to_pylist()
+                bounds = path_bounds.parsed_bounds(column).to_pylist()
                 texts = [None if row is None else z85.encode(row["metadata"] + row["value"]) for row in bounds]
                 _put(rows, (name, *place), texts)
             elif kind == VARIANT:

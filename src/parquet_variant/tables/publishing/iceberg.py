@@ -191,12 +191,7 @@ def publish_iceberg(source: Source, catalog: Catalog, identifier: tuple[str, ...
 
     Raises `IcebergError`: reason ``"table-exists"`` if the name belongs to another table; ``"conflict"``.
     """
-    former = None
-    try:
-        former = catalog.load(identifier)
-    except IcebergError as error:
-        if error.reason != "no-such-table":
-            raise
+    former = catalog.find(identifier)
     if former is None:
         base, change = _creation(source, catalog, identifier)
     else:

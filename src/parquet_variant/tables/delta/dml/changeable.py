@@ -41,7 +41,7 @@ from parquet_variant.tables.delta.file_locations import (
     vector_path,
     write_vector,
 )
-from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit
+from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, table_exists
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, Txn
@@ -69,7 +69,7 @@ from parquet_variant.tables.delta.writing.data_files import WritePlan, plan_writ
 from parquet_variant.tables.delta.writing.write import (
     IdentityValues,
     append,
-    commit_new,
+    commit_adds,
     existing_table,
     overwrite,
     plan,
@@ -320,18 +320,14 @@ def write(
     current = existing_table(storage)
     if current is not None and mode in ("error", "ignore"):
         if mode == "error":
-            raise DeltaError(
-                f"{storage.uri} is a Delta table already: use mode='append' or mode='overwrite', or another path",
-                reason="exists",
-                file=storage.uri,
-            )
+            raise table_exists(storage)
         return CommitResult(current.version, committed=False)
     if current is None:
         first, data = first_rows(data)
         planned = planned_table(storage, from_arrow_schema(first.schema), partition_by, properties, True, preview)
         txn = options.pop("txn", None)
         adds = plan(planned, **options).write_files(data)
-        return commit_new(planned, adds, mode, txn, written=paths_of_adds(planned.storage, adds))
+        return commit_adds(planned, adds, mode, txn, written=paths_of_adds(planned.storage, adds))
     if replace_where is not None:
         if unsupported := sorted({"txn", "schema", "schema_mode", "file_bytes"} & set(options)):
             raise DeltaError(

@@ -21,18 +21,12 @@ from parquet_variant.errors import VariantError
 from parquet_variant.files.parquet.writing.writer import VariantWriter
 from parquet_variant.ops.validate import sound_rows
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables.delta import statistics
 from parquet_variant.tables.delta.file_locations import partition_column
 from parquet_variant.tables.delta.log.file_actions import FILE_SCHEMA, log_lines, read_checkpoint_part
 from parquet_variant.tables.delta.log.segment import LAST_CHECKPOINT, LOG, commit_times
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
 from parquet_variant.tables.delta.protocol.features import duration_millis, supports
-from parquet_variant.tables.delta.statistics import (
-    StatsTable,
-    decode_bounds_array,
-    read_stats,
-    stats_type,
-    with_json_stats,
-)
 from parquet_variant.tables.path_bounds import parsed_bounds
 from parquet_variant.tables.schema import Place
 from parquet_variant.tables.storage import Storage, StorageFile, now_millis
@@ -244,17 +238,17 @@ def _add_columns(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> dic
     # A checkpoint changes no rows: streams that read it must not treat its files as new ones.
     columns["dataChange"] = pa.array(np.zeros(len(files), dtype=bool))
     if as_json:
-        columns["stats"] = with_json_stats(files, current.schema)["stats"].cast(pa.string())
+        columns["stats"] = statistics.with_json_stats(files, current.schema)["stats"].cast(pa.string())
     if stats_parsed:
-        kind = stats_type(current.schema, variants=VARIANT_STORAGE)
-        columns["stats_parsed"] = _typed_stats(read_stats(files, current.schema), kind, ())
+        kind = statistics.stats_type(current.schema, variants=VARIANT_STORAGE)
+        columns["stats_parsed"] = _typed_stats(statistics.read_stats(files, current.schema), kind, ())
         if current.partition_columns:
             parsed = {f.physical_name: partition_column(files, f) for f in current.partition_fields}
             columns["partitionValues_parsed"] = pa.StructArray.from_arrays(list(parsed.values()), list(parsed))
     return columns
 
 
-def _typed_stats(stats: StatsTable, kind: pa.StructType, place: Place) -> pa.Array:
+def _typed_stats(stats: statistics.StatsTable, kind: pa.StructType, place: Place) -> pa.Array:
     """Return the statistics of files in their original types, with Variants as Variant columns (RFC, "In Parquet")."""
     children, fields = [], []
     for f in kind:
@@ -271,8 +265,8 @@ def _typed_stats(stats: StatsTable, kind: pa.StructType, place: Place) -> pa.Arr
     return pa.StructArray.from_arrays(children, fields=fields)
 
 
-def _variant_bounds(stats: StatsTable, place: Place) -> pa.Array:
-    bounds = decode_bounds_array(one_chunk(stats.get(place[0], place[1:])))
+def _variant_bounds(stats: statistics.StatsTable, place: Place) -> pa.Array:
+    bounds = statistics.decode_bounds_array(one_chunk(stats.get(place[0], place[1:])))
     other = stats.parsed_variant(place[0], place[1:])
     if other is not None:
         bounds = pc.if_else(bounds.is_null(), parsed_bounds(other), bounds)

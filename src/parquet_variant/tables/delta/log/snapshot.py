@@ -18,38 +18,9 @@ import pyarrow as pa
 from parquet_variant.arrays.parts import empty_table
 from parquet_variant.errors import DeltaError, TableError, check_batch, check_count, without_secrets
 from parquet_variant.support.fork_safety import cached_property
+from parquet_variant.tables.delta.log import segment as log
 from parquet_variant.tables.delta.log.file_actions import iter_adds
-from parquet_variant.tables.delta.log.segment import (
-    DamagedCheckpointError,
-    Segment,
-    State,
-    list_segment,
-    replay,
-    version_at,
-)
-from parquet_variant.tables.delta.protocol.actions import (
-    Add,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    Remove,
-    Txn,
-    parse_schema,
-)
-from parquet_variant.tables.delta.protocol.features import (
-    ROW_COMMIT_COLUMN,
-    ROW_ID_COLUMN,
-    SHREDDING,
-    SHREDDING_PROPERTY,
-    VARIANT_TYPE,
-    check_readable,
-    check_writable,
-    column_mapping_mode,
-    enabled,
-    has_feature,
-    in_commit_since,
-    table_schema,
-)
+from parquet_variant.tables.delta.protocol import actions, features
 from parquet_variant.tables.delta.protocol.schema_merging import check_type_changes
 from parquet_variant.tables.delta.statistics import with_json_stats
 from parquet_variant.tables.schema import Field, StructType
@@ -63,10 +34,10 @@ class Snapshot:
     storage: Storage
     version: int
     timestamp: int  # Modification time of the commit file, in milliseconds since 1970.
-    protocol: Protocol
-    metadata: Metadata
-    txns: Mapping[str, Txn]
-    domains: Mapping[str, DomainMetadata]
+    protocol: actions.Protocol
+    metadata: actions.Metadata
+    txns: Mapping[str, actions.Txn]
+    domains: Mapping[str, actions.DomainMetadata]
     # Added and removed files, as `file_actions.FILE_SCHEMA`.
     files: pa.Table
     tombstones: pa.Table
@@ -74,7 +45,7 @@ class Snapshot:
     @cached_property
     def schema(self) -> StructType:
         """The columns."""
-        return table_schema(self.protocol, self.metadata)
+        return features.table_schema(self.protocol, self.metadata)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -93,22 +64,28 @@ class Snapshot:
         The protocol must list ``variantShredding`` and ``variantType``, on which it depends, for readers and writers,
         and the property must be ``true``; with any other value the feature is only supported.
         """
-        if self.metadata.configuration.get(SHREDDING_PROPERTY, "false") != "true":
+        if self.metadata.configuration.get(features.SHREDDING_PROPERTY, "false") != "true":
             return False
         lists = (self.protocol.reader_features, self.protocol.writer_features)
-        return all(has_feature(features, name) for features in lists for name in (VARIANT_TYPE, SHREDDING))
+        return all(
+            features.has_feature(listed, name)
+            for listed in lists
+            for name in (features.VARIANT_TYPE, features.SHREDDING)
+        )
 
     @property
     def column_mapping(self) -> str:
         """``"none"``, ``"name"`` or ``"id"``."""
-        return column_mapping_mode(self.protocol, self.metadata)
+        return features.column_mapping_mode(self.protocol, self.metadata)
 
     @property
     def row_tracking_columns(self) -> tuple[str, str] | None:
         """The names of the columns with row ids and commit versions; None if the table does not track rows."""
-        if not enabled(self.protocol, self.metadata, "rowTracking", "delta.enableRowTracking"):
+        if not features.enabled(self.protocol, self.metadata, "rowTracking", "delta.enableRowTracking"):
             return None
-        row_id, commit = (self.metadata.configuration.get(key) for key in (ROW_ID_COLUMN, ROW_COMMIT_COLUMN))
+        row_id, commit = (
+            self.metadata.configuration.get(key) for key in (features.ROW_ID_COLUMN, features.ROW_COMMIT_COLUMN)
+        )
         return None if row_id is None or commit is None else (row_id, commit)
 
     def has_recorded(self, txn: tuple[str, int] | None) -> bool:
@@ -122,11 +99,11 @@ class Snapshot:
         """The number of data files."""
         return int(self.files.num_rows)
 
-    def to_adds(self, files: pa.Table, *, data_change: bool = True) -> list[Add]:
+    def to_adds(self, files: pa.Table, *, data_change: bool = True) -> list[actions.Add]:
         """Return actions that add rows of `files` again, with statistics as JSON."""
         return [replace(add, data_change=data_change) for add in iter_adds(with_json_stats(files, self.schema))]
 
-    def to_removes(self, files: pa.Table, *, data_change: bool = True) -> list[Remove]:
+    def to_removes(self, files: pa.Table, *, data_change: bool = True) -> list[actions.Remove]:
         """Return actions that remove rows of `files`; without `data_change`, the same commit adds their rows again."""
         if data_change and self.metadata.configuration.get("delta.appendOnly", "false").lower() == "true":
             raise DeltaError(
@@ -136,7 +113,7 @@ class Snapshot:
             )
         now = now_millis()
         return [
-            Remove(
+            actions.Remove(
                 path=add.path,
                 data_change=data_change,
                 deletion_timestamp=now,
@@ -184,15 +161,15 @@ def snapshot(
         storage = open_storage(storage, storage_options, allow_outside=allow_outside)
     if timestamp is not None:
         newest = load_snapshot(storage, files=False)
-        since = in_commit_since(newest.protocol, newest.metadata)
-        version = version_at(storage, to_millis(timestamp, DeltaError), since)
+        since = features.in_commit_since(newest.protocol, newest.metadata)
+        version = log.version_at(storage, to_millis(timestamp, DeltaError), since)
     return load_snapshot(storage, version)
 
 
 def writable_snapshot(table: TableLike, storage_options: Mapping[str, str] | None = None) -> Snapshot:
     """Return the newest version of a table, or a given snapshot, which this library must be able to write."""
     current = snapshot(table, storage_options=storage_options)
-    check_writable(current.protocol, current.storage.uri)
+    features.check_writable(current.protocol, current.storage.uri)
     return current
 
 
@@ -203,29 +180,31 @@ def load_snapshot(storage: Storage, version: int | None = None, *, files: bool =
     except TableError as error:
         raise error.at(file=storage.uri) from None
     assert state.protocol is not None and state.metadata is not None
-    check_readable(state.protocol, storage.uri)
+    features.check_readable(state.protocol, storage.uri)
     if "delta.typeChanges" in state.metadata.schema_string:
-        check_type_changes(parse_schema(state.metadata.schema_string), state.protocol.reader_features, storage.uri)
+        check_type_changes(
+            actions.parse_schema(state.metadata.schema_string), state.protocol.reader_features, storage.uri
+        )
     return Snapshot(storage, segment.version, segment.modified, **vars(state))
 
 
-def _replayed(storage: Storage, version: int | None, files: bool) -> tuple[Segment, State]:
+def _replayed(storage: Storage, version: int | None, files: bool) -> tuple[log.Segment, log.State]:
     """Return the files that make up a version, and its state.
 
     A checkpoint only speeds up reading: a damaged one is ignored, with a warning, if the log still has the commits.
     """
     damaged: set[str] = set()
-    segment = list_segment(storage, version)
-    problem: DamagedCheckpointError | None = None
+    segment = log.list_segment(storage, version)
+    problem: log.DamagedCheckpointError | None = None
     while True:
         try:
-            state = replay(storage, segment, files=files)
-        except DamagedCheckpointError as error:
+            state = log.replay(storage, segment, files=files)
+        except log.DamagedCheckpointError as error:
             assert segment.checkpoint is not None
             problem = problem or error
             damaged.update(segment.checkpoint.files)
             try:
-                segment = list_segment(storage, segment.version, damaged=damaged)
+                segment = log.list_segment(storage, segment.version, damaged=damaged)
             except DeltaError:
                 raise problem from None
             continue

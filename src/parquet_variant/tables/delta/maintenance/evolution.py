@@ -26,42 +26,8 @@ from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, c
 from parquet_variant.tables.delta.log.file_actions import iter_adds
 from parquet_variant.tables.delta.log.segment import commit_path, commit_times
 from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, snapshot, writable_snapshot
-from parquet_variant.tables.delta.protocol.actions import (
-    LOAD_ID,
-    Action,
-    Add,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    forgotten_loads,
-    named_type,
-    parse_json,
-    parse_schema,
-    read_schema,
-    schema_json,
-)
-from parquet_variant.tables.delta.protocol.features import (
-    CONSTRAINT,
-    SHREDDING,
-    SHREDDING_PROPERTY,
-    check_writable,
-    has_feature,
-    implied_features,
-    in_commit_since,
-    resolve_properties,
-    schema_features,
-    with_features,
-    with_tracking_columns,
-)
-from parquet_variant.tables.delta.protocol.schema_merging import (
-    check_change_data_names,
-    check_widening,
-    merged_metadata,
-    refuse_added_metadata,
-    with_history,
-    with_last_id,
-    with_mode,
-)
+from parquet_variant.tables.delta.protocol import actions, features
+from parquet_variant.tables.delta.protocol import schema_merging as merging
 from parquet_variant.tables.delta.reading.read import PLACES, rows_of_file
 from parquet_variant.tables.delta.writing.data_files import CLUSTERING, rules_of
 from parquet_variant.tables.delta.writing.write import with_last_marks
@@ -87,7 +53,7 @@ def history(storage: Storage, limit: int | None = None) -> list[dict[str, Any]]:
     since, entries = None, []
     with suppress(TableError):  # The history can be read even if the table cannot.
         newest = load_snapshot(storage, files=False)
-        since = in_commit_since(newest.protocol, newest.metadata)
+        since = features.in_commit_since(newest.protocol, newest.metadata)
     for version in sorted(commits, reverse=True)[:limit]:
         info = _commit_info(storage.read(commit_path(version)))
         info.pop("timestamp", None)  # The writer's clock, which is not used to find versions.
@@ -105,7 +71,7 @@ def _commit_info(data: bytes) -> dict[str, Any]:
     for line in data.split(b"\n"):
         if b'"commitInfo"' in line:
             with suppress(ValueError):  # The information is for people, so damage is not an error.
-                action = parse_json(line)
+                action = actions.parse_json(line)
                 if isinstance(action, dict) and isinstance(action.get("commitInfo"), dict):
                     return dict(action["commitInfo"])
     return {}
@@ -132,16 +98,16 @@ def restore(
             reason="missing-file",
             file=missing[0],
         )
-    metadata = with_last_marks(with_last_id(past.metadata, current.metadata), current.metadata)
-    protocol = with_features(current.protocol, implied_features(past.protocol))
+    metadata = with_last_marks(merging.with_last_id(past.metadata, current.metadata), current.metadata)
+    protocol = features.with_features(current.protocol, features.implied_features(past.protocol))
     # The source files that count as loaded are those of the version.
-    loaded = {name: txn for name, txn in past.txns.items() if name.startswith(LOAD_ID) and txn.version}
-    others: list[Action] = [
-        *forgotten_loads(current.txns, loaded),
+    loaded = {name: txn for name, txn in past.txns.items() if name.startswith(actions.LOAD_ID) and txn.version}
+    others: list[actions.Action] = [
+        *actions.forgotten_loads(current.txns, loaded),
         *(txn for name, txn in loaded.items() if current.txns.get(name) != txn),
     ]
     if current.domains.get(CLUSTERING) != past.domains.get(CLUSTERING):
-        others += [past.domains.get(CLUSTERING) or DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]
+        others += [past.domains.get(CLUSTERING) or actions.DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]
     transaction = Transaction(
         "RESTORE",
         {"version": past.version},
@@ -170,12 +136,12 @@ def set_properties(
     preview: bool = False,
 ) -> CommitResult:
     """Set or remove table properties; see `Table.set_properties`."""
-    changes, features = resolve_properties(properties)
-    protocol = with_features(current.protocol, features, preview=preview)
+    changes, needed = features.resolve_properties(properties)
+    protocol = features.with_features(current.protocol, needed, preview=preview)
     metadata = with_properties(current.metadata, changes)
-    metadata = with_tracking_columns(with_mode(current.metadata, metadata))
-    check_writable(protocol, current.storage.uri)
-    check_change_data_names(current.schema, metadata.configuration)
+    metadata = features.with_tracking_columns(merging.with_mode(current.metadata, metadata))
+    features.check_writable(protocol, current.storage.uri)
+    merging.check_change_data_names(current.schema, metadata.configuration)
     old, new = rules_of(current.protocol, current.metadata).checks, rules_of(protocol, metadata).checks
     added = Rules(tuple(check for check in new if check not in old))
     for file in iter_adds(current.files.select(PLACES)) if added.checks else ():
@@ -194,13 +160,13 @@ def set_properties(
             protocol=protocol if protocol != current.protocol else None,
             metadata=metadata,
             adds=current.to_adds(current.files, data_change=False) if backfill else (),
-            reads_table=backfill or any(name.startswith(CONSTRAINT) for name in changes),
+            reads_table=backfill or any(name.startswith(features.CONSTRAINT) for name in changes),
             current=current,
         ),
     )
 
 
-def with_properties(metadata: Metadata, changes: Mapping[str, str | None]) -> Metadata:
+def with_properties(metadata: actions.Metadata, changes: Mapping[str, str | None]) -> actions.Metadata:
     """Return metadata with some properties set, or removed if their value is None."""
     merged = {**metadata.configuration, **changes}
     configuration = {name: value for name, value in merged.items() if value is not None}
@@ -215,18 +181,20 @@ class _UnshreddedTable(DeltaTable):
     def __init__(self, before: Snapshot) -> None:
         self.before, protocol = before, before.protocol
         readers, writers = (
-            None if features is None else tuple(name for name in features if not has_feature([name], SHREDDING))
-            for features in (protocol.reader_features, protocol.writer_features)
+            None
+            if names is None
+            else tuple(name for name in names if not features.has_feature([name], features.SHREDDING))
+            for names in (protocol.reader_features, protocol.writer_features)
         )
-        metadata = with_properties(before.metadata, {SHREDDING_PROPERTY: None})
+        metadata = with_properties(before.metadata, {features.SHREDDING_PROPERTY: None})
         protocol = replace(protocol, reader_features=readers, writer_features=writers)
         super().__init__(replace(before, metadata=metadata, protocol=protocol))
 
-    def transaction(self, operation: str, change: TableChange[Add]) -> Transaction:
+    def transaction(self, operation: str, change: TableChange[actions.Add]) -> Transaction:
         """Return the content of the commit."""
         return replace(
             super().transaction("DROP FEATURE", change),
-            parameters={"featureName": SHREDDING},
+            parameters={"featureName": features.SHREDDING},
             protocol=self.current.protocol,
             metadata=self.current.metadata,
             reads_table=True,
@@ -240,14 +208,14 @@ class _UnshreddedTable(DeltaTable):
 
 def drop_shredding(table: DeltaTable, *, file_bytes: int | None = None, **options: Any) -> OptimizeResult:
     """Rewrite all files unshredded and remove the feature from the protocol, in one commit; see `Table.optimize`."""
-    if not has_feature(table.current.protocol.reader_features, SHREDDING):
+    if not features.has_feature(table.current.protocol.reader_features, features.SHREDDING):
         return OptimizeResult(table.version)
     return optimize(_UnshreddedTable(table.current), file_bytes=file_bytes, rewrite_all=True, **options)
 
 
 def add_columns(current: Snapshot, columns: pa.Schema | StructType | str) -> CommitResult:
     """Add columns, which are null in existing rows; see `Table.add_columns`."""
-    new = read_schema(columns)
+    new = actions.read_schema(columns)
     for f in new.fields:
         if current.schema.get(f.name) is not None:
             raise DeltaError(f"the table already has a column {f.name!r}: choose another name", reason="bad-schema")
@@ -255,10 +223,10 @@ def add_columns(current: Snapshot, columns: pa.Schema | StructType | str) -> Com
             raise DeltaError(
                 f"column {f.name!r} must be nullable, because existing rows have no value for it", reason="bad-schema"
             )
-    refuse_added_metadata(new)
-    metadata, protocol = merged_metadata(current.metadata, current.protocol, new)
+    merging.refuse_added_metadata(new)
+    metadata, protocol = merging.merged_metadata(current.metadata, current.protocol, new)
     parameters = {"columns": [f.name for f in new.fields]}
-    return _commit(current, "ADD COLUMNS", parameters, parse_schema(metadata.schema_string), metadata, protocol)
+    return _commit(current, "ADD COLUMNS", parameters, actions.parse_schema(metadata.schema_string), metadata, protocol)
 
 
 def rename_column(current: Snapshot, old: str, new: str) -> CommitResult:
@@ -291,10 +259,10 @@ def widen_column(current: Snapshot, name: str, to: str) -> CommitResult:
 
     See `Table.widen_column`.
     """
-    wide, (place, f) = named_type(to), find_field(current.schema, name)
-    check_widening(name, f.type, wide, current.metadata)
+    wide, (place, f) = actions.named_type(to), find_field(current.schema, name)
+    merging.check_widening(name, f.type, wide, current.metadata)
     schema = with_fields_at(current.schema, place, lambda fs: replaced_field(fs, f.name, replace(f, type=wide)))
-    schema = with_history(current.schema, schema)
+    schema = merging.with_history(current.schema, schema)
     return _commit(current, "CHANGE COLUMN", {"column": name, "type": to}, schema)
 
 
@@ -303,15 +271,15 @@ def _commit(
     operation: str,
     parameters: Mapping[str, Any],
     schema: StructType,
-    metadata: Metadata | None = None,
-    protocol: Protocol | None = None,
+    metadata: actions.Metadata | None = None,
+    protocol: actions.Protocol | None = None,
 ) -> CommitResult:
     """Commit a new schema as one version."""
-    metadata = replace(metadata or current.metadata, schema_string=schema_json(schema))
+    metadata = replace(metadata or current.metadata, schema_string=actions.schema_json(schema))
     check_schema(schema, metadata.partition_columns)
-    check_change_data_names(schema, metadata.configuration)
-    protocol = with_features(protocol or current.protocol, schema_features(schema))
-    check_writable(protocol, current.storage.uri)
+    merging.check_change_data_names(schema, metadata.configuration)
+    protocol = features.with_features(protocol or current.protocol, features.schema_features(schema))
+    features.check_writable(protocol, current.storage.uri)
     change = Transaction(
         operation,
         parameters,

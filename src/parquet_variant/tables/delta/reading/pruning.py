@@ -7,7 +7,6 @@ the statistics themselves to `tables.pruning` and the reasoning to `query.prune`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,63 +17,44 @@ from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_n
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables import pruning
 from parquet_variant.tables.delta.file_locations import partition_column
 from parquet_variant.tables.delta.log.snapshot import Snapshot
 from parquet_variant.tables.delta.protocol.actions import was_float
 from parquet_variant.tables.delta.statistics import StatsTable, decode_bounds_array, read_stats
 from parquet_variant.tables.path_bounds import parsed_bounds
-from parquet_variant.tables.pruning import (
-    FILES_AT_ONCE,
-    FileStatistics,
-    double_bounds,
-    later_maxima,
-    may_match_files,
-    path_statistics,
-    true_or_unknown,
-)
 from parquet_variant.tables.schema import VARIANT, Place, fields_at
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """The files that may hold a match."""
-
-    files: pa.Table  # Rows of `Snapshot.files`.
-    total: int  # The number of files before.
-    # The number of files that were ruled out.
-    by_partition: int = 0
-    by_statistics: int = 0
 
 
 def prune_files(
     current: Snapshot, predicate: Predicate | None, selection: Mapping[str, Selected], place: Place | None
-) -> Pruned:
+) -> pruning.Pruned:
     """Return the files of a snapshot that may hold a match of a bound predicate over some columns.
 
     `place`: the place of the Variant column, as logical names.
     """
     total = current.num_files
     if predicate is None or not total:
-        return Pruned(current.files, total)
+        return pruning.Pruned(current.files, total)
     names = columns_of(predicate)
     by_name = {name: _partition_statistics(current, selection[name]) for name in names}
     partitions = {name: statistics for name, statistics in by_name.items() if statistics is not None}
-    mask = may_match_files(predicate, partitions, total)
+    mask = pruning.may_match_files(predicate, partitions, total)
     by_partition = int(total - mask.sum())
     files = current.files.filter(pa.array(mask)) if by_partition else current.files
     selected = {name: selection[name] for name in names - partitions.keys()}
     if not selected or not len(files):
-        return Pruned(files, total, by_partition)
+        return pruning.Pruned(files, total, by_partition)
     remaining = {name: column.part(mask) for name, column in partitions.items()}
     masks = []
-    for start in range(0, len(files), FILES_AT_ONCE):
-        part = files.slice(start, FILES_AT_ONCE)
+    for start in range(0, len(files), pruning.FILES_AT_ONCE):
+        part = files.slice(start, pruning.FILES_AT_ONCE)
         rows = slice(start, start + len(part))
         statistics = {name: column.part(rows) for name, column in remaining.items()}
         statistics |= _statistics(current, part, place, selected)
-        masks.append(may_match_files(predicate, statistics, len(part)))
+        masks.append(pruning.may_match_files(predicate, statistics, len(part)))
     mask = np.concatenate(masks)
-    return Pruned(files.filter(from_numpy(mask)), total, by_partition, int(len(files) - mask.sum()))
+    return pruning.Pruned(files.filter(from_numpy(mask)), total, by_partition, int(len(files) - mask.sum()))
 
 
 def column_bounds(
@@ -84,13 +64,13 @@ def column_bounds(
     statistics = _partition_statistics(current, selected)
     if statistics is None:
         by_column = _statistics(current, current.files, place, {selected.name: selected})
-        statistics = by_column.get(selected.name, FileStatistics(current.num_files))
+        statistics = by_column.get(selected.name, pruning.FileStatistics(current.num_files))
     return statistics.lower, statistics.upper
 
 
 def _statistics(
     current: Snapshot, files: pa.Table, place: Place | None, selection: Mapping[str, Selected]
-) -> dict[str, FileStatistics]:
+) -> dict[str, pruning.FileStatistics]:
     """Return the statistics of stored columns in some files, from the log."""
     fields = {name: current.schema.get(selected.stored_name) for name, selected in selection.items()}
     variant = tuple(f.physical_name for f in (() if place is None else fields_at(current.schema, place)))
@@ -102,19 +82,21 @@ def _statistics(
         field = fields[name]
         if selected.path is not None:
             bounds = bounds or [_variants(stats, kind, variant) for kind in ("minValues", "maxValues")]
-            by_column[name] = path_statistics(selected, bounds[0], bounds[1], len(files), _nulls(stats, variant)[1])
+            by_column[name] = pruning.path_statistics(
+                selected, bounds[0], bounds[1], len(files), _nulls(stats, variant)[1]
+            )
         elif field is not None:
             column, lower, upper = (field.physical_name,), None, None
             if selected.type is not None and field.type != VARIANT:
                 lower, upper = _statistic(stats, "minValues", column), _statistic(stats, "maxValues", column)
             if upper is not None and pa.types.is_timestamp(upper.type):
-                upper = later_maxima(upper)
+                upper = pruning.later_maxima(upper)
             if selected.type is not None and pa.types.is_floating(selected.type):
                 is_known = not was_float(field)
                 lower, upper = (
-                    double_bounds(bound) if is_known and bound is not None else None for bound in (lower, upper)
+                    pruning.double_bounds(bound) if is_known and bound is not None else None for bound in (lower, upper)
                 )
-            by_column[name] = FileStatistics(len(files), lower, upper, *_nulls(stats, column))
+            by_column[name] = pruning.FileStatistics(len(files), lower, upper, *_nulls(stats, column))
     return by_column
 
 
@@ -123,8 +105,8 @@ def _nulls(stats: StatsTable, place: Place) -> tuple[bool | Mask, bool | Mask]:
     nulls = _statistic(stats, "nullCount", place)
     if nulls is None:
         return True, True
-    may_be_null = true_or_unknown(pc.not_equal(nulls, scalar(0, nulls.type)))
-    return may_be_null, true_or_unknown(pc.not_equal(nulls, one_chunk(stats.num_records)))
+    may_be_null = pruning.true_or_unknown(pc.not_equal(nulls, scalar(0, nulls.type)))
+    return may_be_null, pruning.true_or_unknown(pc.not_equal(nulls, one_chunk(stats.num_records)))
 
 
 def _variants(stats: StatsTable, kind: str, place: Place) -> list[VariantArray]:
@@ -142,7 +124,7 @@ def _statistic(stats: StatsTable, kind: str, place: Place) -> pa.Array | None:
         return None
 
 
-def _partition_statistics(current: Snapshot, selected: Selected) -> FileStatistics | None:
+def _partition_statistics(current: Snapshot, selected: Selected) -> pruning.FileStatistics | None:
     """Return the statistics of a partition column; None for other columns and for paths."""
     field = None if selected.path is not None else current.schema.get(selected.stored_name)
     if field is None or field.name.lower() not in {name.lower() for name in current.partition_columns}:
@@ -150,4 +132,4 @@ def _partition_statistics(current: Snapshot, selected: Selected) -> FileStatisti
     values = partition_column(current.files, field)
     is_null = to_numpy(values.is_null())
     bounds = values.cast(pa.float64()) if pa.types.is_floating(values.type) else values
-    return FileStatistics(len(values), bounds, bounds, is_null, ~is_null)
+    return pruning.FileStatistics(len(values), bounds, bounds, is_null, ~is_null)

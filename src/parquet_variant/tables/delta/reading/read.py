@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -20,7 +20,6 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import DeltaError, check_count, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.nested import FIELD_ID
-from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
@@ -33,12 +32,13 @@ from parquet_variant.tables.delta.log.snapshot import Snapshot, load_snapshot, s
 from parquet_variant.tables.delta.protocol.actions import Add, Cdc, DeletionVector, Remove
 from parquet_variant.tables.delta.protocol.features import in_commit_since, partition_names
 from parquet_variant.tables.delta.protocol.schema_merging import CHANGE_COLUMNS
-from parquet_variant.tables.delta.reading.pruning import Pruned, prune_files
+from parquet_variant.tables.delta.reading.pruning import prune_files
 from parquet_variant.tables.file_rows import DataFileColumns, in_fields, open_data_file, read_files
 from parquet_variant.tables.partitions import partition_array
+from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_schema, unknown_column
 from parquet_variant.tables.storage import LocalStorage, Storage
-from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport, named_variant
+from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, named_variant
 
 # The columns of `Snapshot.files` that are needed to read a file.
 PLACES = ["path", "partitionValues", "deletionVector", "size"]
@@ -130,23 +130,6 @@ def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Ma
     return mask
 
 
-@dataclass(frozen=True)
-class DeltaScanReport(TableScanReport):
-    """The files, row groups, columns and bytes of a table that a scan reads.
-
-    Parameters
-    ----------
-    version
-        The table's version.
-    """
-
-    version: int
-    STATISTICS: ClassVar[str] = "statistics of the log"
-
-    def __str__(self) -> str:
-        return f"version     {self.version}\n{super().__str__()}"
-
-
 @dataclass(frozen=True, repr=False)
 class DeltaScan(TableScan[Add]):
     """A query over a table, made by `scan`; it reads only the log until rows are requested."""
@@ -190,10 +173,6 @@ class DeltaScan(TableScan[Add]):
 
     def _columns(self, file: Add, opened: OpenFile) -> FileColumns:
         return FileColumns(opened.arrow_schema, opened.rows, self.current, file)
-
-    def _report(self, inside: ScanReport) -> DeltaScanReport:
-        pruned = self.pruned
-        return DeltaScanReport(pruned.total, pruned.by_partition, pruned.by_statistics, inside, self.current.version)
 
     def _snapshot_for_tasks(self) -> Snapshot:
         return self.current.without_files()

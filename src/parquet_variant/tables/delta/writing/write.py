@@ -24,6 +24,8 @@ from parquet_variant.tables.delta.file_locations import paths_of_adds
 from parquet_variant.tables.delta.log.commit import CommitResult, Transaction, commit, table_exists
 from parquet_variant.tables.delta.log.segment import State
 from parquet_variant.tables.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
+from parquet_variant.tables.delta.protocol import features
+from parquet_variant.tables.delta.protocol import schema_merging as merging
 from parquet_variant.tables.delta.protocol.actions import (
     Action,
     Add,
@@ -34,31 +36,7 @@ from parquet_variant.tables.delta.protocol.actions import (
     read_schema,
     schema_json,
 )
-from parquet_variant.tables.delta.protocol.features import (
-    SHREDDING_PROPERTY,
-    check_writable,
-    resolve_properties,
-    schema_features,
-    supports,
-    with_features,
-    with_tracking_columns,
-)
-from parquet_variant.tables.delta.protocol.schema_merging import (
-    IDENTITY_START,
-    IDENTITY_STEP,
-    check_change_data_names,
-    check_column_metadata,
-    merged_metadata,
-    metadata_features,
-    with_mode,
-)
-from parquet_variant.tables.delta.writing.data_files import (
-    WritePlan,
-    check_planned,
-    plan_write,
-    warn_of_nulls,
-    with_mark,
-)
+from parquet_variant.tables.delta.writing import data_files
 from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, schemas_by_column
 from parquet_variant.tables.schema import Field, StructType, check_schema, from_arrow_schema, variant_paths
 from parquet_variant.tables.storage import Storage, now_millis, open_storage
@@ -137,7 +115,7 @@ def with_last_marks(metadata: Metadata, other: Metadata) -> Metadata:
     fields = []
     for f in schema.fields:
         last = marks.get(f.name)
-        if last is not None and IDENTITY_START in f.metadata and last.metadata.get(_MARK) is not None:
+        if last is not None and merging.IDENTITY_START in f.metadata and last.metadata.get(_MARK) is not None:
             counter, mark = _counter(f), int(last.metadata[_MARK])
             if counter.mark is None or (mark - counter.mark) * counter.step > 0:
                 f = replace(f, metadata={**f.metadata, _MARK: mark})
@@ -156,21 +134,22 @@ def refuse_identity_set(current: Snapshot, columns: Iterable[str]) -> None:
 
 def identity_fields(current: Snapshot) -> Sequence[Field]:
     """Return the columns whose values writers must generate."""
-    if not supports(current.protocol, "identityColumns"):
+    if not features.supports(current.protocol, "identityColumns"):
         return ()
-    return [f for f in parse_schema(current.metadata.schema_string).fields if IDENTITY_START in f.metadata]
+    return [f for f in parse_schema(current.metadata.schema_string).fields if merging.IDENTITY_START in f.metadata]
 
 
 def _counter(f: Field) -> _Counter:
     metadata: Any = f.metadata
     try:
-        start, step = int(metadata[IDENTITY_START]), int(metadata[IDENTITY_STEP])
+        start, step = int(metadata[merging.IDENTITY_START]), int(metadata[merging.IDENTITY_STEP])
         mark = None if metadata.get(_MARK) is None else int(metadata[_MARK])
     except (KeyError, TypeError, ValueError):
         step = 0
     if not step:
         raise DeltaError(
-            f"identity column {f.name} has no integer {IDENTITY_START} and non-zero {IDENTITY_STEP} in its metadata",
+            f"identity column {f.name} has no integer {merging.IDENTITY_START} and non-zero {merging.IDENTITY_STEP} in "
+            "its metadata",
             reason="broken-log",
         )
     return _Counter(f.name, start, step, mark, str(metadata.get(_EXPLICIT, False)).lower() == "true")
@@ -187,26 +166,10 @@ def append(
     **options: Any,
 ) -> CommitResult:
     """Add rows, in one commit; see `Table.append`."""
-    current = writable_snapshot(table)
-    if current.has_recorded(txn):
-        return CommitResult(current.version, committed=False)
     if schema_mode not in (None, "merge"):
         raise DeltaError(f"schema_mode is {schema_mode!r}: use 'merge' or None", reason="bad-argument")
-    plan_options = {"schema": schema, "file_bytes": file_bytes, **options}
-    if schema_mode == "merge":
-        first, data = first_rows(data)
-        metadata, protocol = merged_metadata(current.metadata, current.protocol, from_arrow_schema(first.schema))
-        if metadata != current.metadata:
-            merged = replace(current, metadata=metadata, protocol=protocol)
-            adds = plan(merged, **plan_options).write_files(data)
-            transaction = replace(
-                rows_transaction(merged, adds, "append", txn),
-                metadata=metadata,
-                protocol=protocol if protocol != current.protocol else None,
-                current=current,
-            )
-            return commit(current.storage, transaction, written=paths_of_adds(current.storage, adds))
-    return _put_rows(current, data, "append", txn, plan_options)
+    options |= {"schema": schema, "file_bytes": file_bytes}
+    return _put_rows(table, data, "append", txn, options, merges_schema=schema_mode == "merge")
 
 
 def overwrite(
@@ -219,10 +182,44 @@ def overwrite(
     **options: Any,
 ) -> CommitResult:
     """Replace all rows, in one commit; the table's schema is kept; see `Table.overwrite`."""
-    current = writable_snapshot(table)
+    return _put_rows(table, data, "overwrite", txn, {"schema": schema, "file_bytes": file_bytes, **options})
+
+
+def _put_rows(
+    table: Snapshot,
+    data: Any,
+    mode: Literal["append", "overwrite"],
+    txn: tuple[str, int] | None,
+    options: Mapping[str, Any],
+    *,
+    merges_schema: bool = False,
+) -> CommitResult:
+    current = planned = writable_snapshot(table)
     if current.has_recorded(txn):
         return CommitResult(current.version, committed=False)
-    return _put_rows(current, data, "overwrite", txn, {"schema": schema, "file_bytes": file_bytes, **options})
+    if merges_schema:
+        first, data = first_rows(data)
+        metadata, protocol = merging.merged_metadata(
+            current.metadata, current.protocol, from_arrow_schema(first.schema)
+        )
+        planned = current if metadata == current.metadata else replace(current, metadata=metadata, protocol=protocol)
+    if planned is not current or not identity_fields(current):
+        adds = plan(planned, **options).write_files(data)
+        return commit_adds(current, adds, mode, txn, planned=planned, written=paths_of_adds(current.storage, adds))
+    # The write is planned again if another commit took the values of identity columns.
+    tables = all_rows(data)
+
+    def put(current: Snapshot) -> CommitResult:
+        identity = IdentityValues(current)
+        made = replace(plan(current, rewriting=True, **options), derives_partitions=True)
+        adds = made.write_files(identity.fill(tables))
+
+        def transaction() -> Transaction:
+            return replace(rows_transaction(current, adds, mode, txn), metadata=identity.metadata)
+
+        return commit(current.storage, transaction, written=paths_of_adds(current.storage, adds))
+
+    return planned_again(put, current, lambda old: load_snapshot(old.storage), current.storage.uri)
 
 
 def plan(
@@ -232,7 +229,7 @@ def plan(
     file_bytes: int = DEFAULT_FILE_BYTES,
     rewriting: bool = False,
     **options: Any,
-) -> WritePlan:
+) -> data_files.WritePlan:
     """Return the plan that a task (a Spark executor) needs to write files: ``plan.write(batches)`` gives add actions.
 
     See `DeltaTable.plan`.
@@ -241,12 +238,12 @@ def plan(
     for f in identity_fields(current) if not rewriting else ():
         # Their values need one counter, also with a change of the schema.
         raise DeltaError(
-            f"column {f.name} is an identity column ({IDENTITY_START}), whose values cannot be generated in parallel "
-            "tasks: add rows with Table.append, merge or overwrite",
+            f"column {f.name} is an identity column ({merging.IDENTITY_START}), whose values cannot be generated in "
+            "parallel tasks: add rows with Table.append, merge or overwrite",
             reason="unsupported-feature",
         )
     schemas = schemas_by_column(schema, current.schema)
-    made = plan_write(current, shredding=schemas, file_bytes=file_bytes, options=options)
+    made = data_files.plan_write(current, shredding=schemas, file_bytes=file_bytes, options=options)
     return replace(made, derives_partitions=not rewriting)
 
 
@@ -270,7 +267,7 @@ def commit_files(
     if not isinstance(adds, Iterable):
         raise DeltaError(f"adds is {adds!r}: give a list of added files", reason="bad-option")
     current = writable_snapshot(table, storage_options)
-    files = [add if isinstance(add, Add) else with_mark(add) for add in adds]
+    files = [add if isinstance(add, Add) else data_files.with_mark(add) for add in adds]
     if current.has_recorded(txn):
         return CommitResult(current.version, committed=False)
     if not isinstance(table, Snapshot) and any(add.mark is None for add in files):
@@ -285,69 +282,77 @@ def commit_files(
 def commit_adds(
     current: Snapshot,
     files: Sequence[Add],
-    mode: str,
-    txn: tuple[str, int] | None,
+    mode: Mode,
+    txn: tuple[str, int] | None = None,
     operation: str = "WRITE",
     *,
+    planned: Snapshot | None = None,
     written: Sequence[str] = (),
     actions: Sequence[Action] = (),
 ) -> CommitResult:
-    """Commit files that were planned for a version of the table; `written`: see `commit`."""
+    """Commit files that were planned for a version of the table, or for a new table; `written`: see `commit`.
+
+    A new table is created with its first files in one commit, so that no reader sees it without them. If another writer
+    created the same table meanwhile, modes ``"append"`` and ``"overwrite"`` commit to that table.
+
+    `planned`: the table with the definition that the commit gives it, if that is another one.
+    """
+    storage, is_new = current.storage, current.version < 0
 
     def transaction(newest: Snapshot) -> Transaction:
         return replace(rows_transaction(newest, files, mode, txn), operation=operation, other_actions=actions)
 
-    if mode == "append":
-        return commit(current.storage, lambda: transaction(current), written=written)
-
     def rebase(newest: Snapshot) -> Transaction:
-        if newest.metadata != current.metadata or newest.protocol != current.protocol:
+        metadata = newest.metadata
+        if is_new:
+            metadata = replace(metadata, id=current.metadata.id, created_time=current.metadata.created_time)
+        if metadata != current.metadata or (newest.protocol != current.protocol and not is_new):
+            raise (
+                table_exists(storage)
+                if is_new
+                else DeltaError(
+                    "another commit changed the table's schema or properties: write the files again", reason="conflict"
+                )
+            )
+        loaded = [action for action in actions if isinstance(action, Txn)] if is_new else []
+        if any(newest.has_recorded((action.app_id, action.version)) for action in loaded):
             raise DeltaError(
-                "another commit changed the table's schema or properties: write the files again", reason="conflict"
+                f"another writer loaded the same files into {storage.uri}: run this again", reason="conflict"
             )
         return transaction(newest)
 
-    return commit(current.storage, lambda: rebase(load_snapshot(current.storage)), rebase=rebase, written=written)
+    if is_new:
+        data_files.warn_of_nulls(current, files)
+        creation = _creation(
+            current, "CREATE TABLE AS SELECT", adds=files, txn=_application(txn), other_actions=actions
+        )
+        return commit(storage, creation, rebase=rebase if mode in ("append", "overwrite") else None, written=written)
+    if planned is not None and planned is not current:
+        protocol = planned.protocol if planned.protocol != current.protocol else None
+        merged = rows_transaction(planned, files, mode, txn)
+        merged = replace(merged, metadata=planned.metadata, protocol=protocol, current=current)
+        return commit(storage, merged, written=written)
+    if mode == "append":
+        return commit(storage, lambda: transaction(current), written=written)
+    return commit(storage, lambda: rebase(load_snapshot(storage)), rebase=rebase, written=written)
 
 
 def rows_transaction(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int] | None) -> Transaction:
     """Return the transaction that adds files to the table's files, or replaces these by them."""
-    check_planned(current, adds)
+    data_files.check_planned(current, adds)
     return Transaction(
         "WRITE",
         {"mode": mode.title(), "partitionBy": list(current.partition_columns)},
         adds=adds,
         removes=current.to_removes(current.files) if mode == "overwrite" else [],
-        txn=None if txn is None else Txn(txn[0], txn[1], now_millis()),
+        txn=_application(txn),
         reads_table=mode == "overwrite",
         current=current,
     )
 
 
-def _put_rows(
-    current: Snapshot,
-    data: Any,
-    mode: Literal["append", "overwrite"],
-    txn: tuple[str, int] | None,
-    options: Mapping[str, Any],
-) -> CommitResult:
-    if not identity_fields(current):
-        adds = plan(current, **options).write_files(data)
-        return commit_adds(current, adds, mode, txn, written=paths_of_adds(current.storage, adds))
-    # The write is planned again if another commit took the values of identity columns.
-    tables = all_rows(data)
-
-    def put(current: Snapshot) -> CommitResult:
-        identity = IdentityValues(current)
-        made = replace(plan(current, rewriting=True, **options), derives_partitions=True)
-        adds = made.write_files(identity.fill(tables))
-
-        def transaction() -> Transaction:
-            return replace(rows_transaction(current, adds, mode, txn), metadata=identity.metadata)
-
-        return commit(current.storage, transaction, written=paths_of_adds(current.storage, adds))
-
-    return planned_again(put, current, lambda old: load_snapshot(old.storage), current.storage.uri)
+def _application(txn: tuple[str, int] | None) -> Txn | None:
+    return None if txn is None else Txn(txn[0], txn[1], now_millis())
 
 
 def create(
@@ -380,15 +385,15 @@ def planned_table(
     preview: bool = False,
     **names: Any,
 ) -> Snapshot:
-    """Return a table that does not exist yet, at version -1: the input of `plan` and `commit_new`."""
+    """Return a table that does not exist yet, at version -1: the input of `plan` and `commit_adds`."""
     variants = any(True for _ in variant_paths(columns))
-    defaults: dict[str, Any] = {SHREDDING_PROPERTY: True} if shredding and variants else {}
+    defaults: dict[str, Any] = {features.SHREDDING_PROPERTY: True} if shredding and variants else {}
     check_mapping("properties", properties or {}, DeltaError)
-    values, needed = resolve_properties(defaults | dict(properties or {}))
+    values, needed = features.resolve_properties(defaults | dict(properties or {}))
     partitions = strings_of("partition_by", partition_by or ())
     check_schema(columns, partitions)
-    check_column_metadata(columns)
-    check_change_data_names(columns, values)
+    merging.check_column_metadata(columns)
+    merging.check_change_data_names(columns, values)
     metadata = Metadata(
         id=str(uuid.uuid4()),
         schema_string=schema_json(columns),
@@ -397,49 +402,17 @@ def planned_table(
         created_time=now_millis(),
         **names,
     )
-    metadata = with_tracking_columns(with_mode(None, metadata))
-    features = (*schema_features(columns), *needed, *metadata_features(columns))
-    protocol = with_features(Protocol(1, 7, None, ()), features, preview=preview) if features else Protocol(1, 2)
-    check_writable(protocol, storage.uri)
+    metadata = features.with_tracking_columns(merging.with_mode(None, metadata))
+    needs = (*features.schema_features(columns), *needed, *merging.metadata_features(columns))
+    protocol = features.with_features(Protocol(1, 7, None, ()), needs, preview=preview) if needs else Protocol(1, 2)
+    features.check_writable(protocol, storage.uri)
     return Snapshot(storage, version=-1, timestamp=0, **vars(State(protocol, metadata)))
 
 
-def _creation(planned: Snapshot, operation: str) -> Transaction:
+def _creation(planned: Snapshot, operation: str, **content: Any) -> Transaction:
     metadata = planned.metadata
     parameters = {"partitionBy": list(metadata.partition_columns), "properties": dict(metadata.configuration)}
-    return Transaction(operation, parameters, protocol=planned.protocol, metadata=metadata)
-
-
-def commit_new(
-    planned: Snapshot,
-    adds: Sequence[Add],
-    mode: Mode = "error",
-    txn: tuple[str, int] | None = None,
-    *,
-    written: Sequence[str] = (),
-    actions: Sequence[Action] = (),
-) -> CommitResult:
-    """Create a planned table with its first files in one commit, so that no reader sees it without them.
-
-    If another writer created the same table meanwhile, modes ``"append"`` and ``"overwrite"`` commit to that table.
-    """
-    warn_of_nulls(planned, adds)
-    application = None if txn is None else Txn(txn[0], txn[1], now_millis())
-    creation = _creation(planned, "CREATE TABLE AS SELECT")
-    transaction = replace(creation, adds=adds, txn=application, other_actions=actions)
-
-    def rebase(newest: Snapshot) -> Transaction:
-        same = replace(newest.metadata, id=planned.metadata.id, created_time=planned.metadata.created_time)
-        if same != planned.metadata:
-            raise table_exists(planned.storage)
-        if any(isinstance(action, Txn) and newest.has_recorded((action.app_id, action.version)) for action in actions):
-            raise DeltaError(
-                f"another writer loaded the same files into {planned.storage.uri}: run this again", reason="conflict"
-            )
-        return replace(rows_transaction(newest, adds, mode, txn), other_actions=actions)
-
-    is_open = mode in ("append", "overwrite")
-    return commit(planned.storage, transaction, rebase=rebase if is_open else None, written=written)
+    return Transaction(operation, parameters, protocol=planned.protocol, metadata=metadata, **content)
 
 
 def existing_table(storage: Storage) -> Snapshot | None:

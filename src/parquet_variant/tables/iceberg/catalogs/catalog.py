@@ -95,6 +95,15 @@ class Catalog(ABC):
     def load(self, identifier: tuple[str, ...]) -> LoadedTable:
         """Load a table. Raises `IcebergError`: reason ``"no-such-table"``."""
 
+    def find(self, identifier: tuple[str, ...]) -> LoadedTable | None:
+        """Load a table; return None if it does not exist."""
+        try:
+            return self.load(identifier)
+        except IcebergError as error:
+            if error.reason != "no-such-table":
+                raise
+            return None
+
     @abstractmethod
     def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
         """Return a table that does not exist yet; its first commit creates it.

@@ -17,23 +17,11 @@ from urllib.parse import quote, unquote
 from parquet_variant.errors import IcebergError, check_mapping, without_secrets
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.support.lazy_names import optional_libraries
-from parquet_variant.tables.iceberg.catalogs.catalog import (
-    Catalog,
-    DirectoryCatalog,
-    LoadedTable,
-    SqlCatalog,
-    first_line,
-    no_such_table,
-)
+from parquet_variant.tables.iceberg.catalogs import catalog as catalogs
+from parquet_variant.tables.iceberg.catalogs.catalog import Catalog
 from parquet_variant.tables.iceberg.locations import storage_options_of
+from parquet_variant.tables.iceberg.metadata import updates
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
-from parquet_variant.tables.iceberg.metadata.updates import (
-    TableChange,
-    order_updates,
-    properties_updates,
-    schema_updates,
-    spec_updates,
-)
 
 _OK, _NO_CONTENT = 200, 204
 _NOT_FOUND, _CONFLICT, _UNAUTHORIZED, _FORBIDDEN = 404, 409, 401, 403
@@ -68,16 +56,17 @@ class RestCatalog(Catalog):
             return PyIcebergRestCatalog(self.name, **self.properties)
         except Exception as error:
             raise IcebergError(
-                f"cannot connect to the catalog {self.name!r} at {self.properties.get('uri')}: {first_line(error)}",
+                f"cannot connect to the catalog {self.name!r} at {self.properties.get('uri')}: "
+                f"{catalogs.first_line(error)}",
                 reason="no-connection",
             ) from None
 
-    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
+    def load(self, identifier: tuple[str, ...]) -> catalogs.LoadedTable:
         """See `Catalog.load`."""
         answer = self._request("GET", _TABLE, identifier, headers=_DELEGATION)
         return self._loaded(identifier, answer)
 
-    def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
+    def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> catalogs.LoadedTable:
         """Ask the server for location and credentials of a new table; see `Catalog.stage`."""
         body = {
             "name": identifier[-1],
@@ -94,25 +83,25 @@ class RestCatalog(Catalog):
         # The server assigns ids, the UUID and the location.
         return replace(staged, metadata_location=None)
 
-    def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
+    def commit(self, table: catalogs.LoadedTable, change: updates.TableChange) -> catalogs.LoadedTable:
         """See `Catalog.commit`."""
-        updates, requirements = list(change.updates), list(change.requirements)
+        steps, requirements = list(change.updates), list(change.requirements)
         if not table.exists:
             # The updates that make the metadata of the new table out of nothing come first.
             new = table.metadata
-            updates[:0] = [
+            steps[:0] = [
                 {"action": "assign-uuid", "uuid": new.uuid},
                 {"action": "upgrade-format-version", "format-version": new.version},
-                *schema_updates(new, new.schema),
-                *spec_updates(new.spec),
-                *order_updates(new.sort_order),
+                *updates.schema_updates(new, new.schema),
+                *updates.spec_updates(new.spec),
+                *updates.order_updates(new.sort_order),
                 {"action": "set-location", "location": new.location},
-                *properties_updates(new.properties),
+                *updates.properties_updates(new.properties),
             ]
             requirements = [{"type": "assert-create"}]
         *namespace, name = table.identifier
         identifier = {"namespace": namespace, "name": name}
-        body = {"identifier": identifier, "requirements": requirements, "updates": updates}
+        body = {"identifier": identifier, "requirements": requirements, "updates": steps}
         answer = self._request("POST", _TABLE, table.identifier, body, is_commit=True)
         metadata = _parse_metadata(answer.get("metadata"), table.name)
         return replace(table, metadata=metadata, metadata_location=str(answer.get("metadata-location")))
@@ -154,7 +143,9 @@ class RestCatalog(Catalog):
             )
         except Exception as error:
             reason = "unknown-outcome" if is_commit else "no-connection"
-            raise IcebergError(f"the catalog did not answer: {first_line(error)}", reason=reason, file=name) from None
+            raise IcebergError(
+                f"the catalog did not answer: {catalogs.first_line(error)}", reason=reason, file=name
+            ) from None
         if response.status_code == _NO_CONTENT or (response.status_code == _OK and not response.content):
             return {}
         if response.status_code != _OK:
@@ -168,7 +159,7 @@ class RestCatalog(Catalog):
             raise IcebergError("the catalog's answer is not a JSON object", reason=reason, file=name)
         return answer
 
-    def _loaded(self, identifier: tuple[str, ...], answer: Mapping[str, Any]) -> LoadedTable:
+    def _loaded(self, identifier: tuple[str, ...], answer: Mapping[str, Any]) -> catalogs.LoadedTable:
         metadata = _parse_metadata(answer.get("metadata"), ".".join(identifier))
         options = storage_options_of(self.properties) | storage_options_of(answer.get("config") or {})
         # The credentials whose prefix fits the location best.
@@ -177,7 +168,7 @@ class RestCatalog(Catalog):
         best = max(fitting, key=lambda credential: len(str(credential.get("prefix", ""))), default={})
         options |= storage_options_of(best.get("config") or {})
         location = answer.get("metadata-location")
-        return LoadedTable(self, identifier, metadata, None if location is None else str(location), options)
+        return catalogs.LoadedTable(self, identifier, metadata, None if location is None else str(location), options)
 
 
 def _names_in_url(identifier: tuple[str, ...], properties: Mapping[str, Any]) -> dict[str, str]:
@@ -210,7 +201,7 @@ def _fail(response: Any, name: str, *, is_commit: bool) -> NoReturn:
     if status == _NOT_FOUND and "Namespace" in kind:
         raise IcebergError(f"the namespace of {name} does not exist: {message}", reason="no-such-namespace", file=name)
     if status == _NOT_FOUND:
-        raise no_such_table(name)
+        raise catalogs.no_such_table(name)
     if status == _CONFLICT:
         problem, reason = "the catalog refused the commit", "conflict" if is_commit else "table-exists"
     elif status in (_UNAUTHORIZED, _FORBIDDEN):
@@ -223,7 +214,7 @@ def _fail(response: Any, name: str, *, is_commit: bool) -> NoReturn:
 
 
 CatalogOption: TypeAlias = "str | Mapping[str, Any] | Catalog | None"
-_KINDS: dict[str, type[RestCatalog | SqlCatalog]] = {"rest": RestCatalog, "sql": SqlCatalog}
+_KINDS: dict[str, type[RestCatalog | catalogs.SqlCatalog]] = {"rest": RestCatalog, "sql": catalogs.SqlCatalog}
 
 
 def open_catalog(catalog: CatalogOption) -> Catalog | None:
@@ -279,7 +270,7 @@ def catalog_properties(catalog: CatalogOption) -> dict[str, str]:
     {'type': 'rest', 'name': 'default', 'uri': 'http://127.0.0.1:8181'}
     """
     opened = open_catalog(catalog)
-    if not isinstance(opened, RestCatalog | SqlCatalog):
+    if not isinstance(opened, RestCatalog | catalogs.SqlCatalog):
         return {}
     kind = next(kind for kind, catalog_class in _KINDS.items() if isinstance(opened, catalog_class))
     return {"type": kind, "name": opened.name} | {name: str(value) for name, value in opened.properties.items()}
@@ -305,7 +296,7 @@ def find_table(
     if opened is None:
         # Iceberg's names of properties are accepted next to obstore's.
         options = storage_options_of(options) | {name: value for name, value in options.items() if "." not in name}
-        return DirectoryCatalog(options), (text,)
+        return catalogs.DirectoryCatalog(options), (text,)
     parts = tuple(text.split("."))
     if len(parts) < 2 or not all(parts):
         raise IcebergError(f"{text!r} is not a table of a catalog: write namespace.table", reason="bad-argument")
@@ -313,14 +304,14 @@ def find_table(
 
 
 def load_table(
-    table: str | os.PathLike[str] | LoadedTable,
+    table: str | os.PathLike[str] | catalogs.LoadedTable,
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
     *,
     allow_outside: bool = False,
-) -> LoadedTable:
+) -> catalogs.LoadedTable:
     """Load a table as it is now. Raises `IcebergError`: reason ``"no-such-table"``, and as `find_table`."""
-    if isinstance(table, LoadedTable):
+    if isinstance(table, catalogs.LoadedTable):
         return table
     opened, identifier = find_table(table, catalog, storage_options)
     loaded = opened.load(identifier)

@@ -20,49 +20,15 @@ from parquet_variant.arrays.capsules import EXTENSION_METADATA
 from parquet_variant.errors import IcebergError, check_count, check_mapping, strings_of
 from parquet_variant.ops.columns.target_type import as_target
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.tables.iceberg.metadata import schema as schemas
+from parquet_variant.tables.iceberg.metadata import updates
 from parquet_variant.tables.iceberg.metadata.partitioning import sort_order_of
-from parquet_variant.tables.iceberg.metadata.schema import (
-    INITIAL_DEFAULT,
-    WRITE_DEFAULT,
-    Schema,
-    arrow_array,
-    field_of_arrow,
-    from_json,
-    parse_type,
-    raw_values,
-    to_json,
-    type_name,
-    with_members,
-)
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, NEWEST_VERSION, Reference, TableMetadata
-from parquet_variant.tables.iceberg.metadata.updates import (
-    TableChange,
-    Update,
-    assert_ids,
-    assert_ref,
-    assert_schema,
-    assert_uuid,
-    change_of,
-    next_spec,
-    order_updates,
-    properties_updates,
-    removal_of,
-    schema_updates,
-    set_reference,
-    spec_updates,
-)
 from parquet_variant.tables.iceberg.reading.snapshot import id_at
+from parquet_variant.tables.iceberg.writing import write as writing
 from parquet_variant.tables.iceberg.writing.commit import change_metadata
 from parquet_variant.tables.iceberg.writing.manifest_changes import undone_batches
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
-from parquet_variant.tables.iceberg.writing.write import (
-    CommitResult,
-    Names,
-    can_promote,
-    checked_properties,
-    checked_schema,
-    reader_properties,
-)
 from parquet_variant.tables.schema import (
     VARIANT,
     VOID,
@@ -82,8 +48,8 @@ from parquet_variant.tables.schema import (
 from parquet_variant.types.targets import VARIANT_STORAGE
 
 _P = ParamSpec("_P")
-_MakeChange = Callable[Concatenate[TableMetadata, _P], TableChange | None]
-_Operation = Callable[Concatenate[LoadedTable, _P], CommitResult]
+_MakeChange = Callable[Concatenate[TableMetadata, _P], updates.TableChange | None]
+_Operation = Callable[Concatenate[LoadedTable, _P], writing.CommitResult]
 
 
 def _operation(
@@ -99,10 +65,10 @@ def _operation(
 
     def operation(make: _MakeChange[_P]) -> _Operation[_P]:
         @wraps(make)
-        def run(table: LoadedTable, /, *args: _P.args, **options: _P.kwargs) -> CommitResult:
+        def run(table: LoadedTable, /, *args: _P.args, **options: _P.kwargs) -> writing.CommitResult:
             after = change_metadata(table, lambda metadata: make(metadata, *args, **options), any_version=any_version)
             moved = after.metadata.references.get(MAIN if reference is None else str(args[reference]))
-            return CommitResult(None if moved is None else moved.snapshot_id)
+            return writing.CommitResult(None if moved is None else moved.snapshot_id)
 
         return run
 
@@ -122,7 +88,7 @@ def make_reference(
     max_age_ms: int | None = None,
     min_snapshots_to_keep: int | None = None,
     max_snapshot_age_ms: int | None = None,
-) -> TableChange | None:
+) -> updates.TableChange | None:
     """Make a branch or tag, or move it to another snapshot; see `IcebergTable.branch` and `IcebergTable.tag`."""
     if not isinstance(name, str):
         raise IcebergError(f"{name!r} is not the name of a {kind}: give a string", reason="bad-argument")
@@ -138,23 +104,23 @@ def make_reference(
     reference = Reference(target, kind, min_snapshots_to_keep, max_snapshot_age_ms, max_age_ms)
     if reference == former:
         return None
-    return change_of(set_reference(name, reference), requires=assert_ref(metadata, name))
+    return updates.change_of(updates.set_reference(name, reference), requires=updates.assert_ref(metadata, name))
 
 
 @_operation()
-def drop_reference(metadata: TableMetadata, name: str) -> TableChange:
+def drop_reference(metadata: TableMetadata, name: str) -> updates.TableChange:
     """Drop a branch or tag; its snapshots are kept until they expire; see `IcebergTable.drop_reference`."""
     if name == MAIN:
         raise IcebergError("the main branch cannot be dropped", reason="bad-argument")
     if not isinstance(name, str) or name not in metadata.references:
         raise IcebergError(f"the table has no branch or tag {name!r}", reason="unknown-snapshot")
-    return change_of(*removal_of([name], ()), requires=assert_ref(metadata, name))
+    return updates.change_of(*updates.removal_of([name], ()), requires=updates.assert_ref(metadata, name))
 
 
 @_operation()
 def rollback(
     metadata: TableMetadata, *, snapshot_id: int | None = None, timestamp: int | str | datetime | None = None
-) -> TableChange | None:
+) -> updates.TableChange | None:
     """Make an older snapshot the current one again; see `Table.restore`."""
     if (snapshot_id is None) == (timestamp is None):
         raise IcebergError("give either version= or at=", reason="bad-argument")
@@ -168,13 +134,13 @@ def rollback(
         )
     if target == metadata.current_snapshot_id:
         return None
-    moved = set_reference(MAIN, replace(metadata.references[MAIN], snapshot_id=target))
-    undone = properties_updates({}, undone_batches(metadata, target))
-    return change_of(moved, *undone, requires=assert_ref(metadata, MAIN))
+    moved = updates.set_reference(MAIN, replace(metadata.references[MAIN], snapshot_id=target))
+    undone = updates.properties_updates({}, undone_batches(metadata, target))
+    return updates.change_of(moved, *undone, requires=updates.assert_ref(metadata, MAIN))
 
 
 @_operation(reference=0)
-def fast_forward(metadata: TableMetadata, name: str, to: str) -> TableChange | None:
+def fast_forward(metadata: TableMetadata, name: str, to: str) -> updates.TableChange | None:
     """Move a branch forward to the newest snapshot of another one, which has the branch's as an ancestor.
 
     See `IcebergTable.fast_forward`.
@@ -188,8 +154,10 @@ def fast_forward(metadata: TableMetadata, name: str, to: str) -> TableChange | N
         return None
     if references[name].snapshot_id not in {info.id for info in metadata.ancestors(target)}:
         raise IcebergError(f"{name!r} has commits that {to!r} does not have: merge them first", reason="bad-argument")
-    requires = [*assert_ref(metadata, name), *assert_ref(metadata, to)[1:]]
-    return change_of(set_reference(name, replace(references[name], snapshot_id=target)), requires=requires)
+    requires = [*updates.assert_ref(metadata, name), *updates.assert_ref(metadata, to)[1:]]
+    return updates.change_of(
+        updates.set_reference(name, replace(references[name], snapshot_id=target)), requires=requires
+    )
 
 
 # ---- columns
@@ -201,7 +169,7 @@ def add_columns(
     columns: pa.Schema | Mapping[str, Any] | str,
     *,
     defaults: Mapping[str, Any] | None = None,
-) -> TableChange | None:
+) -> updates.TableChange | None:
     """Add columns, or fields of structs; see `Table.add_columns`."""
     columns = arrow_schema(from_ddl(columns)) if isinstance(columns, str) else columns
     default_values = defaults or {}
@@ -217,7 +185,7 @@ def add_columns(
 
 
 @_operation()
-def drop_column(metadata: TableMetadata, name: str) -> TableChange | None:
+def drop_column(metadata: TableMetadata, name: str) -> updates.TableChange | None:
     """Drop a column, or a field of a struct by its dotted name; see `Table.drop_column`."""
     place, f = metadata.schema.find(name)
     _refuse_used(metadata, f, name)
@@ -225,14 +193,14 @@ def drop_column(metadata: TableMetadata, name: str) -> TableChange | None:
 
 
 @_operation()
-def rename_column(metadata: TableMetadata, old: str, new: str) -> TableChange | None:
+def rename_column(metadata: TableMetadata, old: str, new: str) -> updates.TableChange | None:
     """Rename a column, or a field of a struct by its dotted name; see `Table.rename_column`."""
     place, f = metadata.schema.find(old)
     return _schema_change(metadata, _with_new(metadata.schema, place, replace(f, name=new)))
 
 
 @_operation()
-def move_column(metadata: TableMetadata, name: str, *, after: str | None = None) -> TableChange | None:
+def move_column(metadata: TableMetadata, name: str, *, after: str | None = None) -> updates.TableChange | None:
     """Move a column, or a field inside of its struct; see `IcebergTable.move_column`."""
     place, f = metadata.schema.find(name)
 
@@ -248,18 +216,18 @@ def move_column(metadata: TableMetadata, name: str, *, after: str | None = None)
 
 
 @_operation()
-def widen_column(metadata: TableMetadata, name: str, to: str) -> TableChange | None:
+def widen_column(metadata: TableMetadata, name: str, to: str) -> updates.TableChange | None:
     """Give a column, or a field of a struct, a wider type; no file is rewritten; see `Table.widen_column`."""
     spelled = to.strip().lower()
     if spelled in ("timestamp", "timestamp_ns"):  # Iceberg's names, which mean other types in SQL
-        kind = parse_type(spelled)
+        kind = schemas.parse_type(spelled)
     else:
-        kind = field_of_arrow(_arrow_fields({"c": to})["c"], count(1)).type
+        kind = schemas.field_of_arrow(_arrow_fields({"c": to})["c"], count(1)).type
     place, f = metadata.schema.find(name)
-    if not can_promote(f.type, kind):
+    if not writing.can_promote(f.type, kind):
         raise IcebergError(
-            f"column {name!r} is {type_name(f.type)} and cannot become {type_name(kind)}: Iceberg widens int to "
-            "long, float to double, date to timestamp, and decimals to a higher precision",
+            f"column {name!r} is {schemas.type_name(f.type)} and cannot become {schemas.type_name(kind)}: Iceberg "
+            "widens int to long, float to double, date to timestamp, and decimals to a higher precision",
             reason="type-mismatch",
         )
     if f.type == PrimitiveType("date"):
@@ -275,29 +243,33 @@ def widen_column(metadata: TableMetadata, name: str, to: str) -> TableChange | N
 
 
 @_operation()
-def set_default(metadata: TableMetadata, name: str, value: Any) -> TableChange | None:
+def set_default(metadata: TableMetadata, name: str, value: Any) -> updates.TableChange | None:
     """Set the value that new rows without a column get; existing rows keep theirs; see `IcebergTable.set_default`."""
     place, f = metadata.schema.find(name)
-    changed = with_members(f, {WRITE_DEFAULT: default_json(f, value)})
+    changed = schemas.with_members(f, {schemas.WRITE_DEFAULT: default_json(f, value)})
     return _schema_change(metadata, _with_new(metadata.schema, place, changed))
 
 
-def _schema_change(metadata: TableMetadata, schema: Schema) -> TableChange | None:
-    schema = checked_schema(replace(schema, id=max(metadata.schemas) + 1))
+def _schema_change(metadata: TableMetadata, schema: schemas.Schema) -> updates.TableChange | None:
+    schema = writing.checked_schema(replace(schema, id=max(metadata.schemas) + 1))
     if not schema.fields:
         raise IcebergError("a table needs at least one column", reason="bad-schema")
     if schema.struct == metadata.schema.struct:
         return None
-    properties = properties_updates(reader_properties(schema, metadata.properties))
-    return change_of(*schema_updates(metadata, schema), *properties, requires=assert_schema(metadata))
+    properties = updates.properties_updates(writing.reader_properties(schema, metadata.properties))
+    return updates.change_of(
+        *updates.schema_updates(metadata, schema), *properties, requires=updates.assert_schema(metadata)
+    )
 
 
-def _with_new(schema: Schema, place: Place, new: Field | None) -> Schema:
+def _with_new(schema: schemas.Schema, place: Place, new: Field | None) -> schemas.Schema:
     """Return a schema with another field at a place, or without it."""
     return _with_parts_at(schema, place, lambda fields: replaced_field(fields, place[-1], new))
 
 
-def _with_parts_at(schema: Schema, place: Place, change: Callable[[Sequence[Field]], Sequence[Field]]) -> Schema:
+def _with_parts_at(
+    schema: schemas.Schema, place: Place, change: Callable[[Sequence[Field]], Sequence[Field]]
+) -> schemas.Schema:
     """Return a schema in which the fields at a place are changed, which is not in the key of a map."""
     owners = fields_at(schema.struct, place[:-1])
     if any(isinstance(f.type, MapType) and step == "key" for f, step in zip(owners, place[1:], strict=True)):
@@ -308,11 +280,11 @@ def _with_parts_at(schema: Schema, place: Place, change: Callable[[Sequence[Fiel
     return replace(schema, struct=with_fields_at(schema.struct, place, change))
 
 
-def _with_field(schema: Schema, name: str, arrow: pa.Field, ids: Iterator[int], default: Any) -> Schema:
+def _with_field(schema: schemas.Schema, name: str, arrow: pa.Field, ids: Iterator[int], default: Any) -> schemas.Schema:
     *parents, last = [name] if schema.get(name) is not None else name.split(".")
-    f = replace(field_of_arrow(arrow, ids), name=last)
+    f = replace(schemas.field_of_arrow(arrow, ids), name=last)
     json = None if default is None else default_json(f, default)
-    f = with_members(f, {INITIAL_DEFAULT: json, WRITE_DEFAULT: json})
+    f = schemas.with_members(f, {schemas.INITIAL_DEFAULT: json, schemas.WRITE_DEFAULT: json})
     if not f.nullable and json is None:
         raise IcebergError(
             f"column {name!r} is new and may not be null: give existing rows a value by defaults=", reason="bad-schema"
@@ -346,15 +318,16 @@ def default_json(f: Field, value: Any) -> Any:
         return {}
     if not isinstance(f.type, PrimitiveType) or f.type in (VARIANT, VOID):
         raise IcebergError(
-            f"column {f.name!r} is {type_name(f.type)}: its default can only be null", reason="type-mismatch"
+            f"column {f.name!r} is {schemas.type_name(f.type)}: its default can only be null", reason="type-mismatch"
         )
     try:
-        (raw,) = raw_values(pa.array([value], arrow_type(f.type)), f.type)
-        json = to_json(raw, f.type)
-        arrow_array([from_json(json, f.type)], f.type)
+        (raw,) = schemas.raw_values(pa.array([value], arrow_type(f.type)), f.type)
+        json = schemas.to_json(raw, f.type)
+        schemas.arrow_array([schemas.from_json(json, f.type)], f.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise IcebergError(
-            f"column {f.name!r} is {type_name(f.type)}, its default {value!r} is not ({error})", reason="type-mismatch"
+            f"column {f.name!r} is {schemas.type_name(f.type)}, its default {value!r} is not ({error})",
+            reason="type-mismatch",
         ) from None
     return json
 
@@ -381,44 +354,46 @@ def _refuse_used(metadata: TableMetadata, f: Field, name: str) -> None:
 
 
 @_operation()
-def set_partitioning(metadata: TableMetadata, partition_by: Names) -> TableChange | None:
+def set_partitioning(metadata: TableMetadata, partition_by: writing.Names) -> updates.TableChange | None:
     """Change the partition spec of new files; see `IcebergTable.set_partitioning`."""
-    spec = next_spec(metadata, strings_of("partition_by", partition_by), metadata.schema)
+    spec = updates.next_spec(metadata, strings_of("partition_by", partition_by), metadata.schema)
     if spec.same_fields(metadata.spec):
         return None
-    requires = assert_ids(metadata, "default-spec-id", "last-assigned-partition-id", "current-schema-id")
-    return change_of(*spec_updates(spec), requires=requires)
+    requires = updates.assert_ids(metadata, "default-spec-id", "last-assigned-partition-id", "current-schema-id")
+    return updates.change_of(*updates.spec_updates(spec), requires=requires)
 
 
 @_operation()
-def set_sort_order(metadata: TableMetadata, sort_by: Names) -> TableChange | None:
+def set_sort_order(metadata: TableMetadata, sort_by: writing.Names) -> updates.TableChange | None:
     """Change the sort order of new files; see `IcebergTable.set_sort_order`."""
     number = max(metadata.sort_orders, default=0) + 1
     order = sort_order_of(strings_of("sort_by", sort_by), metadata.schema, order_id=number)
     if order.fields == metadata.sort_order.fields:
         return None
-    return change_of(*order_updates(order), requires=assert_ids(metadata, "default-sort-order-id"))
+    return updates.change_of(
+        *updates.order_updates(order), requires=updates.assert_ids(metadata, "default-sort-order-id")
+    )
 
 
 @_operation()
-def set_properties(metadata: TableMetadata, properties: Mapping[str, str | None]) -> TableChange | None:
+def set_properties(metadata: TableMetadata, properties: Mapping[str, str | None]) -> updates.TableChange | None:
     """Set properties of a table, or remove those that are None; see `Table.set_properties`."""
     check_mapping("properties", properties, IcebergError)
     removed = [name for name, value in properties.items() if value is None]
-    values = checked_properties({name: value for name, value in properties.items() if value is not None})
+    values = writing.checked_properties({name: value for name, value in properties.items() if value is not None})
     if values:
         WriteProperties({**metadata.properties, **values}).check()
-    updates = properties_updates(values, [name for name in removed if name in metadata.properties])
-    return change_of(*updates, requires=assert_uuid(metadata)) if updates else None
+    changes = updates.properties_updates(values, [name for name in removed if name in metadata.properties])
+    return updates.change_of(*changes, requires=updates.assert_uuid(metadata)) if changes else None
 
 
 @_operation(any_version=True)
-def upgrade(metadata: TableMetadata) -> TableChange | None:
+def upgrade(metadata: TableMetadata) -> updates.TableChange | None:
     """Upgrade a table of format version 1 or 2 to version 3, which this package writes; see `IcebergTable.upgrade`."""
     if metadata.version == NEWEST_VERSION:
         return None
-    updates: list[Update] = []
+    steps: list[updates.Update] = []
     if metadata.uuid is None:
-        updates.append({"action": "assign-uuid", "uuid": str(uuid.uuid4())})
-    updates.append({"action": "upgrade-format-version", "format-version": NEWEST_VERSION})
-    return change_of(*updates, requires=assert_uuid(metadata))
+        steps.append({"action": "assign-uuid", "uuid": str(uuid.uuid4())})
+    steps.append({"action": "upgrade-format-version", "format-version": NEWEST_VERSION})
+    return updates.change_of(*steps, requires=updates.assert_uuid(metadata))

@@ -19,14 +19,8 @@ from parquet_variant.tables.changes.erasing import ErasableTable
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.tables.iceberg.changes.changeable import IcebergTable
 from parquet_variant.tables.iceberg.locations import normal_location
+from parquet_variant.tables.iceberg.metadata import updates
 from parquet_variant.tables.iceberg.metadata.table_metadata import MAIN, Reference, SnapshotInfo, TableMetadata
-from parquet_variant.tables.iceberg.metadata.updates import (
-    TableChange,
-    apply_change,
-    assert_ref,
-    change_of,
-    removal_of,
-)
 from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import change_metadata, check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, file_key
@@ -73,7 +67,7 @@ def expire_snapshots(
     cutoff = None if older_than is None else to_millis(older_than, IcebergError)
     before: list[TableMetadata] = []
 
-    def make_change(metadata: TableMetadata) -> TableChange | None:
+    def make_change(metadata: TableMetadata) -> updates.TableChange | None:
         check_writable(metadata)
         check_deletable(metadata)
         before[:] = [metadata]
@@ -81,12 +75,14 @@ def expire_snapshots(
         expired = [number for number in metadata.snapshots if number not in retained]
         dropped = [name for name in metadata.references if name not in references]
         # A branch or tag that moves meanwhile may refer to a snapshot that is to expire.
-        requires = [assertion for name in metadata.references for assertion in assert_ref(metadata, name)]
-        return change_of(*removal_of(dropped, expired), requires=requires) if expired or dropped else None
+        requires = [assertion for name in metadata.references for assertion in updates.assert_ref(metadata, name)]
+        return (
+            updates.change_of(*updates.removal_of(dropped, expired), requires=requires) if expired or dropped else None
+        )
 
     if dry_run:
         change = make_change(table.metadata)
-        metadata = table.metadata if change is None else apply_change(table.metadata, change, None)
+        metadata = table.metadata if change is None else updates.apply_change(table.metadata, change, None)
         after = replace(table, metadata=metadata)
     else:
         after = change_metadata(table, make_change)
@@ -270,15 +266,15 @@ class ErasableIcebergTable(ErasableTable):
         change = SnapshotChange("replace", removed_deletes=tuple(unapplied), rewrites_manifests=True)
         cleaned = commit_snapshot(rewritten, change)
 
-        def make_change(metadata: TableMetadata) -> TableChange | None:
+        def make_change(metadata: TableMetadata) -> updates.TableChange | None:
             expired = [number for number in metadata.snapshots if number != cleaned.snapshot_id]
-            updates = removal_of([name for name in metadata.references if name != MAIN], expired)
+            steps = updates.removal_of([name for name in metadata.references if name != MAIN], expired)
             reference = metadata.references.get(MAIN)
             if reference is None or reference.snapshot_id != cleaned.snapshot_id:
                 raise IcebergError(
                     "another writer committed meanwhile: erase again", reason="conflict", file=metadata.location
                 )
-            return change_of(*updates, requires=assert_ref(metadata, MAIN)) if updates else None
+            return updates.change_of(*steps, requires=updates.assert_ref(metadata, MAIN)) if steps else None
 
         after = change_metadata(cleaned.table, make_change)
         unneeded = files_of(cleaned.table) - files_of(after)

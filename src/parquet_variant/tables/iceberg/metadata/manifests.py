@@ -14,15 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.tables.iceberg.metadata.avro import (
-    MANIFEST_LIST,
-    decimal_bytes,
-    entry_schema,
-    partition_name,
-    read_avro,
-    safe_name,
-    write_avro,
-)
+from parquet_variant.tables.iceberg.metadata import avro
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, result_types
 from parquet_variant.tables.iceberg.metadata.schema import to_bytes
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
@@ -148,7 +140,7 @@ class ManifestFile:
 def read_manifest_list(data: bytes, location: str) -> list[ManifestFile]:
     """Return the manifests of the bytes of a manifest list. Raises `IcebergError`: reason ``"bad-metadata"``."""
     manifests = []
-    for record in read_avro(data, location):
+    for record in avro.read_avro(data, location):
         try:
             summaries = (
                 FieldSummary(**{name: summary.get(name) for name in FieldSummary.__slots__})
@@ -191,10 +183,10 @@ def read_manifest(
             file=manifest.path,
         )
     types = result_types(spec, metadata.schemas_newest_first)
-    partition = {partition_name(f.field_id): kind for f, kind in zip(spec.fields, types, strict=True)}
+    partition = {avro.partition_name(f.field_id): kind for f, kind in zip(spec.fields, types, strict=True)}
     reader = _Reader(manifest, partition, None if columns is None else frozenset(columns))
     next_row_id = manifest.first_row_id
-    for record in read_avro(data, manifest.path):
+    for record in avro.read_avro(data, manifest.path):
         entry = reader.entry(record)
         if next_row_id is not None and entry.is_live and entry.file.first_row_id is None:
             # The file was made just now; copying it would take a quarter of the time of planning.
@@ -284,9 +276,9 @@ def write_manifest(
     """
     schema, entries = metadata.schema, list(entries)
     types = result_types(spec, metadata.schemas_newest_first)
-    names = [safe_name(f.name) for f in spec.fields]
-    data = write_avro(
-        entry_schema(spec, types),
+    names = [avro.safe_name(f.name) for f in spec.fields]
+    data = avro.write_avro(
+        avro.entry_schema(spec, types),
         [_record(entry, names, types) for entry in entries],
         {
             "schema": json.dumps(schema.to_json()),
@@ -336,7 +328,7 @@ def _record(entry: ManifestEntry, names: Sequence[str], types: Sequence[Primitiv
     partition = {}
     for name, value, kind in zip(names, file.partition, types, strict=True):
         if value is not None and kind.family == "decimal":
-            value = int(value).to_bytes(decimal_bytes(kind.numbers[0]), "big", signed=True)
+            value = int(value).to_bytes(avro.decimal_bytes(kind.numbers[0]), "big", signed=True)
         partition[name] = value
     maps = {
         name: [{"key": key, "value": by_id[key]} for key in sorted(by_id)] or None
@@ -410,4 +402,4 @@ def write_manifest_list(
         "first-row-id": str(first_row_id),
         "format-version": str(NEWEST_VERSION),
     }
-    return write_avro(MANIFEST_LIST, records, metadata), next_row_id - first_row_id
+    return avro.write_avro(avro.MANIFEST_LIST, records, metadata), next_row_id - first_row_id

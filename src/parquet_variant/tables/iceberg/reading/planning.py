@@ -8,7 +8,7 @@ files is planned one manifest at a time; memory holds only files that may match.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress, islice
 from typing import Any, TypeAlias
@@ -22,25 +22,15 @@ from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
+from parquet_variant.tables import pruning
 from parquet_variant.tables.iceberg.locations import normal_location
+from parquet_variant.tables.iceberg.metadata import partitioning
 from parquet_variant.tables.iceberg.metadata.manifests import DataFile, FieldSummary, ManifestFile
-from parquet_variant.tables.iceberg.metadata.partitioning import (
-    PartitionField,
-    SourceRange,
-    Transform,
-    source_type,
-)
 from parquet_variant.tables.iceberg.metadata.schema import Schema, arrow_array, from_bytes
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.tables.iceberg.reading.snapshot import DeleteIndex, Snapshot, TableFile
 from parquet_variant.tables.path_bounds import bounds_array
-from parquet_variant.tables.pruning import (
-    FILES_AT_ONCE,
-    FileStatistics,
-    double_bounds,
-    may_match_files,
-    path_statistics,
-)
+from parquet_variant.tables.pruning import FileStatistics
 from parquet_variant.tables.schema import VARIANT, Field, Place, PrimitiveType, arrow_type, fields_at
 
 _UNORDERED = {"boolean", "binary", "fixed", "uuid", "void", "geometry", "geography"}
@@ -50,7 +40,7 @@ _UNORDERED = {"boolean", "binary", "fixed", "uuid", "void", "geometry", "geograp
 class BucketStatistics(FileStatistics):
     """Statistics of a column whose bucket is known in each file: it holds no value of another bucket."""
 
-    buckets: tuple[tuple[Transform, PrimitiveType, tuple[int | None, ...]], ...] = ()
+    buckets: tuple[tuple[partitioning.Transform, PrimitiveType, tuple[int | None, ...]], ...] = ()
 
     def may_equal(self, literal: pa.Scalar) -> Any:
         """Return, for each file, whether any value may equal a literal."""
@@ -102,7 +92,7 @@ class QueryColumns:
             result = None if f is None else statistics(f, selected)
             if result is not None:
                 by_name[name] = result
-        return may_match_files(self.predicate, by_name, count) if by_name else np.ones(count, dtype=bool)
+        return pruning.may_match_files(self.predicate, by_name, count) if by_name else np.ones(count, dtype=bool)
 
 
 def _matching_files(
@@ -160,7 +150,7 @@ def _metrics(files: Sequence[DataFile], f: Field, selected: Selected) -> FileSta
         if any(all(bound is None for bound in bounds) for bounds in sides):
             return FileStatistics(count, may_be_value=value)
         variants = [[VariantArray.from_storage(bounds_array(pa.array(b, pa.large_binary())))] for b in sides]
-        return path_statistics(selected, variants[0], variants[1], count, value)
+        return pruning.path_statistics(selected, variants[0], variants[1], count, value)
     if not isinstance(f.type, PrimitiveType) or f.type == VARIANT:
         return FileStatistics(count, may_be_null=null, may_be_value=value)
     lower, upper = (_arrow_bounds((_bound(bound, f.type) for bound in bounds), f.type) for bounds in sides)
@@ -183,7 +173,7 @@ def _arrow_bounds(values: Iterable[Any], kind: PrimitiveType) -> pa.Array | None
         bounds = arrow_array(raws, kind)
     except (pa.ArrowException, OverflowError, ValueError, ArithmeticError):
         return None
-    return double_bounds(bounds) if pa.types.is_floating(bounds.type) else bounds
+    return pruning.double_bounds(bounds) if pa.types.is_floating(bounds.type) else bounds
 
 
 # ---- partition values
@@ -193,23 +183,25 @@ def _arrow_bounds(values: Iterable[Any], kind: PrimitiveType) -> pa.Array | None
 class _PartitionValues:
     """The smallest and the largest value of a partition field in each file or manifest, and what else may be there."""
 
-    field: PartitionField
+    field: partitioning.PartitionField
     bounds: Sequence[tuple[Any, Any]]
     may_be_null: Mask
     may_be_value: Mask
     may_be_nan: Mask
 
     @classmethod
-    def of_files(cls, f: PartitionField, raws: Sequence[Any]) -> _PartitionValues:
+    def of_files(cls, f: partitioning.PartitionField, raws: Sequence[Any]) -> _PartitionValues:
         """Return the values of files, each of which has one."""
         null = np.array([raw is None for raw in raws], dtype=bool)
         nan = np.array([raw is None or raw != raw for raw in raws], dtype=bool)
         return cls(f, [(raw, raw) for raw in raws], null, ~null, nan)
 
     @classmethod
-    def of_summaries(cls, f: PartitionField, summaries: Sequence[FieldSummary], schema: Schema) -> _PartitionValues:
+    def of_summaries(
+        cls, f: partitioning.PartitionField, summaries: Sequence[FieldSummary], schema: Schema
+    ) -> _PartitionValues:
         """Return the values of manifests."""
-        kind = f.transform.result_type(source_type(schema, f))
+        kind = f.transform.result_type(partitioning.source_type(schema, f))
         bounds = [(_bound(s.lower_bound, kind), _bound(s.upper_bound, kind)) for s in summaries]
         null = np.array([s.contains_null for s in summaries], dtype=bool)
         nan = np.array([s.contains_nan is not False for s in summaries], dtype=bool)
@@ -239,7 +231,7 @@ def _partition_statistics(columns: Sequence[_PartitionValues], f: Field, selecte
             statistics = replace(statistics, buckets=(*statistics.buckets, (transform, kind, numbers)))
             continue
         ranges = [
-            [SourceRange() if raw is None else transform.source_range(raw, kind) for raw in sides]
+            [partitioning.SourceRange() if raw is None else transform.source_range(raw, kind) for raw in sides]
             for sides in values.bounds
         ]
         # If the largest partition value has no known range, it may stand for the smallest values, which wrapped around.
@@ -274,23 +266,13 @@ def _clipped(raw: Any, kind: PrimitiveType) -> Any:
     return raw
 
 
-@dataclass
-class PlannedFiles:
-    """The data files of a snapshot that may hold a match, and the number of files that were pruned by each reason."""
-
-    files: list[TableFile] = field(default_factory=list)
-    total: int = 0
-    by_partition: int = 0
-    by_statistics: int = 0
-
-
-def plan_files(snapshot: Snapshot, query: QueryColumns | None = None, *, metrics: bool = False) -> PlannedFiles:
+def plan_files(snapshot: Snapshot, query: QueryColumns | None = None, *, metrics: bool = False) -> pruning.Pruned:
     """Return the data files of a snapshot that may hold a match, with the delete files that apply to them.
 
     `query`: the filter and its columns; None for all files.
     `metrics`: whether all metrics of the files are kept, which changes of the table need.
     """
-    planned = PlannedFiles()
+    planned = pruning.Pruned([])
     index = DeleteIndex.of(snapshot)
     manifests = [m for m in snapshot.manifests if not m.is_deletes and m.may_be_live]
     needed = np.ones(len(manifests), dtype=bool)
@@ -306,7 +288,7 @@ def plan_files(snapshot: Snapshot, query: QueryColumns | None = None, *, metrics
             planned.by_partition += count
             continue
         entries = (entry for entry in snapshot.entries(manifest, columns) if entry.is_live)
-        while part := list(islice(entries, FILES_AT_ONCE)):
+        while part := list(islice(entries, pruning.FILES_AT_ONCE)):
             planned.total += len(part)
             if query is not None:
                 by_partition, keep = _matching_files(snapshot, query, manifest.spec_id, [e.file for e in part])
@@ -331,7 +313,7 @@ def parts_with_metrics(
         entries = (
             entry for entry in snapshot.entries(manifest, columns) if entry.is_live and entry.file.path in by_path
         )
-        while part := list(islice(entries, FILES_AT_ONCE)):
+        while part := list(islice(entries, pruning.FILES_AT_ONCE)):
             yield [TableFile(entry, by_path.pop(entry.file.path).deletes) for entry in part]
     if by_path:
         yield list(by_path.values())

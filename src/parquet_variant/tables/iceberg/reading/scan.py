@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,30 +23,18 @@ from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, strings_of
 from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.files.parquet.format.nested import FIELD_ID
-from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.selection import Selected
 from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.columns import by_field_id
 from parquet_variant.tables.file_rows import DataFileColumns, data_file_errors, in_fields, open_data_file, read_files
+from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.tables.iceberg.metadata.partitioning import result_types
-from parquet_variant.tables.iceberg.metadata.schema import (
-    FILE_PATH,
-    INITIAL_DEFAULT,
-    METADATA_COLUMNS,
-    NAME_MAPPING,
-    POSITION,
-    ROW_ID,
-    NameMapping,
-    arrow_array,
-    from_json,
-    partition_text,
-    type_name,
-)
-from parquet_variant.tables.iceberg.reading.planning import PlannedFiles, QueryColumns, plan_files
+from parquet_variant.tables.iceberg.reading.planning import QueryColumns, plan_files
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, deleted_positions, read_delete_file
+from parquet_variant.tables.pruning import Pruned
 from parquet_variant.tables.schema import (
     Field,
     PrimitiveType,
@@ -55,7 +43,7 @@ from parquet_variant.tables.schema import (
     arrow_type,
     fields_at,
 )
-from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, TableScanReport, named_variant
+from parquet_variant.tables.table_scan import ColumnOfRows, TableScan, named_variant
 
 
 @dataclass(frozen=True)
@@ -78,7 +66,8 @@ class FileColumns(DataFileColumns):
             )
         if self._names is None and len(self.arrow) and not self._has_ids:
             raise IcebergError(
-                f"the data file has no field ids, and the table has no {NAME_MAPPING}: set it to name the columns",
+                f"the data file has no field ids, and the table has no {schemas.NAME_MAPPING}: set it to name the "
+                "columns",
                 reason="bad-data-file",
                 file=self.file.path,
             )
@@ -98,7 +87,7 @@ class FileColumns(DataFileColumns):
         return any(FIELD_ID in (f.metadata or {}) for f in self.arrow)
 
     @cached_property
-    def _names(self) -> NameMapping | None:
+    def _names(self) -> schemas.NameMapping | None:
         """The names of fields where the file has no field ids; None if it has ids."""
         return None if self._has_ids else self.snapshot.metadata.name_mapping
 
@@ -125,17 +114,17 @@ class FileColumns(DataFileColumns):
         target = arrow_type(f.type)
         if f.id in self._partition:
             raw, kind = self._partition[f.id]
-            return repeated(arrow_array([raw], kind).cast(target), rows)
-        default = f.metadata.get(INITIAL_DEFAULT)
+            return repeated(schemas.arrow_array([raw], kind).cast(target), rows)
+        default = f.metadata.get(schemas.INITIAL_DEFAULT)
         if default is None:
             return pa.nulls(rows, target)
         if isinstance(f.type, PrimitiveType):
-            return repeated(arrow_array([from_json(default, f.type)], f.type), rows)
+            return repeated(schemas.arrow_array([schemas.from_json(default, f.type)], f.type), rows)
         if isinstance(f.type, StructType) and default == {}:
             parts = [self.missing(part, rows) for part in f.type.fields]
             return pa.StructArray.from_arrays(parts, fields=[arrow_field(part) for part in f.type.fields])
         raise IcebergError(
-            f"column {f.name!r} has a default of type {type_name(f.type)}, which is not supported",
+            f"column {f.name!r} has a default of type {schemas.type_name(f.type)}, which is not supported",
             reason="unsupported-feature",
         )
 
@@ -145,15 +134,15 @@ class FileColumns(DataFileColumns):
 
     def inherited(self, f: Field) -> pa.Array:
         """See `DataFileColumns`."""
-        if f.id == FILE_PATH.id:
+        if f.id == schemas.FILE_PATH.id:
             return repeated(pa.array([self.file.path]), self.rows)
         positions = pa.array(np.arange(self.rows, dtype=np.int64))
         first = self.file.file.first_row_id
-        if f.id == POSITION.id:
+        if f.id == schemas.POSITION.id:
             return positions
         if first is None:
             return pa.nulls(self.rows, pa.int64())
-        if f.id == ROW_ID.id:
+        if f.id == schemas.ROW_ID.id:
             return pc.add(positions, pa.scalar(first, pa.int64()))
         return pa.array(np.full(self.rows, self.file.entry.sequence_number or 0, dtype=np.int64))
 
@@ -209,7 +198,8 @@ def _matches_deletes(columns: FileColumns, parquet: pq.ParquetFile) -> Mask:
             kind = way[-1].type
             if not isinstance(kind, PrimitiveType):
                 raise IcebergError(
-                    f"equality deletes of column {way[-1].name!r}, a {type_name(kind)}", reason="bad-delete-file"
+                    f"equality deletes of column {way[-1].name!r}, a {schemas.type_name(kind)}",
+                    reason="bad-delete-file",
                 )
             column = one_chunk(columns.read(parquet, StructType(way[:1]))[way[0].name])
             for f in way[1:]:
@@ -254,7 +244,7 @@ def _comparable_array(array: pa.Array) -> pa.Array:
     return array
 
 
-METADATA_IDS = {f.id for f in METADATA_COLUMNS.values()}
+METADATA_IDS = {f.id for f in schemas.METADATA_COLUMNS.values()}
 
 
 def opened_file(snapshot: Snapshot, file: TableFile) -> AbstractContextManager[pq.ParquetFile]:
@@ -302,23 +292,6 @@ def read(current: Snapshot, column: str | None = None, *, threads: int | None = 
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
 
 
-@dataclass(frozen=True)
-class IcebergScanReport(TableScanReport):
-    """The files, row groups, columns and bytes of a table that a scan reads.
-
-    Parameters
-    ----------
-    snapshot_id
-        The id of the snapshot; None for a table without snapshots.
-    """
-
-    snapshot_id: int | None
-    STATISTICS: ClassVar[str] = "metrics of manifests"
-
-    def __str__(self) -> str:
-        return f"snapshot    {self.snapshot_id}\n{super().__str__()}"
-
-
 @dataclass(frozen=True, repr=False)
 class IcebergScan(TableScan[TableFile]):
     """A query over a table, made by `scan`; it reads only metadata until rows are requested."""
@@ -329,11 +302,11 @@ class IcebergScan(TableScan[TableFile]):
     def known_columns(current: Snapshot) -> StructType:
         """Return the columns of the table, then the metadata columns."""
         names = current.schema.names
-        extra = tuple(f for name, f in METADATA_COLUMNS.items() if name not in names)
+        extra = tuple(f for name, f in schemas.METADATA_COLUMNS.items() if name not in names)
         return StructType((*current.schema.fields, *extra))
 
     @cached_property
-    def pruned(self) -> PlannedFiles:
+    def pruned(self) -> Pruned:
         """The files that may hold a match, according to the manifests."""
         if not self.skipping or self.predicate is None:
             return plan_files(self.current)
@@ -361,7 +334,7 @@ class IcebergScan(TableScan[TableFile]):
             spec = metadata.specs[file.file.spec_id]
             kinds = result_types(spec, metadata.schemas_newest_first)
             values = zip(spec.fields, file.file.partition, kinds, strict=True)
-            partitions.append({f.name: partition_text(raw, f.transform.name, kind) for f, raw, kind in values})
+            partitions.append({f.name: schemas.partition_text(raw, f.transform.name, kind) for f, raw, kind in values})
         return partitions
 
     def _open(self, file: TableFile) -> OpenFile:
@@ -371,12 +344,6 @@ class IcebergScan(TableScan[TableFile]):
 
     def _columns(self, file: TableFile, opened: OpenFile) -> FileColumns:
         return FileColumns(opened.reader.schema_arrow, opened.rows, self.current, file)
-
-    def _report(self, inside: ScanReport) -> IcebergScanReport:
-        planned = self.pruned
-        return IcebergScanReport(
-            planned.total, planned.by_partition, planned.by_statistics, inside, self.current.snapshot_id
-        )
 
     def _snapshot_for_tasks(self) -> Snapshot:
         return self.current.for_tasks()

@@ -71,6 +71,8 @@ class Snapshot:
         """The id of the snapshot; None for a table without any."""
         return None if self.info is None else self.info.id
 
+    version = snapshot_id
+
     @property
     def properties(self) -> Mapping[str, str]:
         """The table's properties."""

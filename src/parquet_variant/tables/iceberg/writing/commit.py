@@ -16,25 +16,11 @@ from functools import partial
 from parquet_variant.errors import IcebergError, VariantError
 from parquet_variant.tables.commits import CommitSteps, best_effort, commit_steps
 from parquet_variant.tables.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.tables.iceberg.metadata import updates
 from parquet_variant.tables.iceberg.metadata.manifests import ManifestFile, write_manifest_list
 from parquet_variant.tables.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata
-from parquet_variant.tables.iceberg.metadata.updates import (
-    TableChange,
-    apply_change,
-    assert_ref,
-    change_of,
-    set_reference,
-)
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, newest_snapshot
-from parquet_variant.tables.iceberg.writing.manifest_changes import (
-    LOAD_PROPERTY,
-    ManifestWriter,
-    SnapshotChange,
-    batch_updates,
-    has_batch,
-    next_manifests,
-    summary_of,
-)
+from parquet_variant.tables.iceberg.writing import manifest_changes
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties
 from parquet_variant.tables.storage import now_millis
 
@@ -56,7 +42,7 @@ def check_writable(metadata: TableMetadata) -> None:
         )
 
 
-def commit_snapshot(base: Snapshot, change: SnapshotChange, written: Sequence[str] = ()) -> Snapshot:
+def commit_snapshot(base: Snapshot, change: manifest_changes.SnapshotChange, written: Sequence[str] = ()) -> Snapshot:
     """Commit a change that was planned on a snapshot, and return the new snapshot.
 
     Other commits in between are allowed where they do not matter to the change.
@@ -82,7 +68,7 @@ def commit_snapshot(base: Snapshot, change: SnapshotChange, written: Sequence[st
 
 def _retried(
     base: LoadedTable,
-    prepare: Callable[[LoadedTable, int], TableChange | None],
+    prepare: Callable[[LoadedTable, int], updates.TableChange | None],
     steps: CommitSteps,
     retries: int,
     landed: Callable[[], LoadedTable | None] | None = None,
@@ -123,19 +109,23 @@ def _retried(
 class _Attempts:
     """The attempts of one commit: the snapshot id and the manifest of added files are the same in all of them."""
 
-    def __init__(self, base: Snapshot, change: SnapshotChange) -> None:
+    def __init__(self, base: Snapshot, change: manifest_changes.SnapshotChange) -> None:
         self.base, self.change = base, change
         self.snapshot_id = 0
         while not self.snapshot_id or self.snapshot_id in base.metadata.snapshots:
             number = uuid.uuid4().int
             self.snapshot_id = ((number >> 64) ^ number) & (2**63 - 1)
         self.unique = str(uuid.uuid4())
-        metadata = apply_change(base.metadata, change_of(*change.updates), None) if change.updates else base.metadata
-        self.writer = ManifestWriter(base.table, metadata, self.snapshot_id, self.unique)
+        metadata = (
+            updates.apply_change(base.metadata, updates.change_of(*change.updates), None)
+            if change.updates
+            else base.metadata
+        )
+        self.writer = manifest_changes.ManifestWriter(base.table, metadata, self.snapshot_id, self.unique)
         self.lists: list[str] = []
         self.manifests: list[ManifestFile] = []
 
-    def prepare(self, table: LoadedTable, attempt: int) -> TableChange:
+    def prepare(self, table: LoadedTable, attempt: int) -> updates.TableChange:
         """Write the manifests and the manifest list of an attempt on top of the newest metadata.
 
         Raises `IcebergError`: reason ``"conflict"`` if other commits matter to the change.
@@ -144,16 +134,17 @@ class _Attempts:
         branch = self.base.branch
         is_new = self.base.snapshot_id is None and branch not in metadata.references
         parent = Snapshot(table, None, metadata.schema, branch) if is_new else newest_snapshot(table, branch)
-        if has_batch(parent, change.batch):
+        if manifest_changes.has_batch(parent, change.batch):
             raise IcebergError("the batch was committed before", reason="batch-committed", file=table.name)
         known = self.base.metadata.properties
         if again := [name for name in change.loads if metadata.properties.get(name) != known.get(name)]:
+            path = again[0].removeprefix(manifest_changes.LOAD_PROPERTY)
             raise IcebergError(
-                f"another writer loaded the same files ({again[0].removeprefix(LOAD_PROPERTY)}): run this again",
+                f"another writer loaded the same files ({path}): run this again",
                 reason="conflict",
                 file=table.name,
             )
-        self.manifests, removed = next_manifests(self.base, parent, change, self.writer)
+        self.manifests, removed = manifest_changes.next_manifests(self.base, parent, change, self.writer)
         sequence, first_row_id = metadata.integer("last-sequence-number") + 1, metadata.integer("next-row-id")
         parent_id = None if change.is_replacement else parent.snapshot_id
         data, rows = write_manifest_list(self.manifests, self.snapshot_id, parent_id, sequence, first_row_id)
@@ -167,7 +158,7 @@ class _Attempts:
             "sequence-number": sequence,
             "timestamp-ms": max(now_millis(), metadata.document["last-updated-ms"]),
             "manifest-list": location,
-            "summary": summary_of(parent, change, removed),
+            "summary": manifest_changes.summary_of(parent, change, removed),
             "first-row-id": first_row_id,
             "added-rows": rows,
             "schema-id": added_schemas[-1] if added_schemas else metadata.schema.id,
@@ -175,31 +166,26 @@ class _Attempts:
         former = metadata.references.get(branch)
         new = Reference(self.snapshot_id, "branch")
         reference = new if former is None else replace(former, snapshot_id=self.snapshot_id)
-        updates = (
+        steps = (
             *change.updates,
-            *batch_updates(self.base, change, self.snapshot_id),
+            *manifest_changes.batch_updates(self.base, change, self.snapshot_id),
             {"action": "add-snapshot", "snapshot": snapshot},
-            set_reference(branch, reference),
+            updates.set_reference(branch, reference),
         )
-        return TableChange(updates, (*change.requirements, *assert_ref(metadata, branch)))
+        return updates.TableChange(steps, (*change.requirements, *updates.assert_ref(metadata, branch)))
 
     def landed(self) -> LoadedTable | None:
         """Return the table if one of the attempts was committed although its answer got lost or a later step failed."""
         table = self.base.table
-        try:
-            newest = table.catalog.load(table.identifier)
-        except IcebergError as error:
-            if error.reason == "no-such-table":
-                return None
-            raise
-        if self.snapshot_id not in newest.metadata.snapshots:
+        newest = table.catalog.find(table.identifier)
+        if newest is None or self.snapshot_id not in newest.metadata.snapshots:
             return None
         return replace(newest, allow_outside=table.allow_outside)
 
 
 def change_metadata(
     table: LoadedTable,
-    make: Callable[[TableMetadata], TableChange | None],
+    make: Callable[[TableMetadata], updates.TableChange | None],
     *,
     any_version: bool = False,
 ) -> LoadedTable:
@@ -210,7 +196,7 @@ def change_metadata(
     Raises `IcebergError`: reason ``"too-many-retries"``, and as `check_writable` and `make`.
     """
 
-    def prepare(newest: LoadedTable, _: int) -> TableChange | None:
+    def prepare(newest: LoadedTable, _: int) -> updates.TableChange | None:
         if not any_version:
             check_writable(newest.metadata)
         return make(newest.metadata)

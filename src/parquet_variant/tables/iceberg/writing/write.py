@@ -20,27 +20,10 @@ from parquet_variant.support.keywords import with_keywords
 from parquet_variant.tables.iceberg.catalogs.catalog import Catalog, LoadedTable, SqlCatalog
 from parquet_variant.tables.iceberg.catalogs.opening import CatalogOption, RestCatalog, find_table, open_catalog
 from parquet_variant.tables.iceberg.locations import absolute_location
+from parquet_variant.tables.iceberg.metadata import schema as schemas
+from parquet_variant.tables.iceberg.metadata import updates
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, sort_order_of, spec_of
-from parquet_variant.tables.iceberg.metadata.schema import (
-    MAX_FIELD_ID,
-    METADATA_COLUMNS,
-    Schema,
-    schema_of_arrow,
-    type_name,
-    with_new_ids,
-)
 from parquet_variant.tables.iceberg.metadata.table_metadata import TableMetadata, new_metadata
-from parquet_variant.tables.iceberg.metadata.updates import (
-    Update,
-    apply_change,
-    assert_schema,
-    change_of,
-    next_spec,
-    order_updates,
-    properties_updates,
-    schema_updates,
-    spec_updates,
-)
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile, newest_snapshot
 from parquet_variant.tables.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.tables.iceberg.writing.manifest_changes import SnapshotChange, has_batch
@@ -86,14 +69,15 @@ def can_promote(old: TableType, new: TableType) -> bool:
 def _merged_types(old: TableType, new: TableType, ids: Iterator[int], place: Place) -> TableType:
     """Return the type of a column for values of two types that are not nested in the same way."""
     if old == VOID:
-        return with_new_ids(new, ids)
+        return schemas.with_new_ids(new, ids)
     if can_promote(old, new):
         return new
     is_same_family = isinstance(old, PrimitiveType) and isinstance(new, PrimitiveType) and old.family == new.family
     if is_same_family or new == VOID or can_promote(new, old):
         return old
     raise IcebergError(
-        f"column {'.'.join(place)!r} is {type_name(old)}, but the data has {type_name(new)}: cast the data",
+        f"column {'.'.join(place)!r} is {schemas.type_name(old)}, but the data has {schemas.type_name(new)}: cast the "
+        "data",
         reason="type-mismatch",
     )
 
@@ -140,7 +124,7 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 def new_table(catalog: Catalog, identifier: tuple[str, ...], arrow: pa.Schema, asked: TableDefinition) -> LoadedTable:
     """Return a table for some columns that does not exist yet; its first commit creates it."""
-    schema = checked_schema(schema_of_arrow(arrow))
+    schema = checked_schema(schemas.schema_of_arrow(arrow))
     spec = spec_of(asked.partition_by, schema)
     order = sort_order_of(asked.sort_by, schema)
     # A catalog of names chooses the location unless the user did.
@@ -150,7 +134,7 @@ def new_table(catalog: Catalog, identifier: tuple[str, ...], arrow: pa.Schema, a
     return catalog.stage(identifier, metadata)
 
 
-def reader_properties(schema: Schema, properties: Mapping[str, str]) -> dict[str, str]:
+def reader_properties(schema: schemas.Schema, properties: Mapping[str, str]) -> dict[str, str]:
     """Return the properties that readers of a table with Variants need and that are not set.
 
     The vectorized reader of Iceberg 1.12 for Spark fails on files with shredded Variants, also in queries of other
@@ -160,10 +144,10 @@ def reader_properties(schema: Schema, properties: Mapping[str, str]) -> dict[str
     return {_VECTORIZATION: "false"} if is_needed else {}
 
 
-def checked_schema(schema: Schema) -> Schema:
+def checked_schema(schema: schemas.Schema) -> schemas.Schema:
     """Return a schema that tables may have. Raises `IcebergError`: reason ``"bad-schema"``."""
-    if schema.highest_id > MAX_FIELD_ID:
-        raise IcebergError(f"the schema has more than {MAX_FIELD_ID} fields", reason="bad-schema")
+    if schema.highest_id > schemas.MAX_FIELD_ID:
+        raise IcebergError(f"the schema has more than {schemas.MAX_FIELD_ID} fields", reason="bad-schema")
     for place, f in [((), Field("", schema.struct)), *walk_fields(schema.struct)]:
         names = [part.name.lower() for part in f.type.fields] if isinstance(f.type, StructType) else []
         name = next((name for name in names if not name or names.count(name) > 1), None)
@@ -173,28 +157,28 @@ def checked_schema(schema: Schema) -> Schema:
                 reason="bad-schema",
             )
     for f in schema.fields:
-        if f.name in METADATA_COLUMNS:
+        if f.name in schemas.METADATA_COLUMNS:
             raise IcebergError(f"column {f.name!r} has the name of a metadata column: rename it", reason="bad-schema")
     return schema
 
 
-def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition) -> tuple[Update, ...]:
+def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition) -> tuple[updates.Update, ...]:
     """Return the updates that give a table another definition; unchanged columns keep their field ids."""
     ids = count(former.last_column_id + 1)
     fields = []
-    for f in schema_of_arrow(arrow).fields:
+    for f in schemas.schema_of_arrow(arrow).fields:
         old = former.schema.struct.get(f.name)
-        if old is not None and old.name == f.name and type_name(old.type) == type_name(f.type):
+        if old is not None and old.name == f.name and schemas.type_name(old.type) == schemas.type_name(f.type):
             fields.append(replace(old, nullable=f.nullable))
         else:
             number = next(ids)
-            fields.append(replace(f, field_id=number, type=with_new_ids(f.type, ids)))
-    schema = checked_schema(Schema(max(former.schemas) + 1, StructType(tuple(fields))))
+            fields.append(replace(f, field_id=number, type=schemas.with_new_ids(f.type, ids)))
+    schema = checked_schema(schemas.Schema(max(former.schemas) + 1, StructType(tuple(fields))))
     order = sort_order_of(asked.sort_by, schema, order_id=max(former.sort_orders, default=0) + 1)
-    spec = next_spec(former, asked.partition_by, schema)
+    spec = updates.next_spec(former, asked.partition_by, schema)
     properties = {**reader_properties(schema, former.properties), **asked.properties}
-    updates = (*schema_updates(former, schema), *spec_updates(spec), *order_updates(order))
-    return *updates, *properties_updates(properties)
+    steps = (*updates.schema_updates(former, schema), *updates.spec_updates(spec), *updates.order_updates(order))
+    return *steps, *updates.properties_updates(properties)
 
 
 # What to do if the table exists; ``"replace"`` gives it a new definition and keeps its history.
@@ -244,12 +228,7 @@ def write(
     opened, identifier = find_table(table, catalog, storage_options)
     first, data = first_rows(data)
     plan_options = {"schema": schema, "policy": policy, "file_bytes": file_bytes, "options": options}
-    try:
-        former: LoadedTable | None = opened.load(identifier)
-    except IcebergError as error:
-        if error.reason != "no-such-table":
-            raise
-        former = None
+    former = opened.find(identifier)
     if former is None:
         base = newest_snapshot(new_table(opened, identifier, first.schema, asked))
         return _write_rows(base, data, SnapshotChange("append", batch=batch), **plan_options)
@@ -259,15 +238,16 @@ def write(
     if mode == "ignore":
         return CommitResult(base.snapshot_id, committed=False)
     check_writable(former.metadata)
-    if mode == "append":
-        return _write_rows(base, data, SnapshotChange("append", batch=batch), **plan_options)
-    change = SnapshotChange("overwrite", removes_all=mode == "overwrite", batch=batch)
-    if mode == "overwrite":
+    operation = "append" if mode == "append" else "overwrite"
+    change = SnapshotChange(operation, removes_all=mode == "overwrite", batch=batch)
+    if mode != "replace":
         return _write_rows(base, data, change, **plan_options)
-    updates = replacement(former.metadata, first.schema, asked)
-    requirements = tuple(assert_schema(former.metadata))
-    change = replace(change, is_replacement=True, updates=updates, requirements=requirements)
-    planned_on = newest_snapshot(replace(former, metadata=apply_change(former.metadata, change_of(*updates), None)))
+    steps = replacement(former.metadata, first.schema, asked)
+    requirements = tuple(updates.assert_schema(former.metadata))
+    change = replace(change, is_replacement=True, updates=steps, requirements=requirements)
+    planned_on = newest_snapshot(
+        replace(former, metadata=updates.apply_change(former.metadata, updates.change_of(*steps), None))
+    )
     return _write_rows(base, data, change, planned_on, **plan_options)
 
 
@@ -291,19 +271,19 @@ def append(
         first, data = first_rows(data)
         metadata = base.metadata
         ids = count(metadata.last_column_id + 1)
-        data_struct = schema_of_arrow(first.schema).struct
+        data_struct = schemas.schema_of_arrow(first.schema).struct
         merged = merged_type(
             metadata.schema.struct,
             data_struct,
             (),
             lambda old, new, place: _merged_types(old, new, ids, place),
-            lambda f: replace(f, field_id=next(ids), type=with_new_ids(f.type, ids), nullable=True),
+            lambda f: replace(f, field_id=next(ids), type=schemas.with_new_ids(f.type, ids), nullable=True),
         )
         if merged != metadata.schema.struct:
             assert isinstance(merged, StructType)
             columns = replace(metadata.schema, id=max(metadata.schemas) + 1, struct=merged)
-            requirements = tuple(assert_schema(base.metadata))
-            change = replace(change, updates=schema_updates(base.metadata, columns), requirements=requirements)
+            requirements = tuple(updates.assert_schema(base.metadata))
+            change = replace(change, updates=updates.schema_updates(base.metadata, columns), requirements=requirements)
     return _write_rows(
         base, data, change, schema=schema, policy=policy, file_bytes=file_bytes, options=options, columns=columns
     )

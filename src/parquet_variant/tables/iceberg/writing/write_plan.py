@@ -29,19 +29,9 @@ from parquet_variant.support import arrow_compute as pc
 from parquet_variant.support.fork_safety import cached_property
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
 from parquet_variant.tables.iceberg.locations import normal_location
+from parquet_variant.tables.iceberg.metadata import schema as schemas
 from parquet_variant.tables.iceberg.metadata.manifests import METRICS, DataFile, ManifestEntry, Status
 from parquet_variant.tables.iceberg.metadata.partitioning import PartitionSpec, SortOrder, hash_rows, source_type
-from parquet_variant.tables.iceberg.metadata.schema import (
-    LAST_UPDATED,
-    ROW_ID,
-    WRITE_DEFAULT,
-    Schema,
-    arrow_array,
-    from_json,
-    partition_text,
-    raw_values,
-    to_bytes,
-)
 from parquet_variant.tables.iceberg.reading.scan import repeated, row_codes
 from parquet_variant.tables.iceberg.reading.snapshot import Snapshot, TableFile
 from parquet_variant.tables.iceberg.writing.properties import WriteProperties, truncation
@@ -69,7 +59,11 @@ ManifestMetrics: TypeAlias = "dict[str, Any]"
 
 
 def manifest_metrics(
-    schema: Schema, properties: WriteProperties, info: FileInfo, metrics: FileMetrics, shredded: frozenset[Place]
+    schema: schemas.Schema,
+    properties: WriteProperties,
+    info: FileInfo,
+    metrics: FileMetrics,
+    shredded: frozenset[Place],
 ) -> ManifestMetrics:
     """Return the metrics of a written file.
 
@@ -134,15 +128,15 @@ def _set_bounds(result: ManifestMetrics, f: Field, lower: pa.Scalar, upper: pa.S
             cut = high[:limit].rstrip(b"\xff")
             high = cut[:-1] + bytes([cut[-1] + 1]) if cut else None
     if low is not None:
-        result["lower_bounds"][f.id] = to_bytes(low, f.type)
+        result["lower_bounds"][f.id] = schemas.to_bytes(low, f.type)
     if high is not None:
-        result["upper_bounds"][f.id] = to_bytes(high, f.type)
+        result["upper_bounds"][f.id] = schemas.to_bytes(high, f.type)
 
 
 def _raw_value(scalar: pa.Scalar, kind: PrimitiveType) -> Any:
     if isinstance(scalar, pa.ExtensionScalar):
         return scalar.value.as_py()
-    return raw_values(pa.array([scalar.as_py()], arrow_type(kind)), kind)[0]
+    return schemas.raw_values(pa.array([scalar.as_py()], arrow_type(kind)), kind)[0]
 
 
 # ---- sizes of columns
@@ -171,7 +165,7 @@ def split_offsets(info: FileInfo) -> tuple[int, ...]:
 
 
 # Hidden columns of files whose rows were in the table before.
-LINEAGE = (ROW_ID, LAST_UPDATED)
+LINEAGE = (schemas.ROW_ID, schemas.LAST_UPDATED)
 
 
 @dataclass(frozen=True)
@@ -183,7 +177,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
     """
 
     location: str = ""
-    columns: Schema = field(default_factory=lambda: Schema(0, StructType(())), repr=False)
+    columns: schemas.Schema = field(default_factory=lambda: schemas.Schema(0, StructType(())), repr=False)
     spec: PartitionSpec = field(default_factory=PartitionSpec)
     order: SortOrder = field(default_factory=SortOrder)
     table_properties: Mapping[str, str] = field(default_factory=dict)
@@ -215,7 +209,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         rows = super().with_generated_columns(rows)
         for f in self.columns.fields:
             index = next((n for n, name in enumerate(rows.column_names) if name.lower() == f.name.lower()), -1)
-            if index < 0 and f.metadata.get(WRITE_DEFAULT) is not None and isinstance(f.type, PrimitiveType):
+            if index < 0 and f.metadata.get(schemas.WRITE_DEFAULT) is not None and isinstance(f.type, PrimitiveType):
                 rows = rows.append_column(arrow_field(f), _write_default(f, len(rows)))
             elif index >= 0 and len(rows):
                 column = pa.chunked_array([_with_defaults(chunk, f) for chunk in rows.column(index).chunks])
@@ -261,7 +255,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
             first = int(order[start])
             partition = tuple(
-                raw_values(array.slice(first, 1), kind)[0]
+                schemas.raw_values(array.slice(first, 1), kind)[0]
                 for array, kind in zip(values, self._result_types, strict=True)
             )
             part = rows if len(starts) == 1 else rows.take(pa.array(order[start:stop]))
@@ -274,7 +268,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
     def new_path(self, partition: tuple[Any, ...]) -> str:
         """Return a unique path for a new file of a partition, relative to the directory of data files."""
         values = zip(self.spec.fields, partition, self._result_types, strict=True)
-        texts = [(f.name, partition_text(raw, f.transform.name, kind)) for f, raw, kind in values]
+        texts = [(f.name, schemas.partition_text(raw, f.transform.name, kind)) for f, raw, kind in values]
         directories = "".join(
             f"{quote_plus(name)}={quote_plus('null' if text is None else text)}/" for name, text in texts
         )
@@ -312,7 +306,9 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
 
 def _write_default(f: Field, rows: int) -> pa.Array:
     assert isinstance(f.type, PrimitiveType)
-    return repeated(arrow_array([from_json(f.metadata.get(WRITE_DEFAULT), f.type)], f.type), rows)
+    return repeated(
+        schemas.arrow_array([schemas.from_json(f.metadata.get(schemas.WRITE_DEFAULT), f.type)], f.type), rows
+    )
 
 
 def _with_defaults(array: pa.Array, f: Field) -> pa.Array:
@@ -326,7 +322,7 @@ def _with_defaults(array: pa.Array, f: Field) -> pa.Array:
         if index is not None:
             columns[index] = _with_defaults(columns[index], child)
             fields[index] = fields[index].with_type(columns[index].type)
-        elif child.metadata.get(WRITE_DEFAULT) is not None and isinstance(child.type, PrimitiveType):
+        elif child.metadata.get(schemas.WRITE_DEFAULT) is not None and isinstance(child.type, PrimitiveType):
             fields.append(arrow_field(child))
             columns.append(_write_default(child, len(array)))
     return struct_like(array, fields, columns)
@@ -340,7 +336,7 @@ def plan_write(
     first: pa.Table | None = None,
     file_bytes: int | None = None,
     options: Mapping[str, Any] | None = None,
-    columns: Schema | None = None,
+    columns: schemas.Schema | None = None,
 ) -> IcebergWritePlan:
     """Return the plan that writes files for a table under its current schema, spec and sort order.
 
@@ -387,7 +383,7 @@ def in_type(values: pa.Array, kind: PrimitiveType) -> pa.Array:
     return values if values.type == target else values.cast(target)
 
 
-def _shredded(info: FileInfo, schema: Schema) -> frozenset[Place]:
+def _shredded(info: FileInfo, schema: schemas.Schema) -> frozenset[Place]:
     """Return the places of Variants, outside of lists and maps, that a file shreds."""
     nodes = [leaf.path for leaf in parse_schema(info.footer).leaves()]
     return frozenset(
