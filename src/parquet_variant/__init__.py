@@ -148,7 +148,7 @@ register_methods(
             "tables.changes.erasing": "erase",
             "tables.changes.optimizing": "optimize",
         },
-        "Scan": {"spark.operations.read": "to_spark:read"},
+        "Scan": {"spark.operations.read": "to_spark:read", "sql_query.binding": "with_common_types"},
         "SparkSession": {
             "spark.operations.write": "ingest",
             "spark.operations.read": "sql",

@@ -31,8 +31,10 @@ def test_answers(variant: Run, earthquakes: Path) -> None:
     assert variant("query", earthquakes, text, "--json").rows == rows
     assert variant("query", earthquakes, text).out.splitlines()[2].split() == ["earthquake", "425", "6.4"]
     assert variant("query", earthquakes, "SELECT count(*) AS n FROM t", "--json").rows == [{"n": 1707}]
-    done = variant("query", earthquakes, "SELECT m FROM t WHERE m > 6", "-s", "m=$.properties.mag:double", "--json")
+    done = variant("query", earthquakes, f"SELECT {mag} AS m FROM t WHERE m > 6", "--json")
     assert sorted(row["m"] for row in done.rows) == [6.1, 6.1, 6.4]
+    done = variant("query", earthquakes, "SELECT m FROM t", "-s", "m=$.properties.mag:double")
+    assert (done.code, "--select is not allowed with SQL" in done.error) == (2, True)
     done = variant("query", earthquakes, "SELECT v:geometry AS g FROM t LIMIT 1", "--json")
     assert done.rows[0]["g"]["type"] == "Point"
     done = variant("query", earthquakes, "SELECT v:geometry AS g FROM t LIMIT 1")
@@ -43,8 +45,9 @@ def test_answers(variant: Run, earthquakes: Path) -> None:
 
 @pytest.mark.usefixtures("spark")
 def test_spark_gives_the_same_answer(variant: Run, earthquakes: Path) -> None:
-    text = "SELECT v:properties.type::string AS kind, count(*) AS n FROM t WHERE mag > 2 GROUP BY kind ORDER BY n DESC"
-    words = ["query", earthquakes, text, "-s", "mag=$.properties.mag:double", "--json"]
+    kind, mag = "v:properties.type::string", "v:properties.mag::double"
+    text = f"SELECT {kind} AS kind, count(*) AS n FROM t WHERE {mag} > 2 GROUP BY kind ORDER BY n DESC"
+    words = ["query", earthquakes, text, "--json"]
     rows = variant(*words).rows
     assert rows[0] == {"kind": "earthquake", "n": 425}
     assert variant(*words, "--engine", "spark").rows == rows

@@ -24,7 +24,7 @@ from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.ingestion.formats.layout import ArraySplitter, DocumentSplitter, TextLayout
 from parquet_variant.ingestion.job import IngestJob
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.sources.chunks import open_chunks, split_lines
+from parquet_variant.ingestion.sources.chunks import open_chunks
 from parquet_variant.ingestion.sources.input_files import InputFile, decompressed, find_input_files
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.engine import ThreadEngine
@@ -42,9 +42,8 @@ def compress(data: bytes, codec: str) -> bytes:
 def numbered(path: Path, **options: object) -> list[tuple[int, object]]:
     rows = []
     for chunk in open_chunks(InputFile(str(path)), **options):
-        lines = split_lines(chunk)
-        numbers = (lines.number + chunk.first_line).tolist()
-        rows += [(number, json.loads(text)) for number, text in zip(numbers, lines.text.to_pylist(), strict=True)]
+        texts = chunk.texts()
+        rows += [(texts.number(row), json.loads(texts.text(row))) for row in range(len(texts.starts))]
     return rows
 
 
@@ -287,7 +286,7 @@ def test_a_bad_first_line_does_not_make_documents_of_lines(tmp_path: Path, first
     path = tmp_path / "lines.ndjson"
     path.write_text(first + '\n{"b": 1}\n{"b": 2}\n')
     (chunk,) = open_chunks(InputFile(str(path)))
-    assert (chunk.unit, split_lines(chunk).text.to_pylist()[1:]) == ("line", ['{"b": 1}\n', '{"b": 2}\n'])
+    assert (chunk.unit, [*map(chunk.texts().text, (1, 2))]) == ("line", [b'{"b": 1}\n', b'{"b": 2}\n'])
 
 
 def test_a_document_that_is_cut_off_is_one_bad_value(tmp_path: Path) -> None:
@@ -295,7 +294,7 @@ def test_a_document_that_is_cut_off_is_one_bad_value(tmp_path: Path) -> None:
     path.write_text(PRETTY + '{\n "a": [1,')
     (chunk,) = open_chunks(InputFile(str(path)))
     assert chunk.unit == "document"
-    assert split_lines(chunk).text.to_pylist()[1] == '{  "a": [1,\n'
+    assert chunk.texts().text(1) == b'{  "a": [1,\n'
 
 
 def test_bz2_members_may_be_empty_and_junk_behind_them_is_an_error(tmp_path: Path) -> None:

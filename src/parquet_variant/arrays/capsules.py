@@ -227,7 +227,7 @@ def imported(obj: Any) -> pa.ChunkedArray:
 
 
 def refuse_objects(obj: Any) -> None:
-    """Raise `SchemaError` (``bad-data``) for polars columns of Python objects: polars exports memory addresses."""
+    """Raise `SchemaError` (``bad-data``) for polars columns that Arrow cannot have: Python objects, wide integers."""
     polars = sys.modules.get("polars")
     if polars is None or not isinstance(obj, (polars.Series, polars.DataFrame)):
         return
@@ -236,6 +236,12 @@ def refuse_objects(obj: Any) -> None:
             raise SchemaError(
                 f"column {column.name!r} has Python objects (pl.Object), which polars cannot convert to Arrow: use "
                 "from_python(column.to_list())",
+                reason="bad-data",
+            )
+        if column.dtype in [getattr(polars, name) for name in ("Int128", "UInt128") if hasattr(polars, name)]:
+            raise SchemaError(
+                f"column {column.name!r} has the type {column.dtype}, which Arrow lacks: cast it to "
+                "pl.Decimal(38, 0), or to pl.String",
                 reason="bad-data",
             )
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
+from operator import call
 from pathlib import PurePosixPath
 from typing import Generic, TypeAlias, TypeVar
 
@@ -18,29 +20,28 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.arrays.parts import BinaryParts, binary_parts
 from parquet_variant.arrays.tapes import array_tapes
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import ContractError, JsonError, VariantError
 from parquet_variant.inference.contracts.report import ContractCounts
 from parquet_variant.inference.profile import StringCounts
 from parquet_variant.ingestion.formats.csv_rows import is_csv
-from parquet_variant.ingestion.formats.layout import WHITESPACE
 from parquet_variant.ingestion.formats.wrapped import values_at
 from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.result import BadRecord, InexactNumbers, ValueCounts
+from parquet_variant.ingestion.result import BadRecord, ValueCounts
 from parquet_variant.ingestion.sources.chunks import (
     BLOCK_BYTES,
     Chunk,
-    Lines,
+    RowTexts,
     in_sample,
     open_chunks,
     sampled_text,
-    split_lines,
     whole_text,
 )
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.table_sources import JsonRows, ParsedStrings, open_rows, parse_strings
+from parquet_variant.io.engine import check_interrupted, report_read
+from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
 
@@ -71,34 +72,14 @@ class ChunkResult(Generic[Result]):
     table: pa.Table | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _RowTexts:
-    """The texts of some rows in one buffer, and how messages name the rows.
-
-    ``number`` returns the position of a row in the file, counted in ``unit``. ``refused`` contains rows that could not
-    be converted to JSON: row -> the original text and the error.
-    """
-
-    file: str
-    unit: str
-    data: Bytes
-    starts: npt.NDArray[np.int64]
-    stops: npt.NDArray[np.int64]
-    valid: Bytes | None
-    number: Callable[[int], int]
-    refused: Mapping[int, tuple[bytes, JsonError]]
-
-    def original(self, row: int, error: VariantError) -> tuple[bytes, VariantError]:
-        """Return the original text of a row, and its error; offsets count from the first byte that is not a space."""
-        if row in self.refused:
-            return self.refused[row]
-        value_bytes = bytes(self.data[self.starts[row] : self.stops[row]])
-        if self.unit != "element":
-            return value_bytes, error
-        text = value_bytes.lstrip(WHITESPACE)
-        if error.offset is not None:
-            error.offset -= len(value_bytes) - len(text)
-        return text.rstrip(WHITESPACE), error
+def chunk_results(
+    splits: Sequence[Split], options: TextOptions, work: Callable[[Tape], Result], threads: int, sample: float = 1.0
+) -> Iterator[ChunkResult[Result]]:
+    """Run `steps` in threads, and yield their outcomes in order."""
+    for batch in in_order(call, steps(splits, options, work, sample), threads, read_ahead=True):
+        check_interrupted()
+        report_read(batch.stored_bytes, batch.rows)
+        yield batch
 
 
 def steps(
@@ -142,25 +123,21 @@ def _process_together(
         # All lines of a small file are in the sample, unless the file was compressed.
         if sample >= 1 or all(len(text) <= BLOCK_BYTES for text in texts):
             chunk = Chunk(group[0].file, b"\n".join(texts))
-            batch = _process_chunk(chunk, split_lines(chunk), replace(options, on_error="fail"), work, 1.0)
-            if not batch.counts.inexact.count and not batch.counts.broken.broken:
+            batch = _process_chunk(chunk, replace(options, on_error="fail"), work, 1.0)
+            if not batch.counts.inexact and not batch.counts.broken.broken:
                 stored_bytes = sum(split.size for split in group)
                 return replace(batch, text_bytes=sum(map(len, texts)), stored_bytes=stored_bytes)
     except VariantError:
         pass
-    total = ChunkResult([work(_null_rows(0))])
-    for split in group:
-        for step in _steps_of(split, options, work, sample):
-            part = step()
-            total = ChunkResult(
-                total.results + part.results,
-                total.bad + part.bad,
-                total.text_bytes + part.text_bytes,
-                total.stored_bytes + part.stored_bytes,
-                total.rows + part.rows,
-                total.counts + part.counts,
-            )
-    return total
+    parts = [step() for split in group for step in _steps_of(split, options, work, sample)]
+    return ChunkResult(
+        [work(_null_rows(0)), *chain.from_iterable(part.results for part in parts)],
+        [record for part in parts for record in part.bad],
+        sum(part.text_bytes for part in parts),
+        sum(part.stored_bytes for part in parts),
+        sum(part.rows for part in parts),
+        sum((part.counts for part in parts), ValueCounts()),
+    )
 
 
 def _steps_of(
@@ -178,26 +155,24 @@ def _steps_of(
     if sample < 1 and (text := sampled_text(split, sample, options.layout)) is not None:
         chunk = Chunk(split.file, text)
         try:
-            batch = _process_chunk(chunk, split_lines(chunk), options, work, 1.0)
+            batch = _process_chunk(chunk, options, work, 1.0)
         except VariantError:
             pass  # The whole split is read below, because only that gives the number of the invalid line.
         else:
             yield lambda: batch
             return
-    last: tuple[Chunk, Lines] | None = None
+    next_line = 1
     try:
         for chunk in open_chunks(split.file, split.byte_range, options.chunk_bytes, options.layout):
-            lines = split_lines(chunk)
-            last = chunk, lines
-            yield partial(_process_chunk, chunk, lines, options, work, sample)
+            next_line = chunk.line_in_range + len(chunk.ends)
+            yield partial(_process_chunk, chunk, options, work, sample)
         split.check_file_length()
     except JsonError as error:
         # A truncated array or document, or text after it. The rows before the error were yielded.
         if options.on_error == "fail":
             raise error.at(file=name) from None
         is_null = options.on_error == "null"
-        element = last[0].first_line + len(last[1].text) if last else 1
-        bad = [] if is_null else [BadRecord.of(name, element, b"", error)]
+        bad = [] if is_null else [BadRecord.of(name, next_line, b"", error)]
         yield lambda: ChunkResult([work(_null_rows(int(is_null)))], bad)
 
 
@@ -208,15 +183,12 @@ def _null_rows(count: int) -> Tape:
 
 
 def _process_chunk(
-    chunk: Chunk, lines: Lines, options: TextOptions, work: Callable[[Tape], Result], sample: float
+    chunk: Chunk, options: TextOptions, work: Callable[[Tape], Result], sample: float
 ) -> ChunkResult[Result]:
     """Parse the lines of a chunk and return the outcome for those in the sample."""
-    data, starts, stops, _ = _buffers(binary_parts(lines.text))
+    texts = chunk.texts()
+    starts = texts.starts
     rows = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(chunk.offset + starts, sample))
-    texts = _RowTexts(
-        chunk.file.name, chunk.unit, data, starts, stops, None,
-        lambda row: chunk.first_line + int(lines.number[row]), chunk.refused,
-    )  # fmt: skip
     batch, _ = _parse_texts(texts, rows, options, work)
     chunk.release()
     batch = replace(batch, stored_bytes=chunk.stored_bytes, rows=len(starts))
@@ -227,8 +199,12 @@ def _process_rows(
     source: str, rows: JsonRows, options: TextOptions, work: Callable[[Tape], Result], sample: float
 ) -> ChunkResult[Result]:
     """Parse the JSON column of table rows and return the outcome for the rows in the sample."""
-    data, starts, stops, valid = _buffers(rows.text)
-    texts = _RowTexts(source, "row", data, starts, stops, valid, lambda row: rows.first_row + row, {})
+    offsets, address, valid, owner = rows.text
+    base, end = int(offsets[0]), int(offsets[-1])
+    buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
+    data, starts, stops = np.frombuffer(buffer, np.uint8), offsets[:-1] - base, offsets[1:] - base
+    number = rows.first_row.__add__
+    texts = RowTexts(source, "row", data, starts, stops, number, valid if len(valid) else None)
     positions = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
     indexes = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(positions, sample))
     batch, parsed_rows = _parse_texts(texts, indexes, options, work)
@@ -242,16 +218,8 @@ def _process_rows(
     return replace(batch, bad=bad, table=rows.table if is_complete else rows.table.take(parsed_rows))
 
 
-def _buffers(text: BinaryParts) -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.int64], Bytes | None]:
-    """Return the bytes of texts, where each starts and stops in them, and which texts are not null."""
-    offsets, address, valid, owner = text
-    base, end = int(offsets[0]), int(offsets[-1])
-    buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
-    return np.frombuffer(buffer, np.uint8), offsets[:-1] - base, offsets[1:] - base, valid if len(valid) else None
-
-
 def _parse_texts(
-    texts: _RowTexts, rows: npt.NDArray[np.int64], options: TextOptions, work: Callable[[Tape], Result]
+    texts: RowTexts, rows: npt.NDArray[np.int64], options: TextOptions, work: Callable[[Tape], Result]
 ) -> tuple[ChunkResult[Result], npt.NDArray[np.int64]]:
     """Parse some of the texts, and return the index of the text of each row of the result.
 
@@ -297,7 +265,7 @@ def _parse_texts(
                 parsed.tape.release()
                 bad.sort(key=lambda record: record.line)
                 text_bytes = int((texts.stops[requested] - texts.starts[requested]).sum())
-                counts = ValueCounts(typed, inexact, broken)
+                counts = ValueCounts(typed, *inexact, broken)
                 return ChunkResult(results, bad, text_bytes, counts=counts), result_rows
         except VariantError as parse_error:  # from the parser with on_error="fail", or for a value that is too large
             if parse_error.row is None:
@@ -323,11 +291,11 @@ def _parse_texts(
 
 
 def _inexact_numbers(
-    texts: _RowTexts, rows: npt.NDArray[np.int64], numbers: Sequence[tuple[int, bytes]], options: TextOptions
-) -> InexactNumbers:
+    texts: RowTexts, rows: npt.NDArray[np.int64], numbers: Sequence[tuple[int, bytes]], options: TextOptions
+) -> tuple[int, str | None]:
     """Return the count of the numbers and the position of the first one; raise `JsonError` if the options say so."""
     if not numbers:
-        return InexactNumbers()
+        return 0, None
     row, text = numbers[0]
     line = texts.number(int(rows[row]))
     shown = text.decode()
@@ -339,7 +307,7 @@ def _inexact_numbers(
             reason="inexact-number",
             file=texts.file,
         )
-    return InexactNumbers(len(numbers), f"{shown} at {texts.unit} {line} of {texts.file}")
+    return len(numbers), f"{shown} at {texts.unit} {line} of {texts.file}"
 
 
 def _advice(file: str | None, options: TextOptions, line: int, text: bytes) -> str:
@@ -374,7 +342,7 @@ def _values_of(
 
 
 def _check(
-    texts: _RowTexts, tapes: Sequence[Tape], rows: npt.NDArray[np.int64], options: TextOptions
+    texts: RowTexts, tapes: Sequence[Tape], rows: npt.NDArray[np.int64], options: TextOptions
 ) -> tuple[ContractCounts, dict[int, VariantError]]:
     """Return the violations of the contract, and the errors of the rows to quarantine."""
     if options.contract is None:

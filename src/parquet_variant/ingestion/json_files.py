@@ -17,14 +17,13 @@ import pyarrow as pa
 from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.errors import VariantError, VariantFileError, check_choice
 from parquet_variant.files.parquet.scanning.scan_plan import ScanReport
-from parquet_variant.ingestion.batches import ChunkResult, steps
+from parquet_variant.ingestion.batches import chunk_results
 from parquet_variant.ingestion.request import Sources, TextOptions
 from parquet_variant.ingestion.sources.input_files import find_input_files
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import profile_splits
-from parquet_variant.io.engine import check_interrupted
 from parquet_variant.io.filesystems import path_texts
-from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
 from parquet_variant.kernels.tapes.compact import project
 from parquet_variant.kernels.tapes.tape import Tape
@@ -97,12 +96,8 @@ class JsonFiles:
         return frozenset(key.decode("utf-8", "surrogatepass") for key in keys)
 
     def _each(self, work: Callable[[Tape], Result], threads: int | None) -> Iterator[Result]:
-        def run(step: Callable[[], ChunkResult[Result]]) -> list[Result]:
-            check_interrupted()
-            return step().results
-
-        all_steps = steps(self.splits, self.text, work)
-        yield from chain.from_iterable(in_order(run, all_steps, thread_count(threads), read_ahead=True))
+        batches = chunk_results(self.splits, self.text, work, thread_count(threads))
+        return chain.from_iterable(batch.results for batch in batches)
 
 
 @dataclass(frozen=True)

@@ -174,27 +174,19 @@ class BadRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class InexactNumbers:
-    """The number of numbers that became the nearest double and do not equal it, with text and position of the first.
+class ValueCounts:
+    """Counts of values that a result reports: typed strings, inexact numbers, and violations, quarantined rows too.
 
-    >>> InexactNumbers(1, "1E400 at line 3 of a.json") + InexactNumbers(2, "1E500 at line 1 of b.json")
-    InexactNumbers(count=3, first='1E400 at line 3 of a.json')
+    `inexact`, `first_inexact`: numbers that became the nearest double and do not equal it; text and position of the
+      first.
     """
 
-    count: int = 0
-    first: str | None = None
-
-    def __add__(self, other: InexactNumbers) -> InexactNumbers:
-        return InexactNumbers(self.count + other.count, self.first or other.first)
-
-
-@dataclass(frozen=True, slots=True)
-class ValueCounts:
-    """Counts of values that a result reports: typed strings, inexact numbers, and violations, quarantined rows too."""
-
     typed: StringCounts = field(default_factory=Counter)
-    inexact: InexactNumbers = field(default_factory=InexactNumbers)
+    inexact: int = 0
+    first_inexact: str | None = None
     broken: ContractCounts = field(default_factory=ContractCounts)
 
     def __add__(self, other: ValueCounts) -> ValueCounts:
-        return ValueCounts(self.typed + other.typed, self.inexact + other.inexact, self.broken.merge(other.broken))
+        first = self.first_inexact or other.first_inexact
+        broken = self.broken.merge(other.broken)
+        return ValueCounts(self.typed + other.typed, self.inexact + other.inexact, first, broken)

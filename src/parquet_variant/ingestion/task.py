@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, reduce
-from operator import call
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -19,14 +18,12 @@ from parquet_variant.arrays.variant_array import VariantArray, trusted_array
 from parquet_variant.files.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.inference.path_table import ProfiledData
 from parquet_variant.inference.profile import Profile
-from parquet_variant.ingestion.batches import steps
+from parquet_variant.ingestion.batches import chunk_results, steps
 from parquet_variant.ingestion.option_paths import OtherTypes, SeenPaths
 from parquet_variant.ingestion.request import IngestRequest, TextOptions
 from parquet_variant.ingestion.result import ValueCounts
 from parquet_variant.ingestion.sources.splits import Split
-from parquet_variant.io.engine import check_interrupted, report_read
 from parquet_variant.io.filesystems import filesystem_of, write_errors
-from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
@@ -112,11 +109,8 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
     Raises `JsonError` for an invalid line if ``on_error`` is ``"fail"``, with its file and line; `VariantFileError` for
     a file that cannot be read.
     """
-    total = Profile()
-    all_steps = steps(splits, text.for_profile, Profile.of_tape, 1.0 if text.sample is None else text.sample)
-    for batch in in_order(call, all_steps, threads, read_ahead=True):
-        check_interrupted()
-        report_read(batch.stored_bytes, batch.rows)
+    total, sample = Profile(), 1.0 if text.sample is None else text.sample
+    for batch in chunk_results(splits, text.for_profile, Profile.of_tape, threads, sample):
         profile, data = reduce(Profile.merge, batch.results, Profile()), ProfiledData(text_bytes=batch.text_bytes)
         total = total.merge(replace(profile, typed_strings=batch.counts.typed, data=data))
     return total
@@ -140,11 +134,8 @@ class SplitRows:
         bad_stream = None
         text, written = self.request.text, self._written
         work = partial(_shredded_tape, self.plan.schema, (written.paths, written.other_types))
-        all_steps = steps(self.splits, text, work)
         with ExitStack() as stack:
-            for batch in in_order(call, all_steps, self.plan.threads, read_ahead=True):
-                check_interrupted()
-                report_read(batch.stored_bytes, batch.rows)
+            for batch in chunk_results(self.splits, text, work, self.plan.threads):
                 self._written = written = replace(
                     written,
                     bad=written.bad + len(batch.bad),

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from operator import call
 from typing import Any, TypeVar
 
 from parquet_variant.arrays.capsules import named_variants
@@ -23,7 +22,7 @@ from parquet_variant.files.parquet.format.files import OpenFile, ParquetSource, 
 from parquet_variant.files.parquet.reading.read import row_group_arrays
 from parquet_variant.inference.policies.auto import AutoPolicy
 from parquet_variant.inference.profile import Profile
-from parquet_variant.ingestion.batches import ChunkResult, steps
+from parquet_variant.ingestion.batches import ChunkResult, chunk_results
 from parquet_variant.ingestion.ingest import profile as profile_files
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
@@ -31,7 +30,6 @@ from parquet_variant.ingestion.sources.splits import Split, plan_splits
 from parquet_variant.ingestion.table_sources import find_tables
 from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.io.filesystems import path_texts
-from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
 from parquet_variant.ops.interop.tables import rows_of
@@ -114,7 +112,7 @@ class DataSet:
     ) -> Iterator[ChunkResult[Result]]:
         """Yield the outcomes of the chunks of the JSON files, or of a share of them, in order."""
         splits = plan_splits(self.text_files, max(self.text_bytes // max(threads, 1), 1 << 20), text.layout)
-        return in_order(call, steps(splits, text, work, share), threads, read_ahead=True)
+        return chunk_results(splits, text, work, threads, share)
 
     def batches(self) -> Iterator[RowBatch]:
         """Yield all rows, in order, without batches that have no rows."""

@@ -17,9 +17,9 @@ import pyarrow as pa
 from parquet_variant.arrays.capsules import is_variant_field, named_variants
 from parquet_variant.arrays.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.ops.interop.tables import rows_of
+from parquet_variant.ops.interop.tables import rows_of, with_mixed_as_variants
 from parquet_variant.query.predicate import And, Not, Or, Predicate, bind, joined
-from parquet_variant.query.selection import NeededColumn, Selected, TableColumns
+from parquet_variant.query.selection import NeededColumn, Selected, TableColumns, split_type
 from parquet_variant.sql_query.tables import Batches, BoundTable, FileRows, ScanOptions, memory_scan, side_by_side
 from parquet_variant.tables.opening import open as open_source
 from parquet_variant.tables.table.scan import Scan
@@ -48,7 +48,7 @@ def bind_table(source: Any, name: str) -> BoundTable:
     ):
         return _scanned_table(plan, name)
     if not isinstance(source, (Table, VariantArray)) and hasattr(source, "__arrow_c_stream__"):
-        return _arrow_table(rows_of(source), name)
+        return _arrow_table(rows_of(with_mixed_as_variants(source)), name)
     table = open_source(source)
     options = table.options
     if table.format in ("delta", "iceberg"):
@@ -69,6 +69,29 @@ def bind_table(source: Any, name: str) -> BoundTable:
         f"the table {name} is a Spark DataFrame: give a path, a scan, a VariantArray or Arrow data",
         reason="not-a-table",
     )
+
+
+def with_common_types(table: Table, columns: Any, column: str | None) -> Any:
+    """Return the columns of a scan; a path without a type has the type of all its values, if they have one, as in SQL.
+
+    The path of a whole value remains without a type. `column`: the Variant column of the paths.
+    """
+    paths = {name: _untyped_path(request) for name, request in columns.items()} if isinstance(columns, Mapping) else {}
+    if not any(paths.values()):
+        return columns
+    bound = bind_table(table, table.uri)
+    variant = column or next(iter(bound.columns.variants), "")
+    return {
+        name: columns[name] if path is None else Selected(name, path, bound.common_type(variant, path))
+        for name, path in paths.items()
+    }
+
+
+def _untyped_path(request: object) -> VariantPath | None:
+    if isinstance(request, str) and request.startswith("$"):
+        text, kind = split_type(request)
+        request = VariantPath.parse(text) if kind is None else None
+    return request if isinstance(request, VariantPath) and request.segments else None
 
 
 def _parquet_table(source: Any, name: str, filesystem: Any = None) -> BoundTable:

@@ -11,6 +11,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -292,8 +293,9 @@ class SqlResult(ArrowResult):
 
     def _repr_html_(self) -> str:
         """Return the first rows as an HTML table, for notebooks."""
-        more = f"<p>{self.num_rows:,} rows</p>" if self.num_rows > SHOWN_ROWS else ""
-        return html_table(self.column_names, shown_columns(self._table)) + more
+        notes = [f"{self.num_rows:,} rows"] if self.num_rows > SHOWN_ROWS else []
+        notes += [f"warning: {warning}" for warning in self.warnings]
+        return html_table(self.column_names, shown_columns(self._table)) + "".join(f"<p>{escape(n)}</p>" for n in notes)
 
     def _lines(self) -> Iterator[str]:
         columns = shown_columns(self._table)
@@ -304,6 +306,7 @@ class SqlResult(ArrowResult):
             yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
         if self.num_rows > SHOWN_ROWS:
             yield f"({self.num_rows:,} rows)"
+        yield from (f"warning: {warning}" for warning in self.warnings)
 
 
 def with_json(table: pa.Table) -> pa.Table:

@@ -282,7 +282,7 @@ class BoundTable(TableFacts):
             report = getattr(report, "inside", report)  # that of a table has the counts of its files inside
             read_bytes, most = getattr(report, "bytes_read", None), _INSPECTED_BYTES
             if read_bytes is None:  # Vortex knows the size of its files only
-                read_bytes, most = getattr(report, "bytes", None), _INSPECTED_VORTEX_BYTES
+                read_bytes, most = getattr(report, "bytes_total", None), _INSPECTED_VORTEX_BYTES
             if read_bytes is None or read_bytes > most:
                 return None
         parts = list(plan.batches())

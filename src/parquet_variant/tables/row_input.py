@@ -13,10 +13,13 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.errors import TableError, check_mapping
+from parquet_variant.arrays.capsules import is_variant_field
+from parquet_variant.arrays.chunked_array import variant_table
+from parquet_variant.arrays.variant_array import VariantArray
+from parquet_variant.errors import SchemaError, TableError, check_mapping
 from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.layouts.shredding_schema import ShreddingSchema
-from parquet_variant.ops.interop.tables import is_rows, rows_of
+from parquet_variant.ops.interop.tables import is_list_of_objects, is_rows, rows_of
 from parquet_variant.tables.schema import StructType, variant_paths
 
 # A schema for the only Variant column, or schemas by dotted column name; text is DDL or JSON.
@@ -52,6 +55,39 @@ class ChangeOptions:
 def all_rows(data: Any) -> list[pa.Table]:
     """Return all rows of data as tables, for operations that may need them again after a conflict."""
     return list(map(rows_of, batches_of(data)))
+
+
+def rows_by_column(data: Any, schema: pa.Schema) -> Any:
+    """Return a list of dicts, one per row of a table with this schema, by column; other data as it is.
+
+    The keys are columns, unless the table has only a column of Variants of another name: then each dict is a Variant.
+    Raises `SchemaError` for values that do not have the type of their column.
+
+    >>> fields = pa.schema([("id", pa.int64()), ("note", pa.string())])
+    >>> rows_by_column([{"id": 1}, {"id": 2, "note": "x"}], fields).to_pydict()
+    {'id': [1, 2], 'note': [None, 'x']}
+    """
+    if not is_list_of_objects(data):
+        return data
+    names = dict.fromkeys(str(name) for row in data for name in row)
+    if len(schema) == 1 and is_variant_field(schema.field(0)) and set(names) != set(schema.names):
+        return {schema.names[0]: VariantArray.from_pylist(data)}
+    if _are_batches(data):
+        return data
+    columns: dict[str, Any] = {}
+    for name in names:
+        values = [row.get(name) for row in data]
+        field = schema.field(name) if name in schema.names else None
+        if field is not None and is_variant_field(field):
+            columns[name] = VariantArray.from_pylist(values)
+            continue
+        try:
+            columns[name] = pa.array(values, None if field is None else field.type)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            kind = "" if field is None else f", which has the type {field.type}"
+            message = f"cannot convert the values of column {name!r}{kind}: {error}"
+            raise SchemaError(message, reason="bad-data") from None
+    return variant_table(columns)
 
 
 def first_rows(data: Any) -> tuple[pa.Table, Any]:

@@ -163,6 +163,8 @@ def query(
         raise BadParameter("no columns are selected: give --select 'name=$.path:type', or SQL")
     if sql is not None and where is not None:
         raise BadParameter("--where is not allowed with SQL: write the condition in the SQL")
+    if sql is not None and select:
+        raise BadParameter("--select is not allowed with SQL: name the columns in the SQL")
     if engine == "spark" and (strict or allow_outside):
         raise BadParameter(f"--{'strict' if strict else 'allow-outside'} needs --engine local")
     if sql is not None and (copy := copy_statement(sql)) is not None:
@@ -179,12 +181,12 @@ def query(
     if not path and sql is not None:
         if version is not None or at is not None:
             raise BadParameter("--version and --at need a PATH before the SQL: FROM reads the newest version")
-        _answer_sql(None, sql, selects, reading, result)
+        _answer_sql(None, sql, reading, result)
         return
     of_table = {"version": version, "at": at, "catalog": catalog, "column": column, "allow_outside": allow_outside}
     with queryable(path, threads, accepts_json=engine == "local", **of_table) as table:
         if sql is not None:
-            _answer_sql(table, sql, selects, reading, result)
+            _answer_sql(table, sql, reading, result)
         else:
             _answer_paths(table, selects, where, reading, result)
 
@@ -256,7 +258,7 @@ def _answer_paths(
     column, bound = table.options.column, bind_table(table, table.uri)
     if reading["errors"] == "raise" and table.format in _NOT_STRICT:
         raise VariantFileError(f"--strict is not supported for {_NOT_STRICT[table.format]}", reason="bad-option")
-    query = table.scan(_with_common_types(bound, selects, column), where, **reading)
+    query = table.scan(selects, where, **reading)
     if output.explain:
         report = query.explain()
         plans: list[ReadPlan] = []
@@ -282,19 +284,6 @@ def _answer_paths(
             report_warning(warning)
 
 
-def _with_common_types(table: BoundTable, selects: dict[str, str], column: str | None) -> dict[str, Any]:
-    """Return columns in which a path without a type has the type of all its values, as in SQL."""
-    from parquet_variant.query.selection import read_selection, split_type
-
-    variant = column or next(iter(table.columns.variants), "")
-    return {
-        selected.name: selects[selected.name]
-        if selected.path is None or split_type(selects[selected.name])[1] is not None
-        else replace(selected, type=table.common_type(variant, selected.path))
-        for selected in read_selection(selects)
-    }
-
-
 def _path_hints(table: BoundTable, selects: dict[str, str], where: str | None, column: str | None) -> list[str]:
     """Return hints about paths of a query that no row has."""
     from parquet_variant.query.path_hints import missing_path_hints
@@ -306,9 +295,7 @@ def _path_hints(table: BoundTable, selects: dict[str, str], where: str | None, c
     return missing_path_hints(table.keys, paths, as_path=True)
 
 
-def _answer_sql(
-    table: Table | None, sql: str, selects: dict[str, str], reading: dict[str, Any], output: _Output
-) -> None:
+def _answer_sql(table: Table | None, sql: str, reading: dict[str, Any], output: _Output) -> None:
     """Run or explain SQL over the table t; `reading` has options of `pv.sql`."""
     from parquet_variant.query.duckdb_engine import begin
     from parquet_variant.sql_query.binding import bind_table
@@ -317,8 +304,6 @@ def _answer_sql(
     if not output.on_spark and not output.explain:
         begin(threads=reading["threads"])  # while the query is planned
     tables = {} if table is None else {"t": bind_table(table, table.uri)}
-    if table is not None and selects:
-        tables["t"] = tables["t"].with_columns(selects, table.options.column)
     query = plan_sql(sql, tables, engine="spark" if output.on_spark else "duckdb", **reading)
     if output.explain:
         text, details = explained(query, on_spark=output.on_spark)

@@ -29,6 +29,8 @@ from parquet_variant.ingestion.formats.layout import (
     WHITESPACE,
     Splitter,
 )
+from parquet_variant.kernels.memory import KIND
+from parquet_variant.kernels.tapes.tape import DROPPED, path_ids
 from parquet_variant.types.path import VariantPath, Wildcard
 
 _KEYS_SHOWN = 8
@@ -56,10 +58,11 @@ class WrappedSplitter(Splitter):
         super().__init__()
         self._names = list(names)
         self._is_sequence = is_sequence
-        # The number of open containers on the path: the document, one object per name, the array.
+        # The number of open containers on the path (the document, one object per name, the array), and the last key.
         self._matched = 0
         self._key: str | None = None
-        self._found = False
+        # Whether the array was found in this document, and whether it, or null instead, was found in any.
+        self._has_array = self._found = False
         self._keys_seen: dict[str, None] = {}
         # Whether the open container at each level has the key of the path, and whether the array has a comma.
         self._has_key = [False] * len(self._names)
@@ -78,14 +81,11 @@ class WrappedSplitter(Splitter):
         self.raise_pending_error()
         lines: list[bytes] = []
         try:
-            if self._is_sequence:
-                first, *records = block.split(RECORD_SEPARATOR)
-                self._feed(first, lines)
-                for record in records:
-                    self._check_complete("a document")
-                    self._feed(record, lines)
-            else:
-                self._feed(block, lines)
+            first, *records = block.split(RECORD_SEPARATOR) if self._is_sequence else [block]
+            self._feed(first, lines)
+            for record in records:
+                self._check_complete("a document")
+                self._feed(record, lines)
         except JsonError as error:
             self.error = error
         if self.error is not None or sum(map(len, self._held)) > HELD_BYTES:
@@ -95,45 +95,50 @@ class WrappedSplitter(Splitter):
     def _feed(self, block: bytes, lines: list[bytes]) -> None:
         data, marks, kinds = self.scan(self.scannable(block))
         data[marks[kinds == LINE_END]] = SPACE
-        steps = DEPTH_STEP[kinds]
+        steps, of_rows = DEPTH_STEP[kinds], len(self._names) + 1
         depths = self.depth + np.cumsum(steps) - steps
-        near = np.flatnonzero((depths <= len(self._names) + 1) & (kinds != LINE_END))
+        near = np.flatnonzero((depths <= of_rows) & (kinds != LINE_END))
         text, start = data.data, 0
-        in_rows = self._matched == len(self._names) + 1
-        outside_start = len(data) if in_rows else 0
+        outside_start = len(data) if self._matched == of_rows else 0
         for position, kind, depth in zip(
             marks[near].tolist(), kinds[near].tolist(), depths[near].tolist(), strict=True
         ):
-            if depth != self._matched:
+            if depth != self._matched and (kind != CLOSING or depth != 1):
                 continue
             piece = (bytes(self.text) + text[start:position]).strip(WHITESPACE)
-            in_rows = depth == len(self._names) + 1
-            if depth == 0 and kind in (COMMA, COLON):
-                raise _text_between(piece)
-            if kind == OPENING:
-                if not self._open(piece, data[position] == ord("["), in_rows):
-                    continue
-                if self._matched == len(self._names) + 1:
-                    self._outside += text[outside_start : position + 1]
-                    outside_start = len(data)
-            elif in_rows and kind in (CLOSING, COMMA):
+            in_rows, is_array = self._matched == of_rows, text[position] in b"[]"
+            if not depth and (piece or kind in (COMMA, COLON)):
+                raise JsonError(f"unexpected text between documents: {piece[:_SHOWN_BYTES]!r}", reason="trailing-text")
+            if kind == CLOSING and (not depth or (depth == self._matched and is_array != in_rows)):
+                raise JsonError("a bracket is closed that was not opened: fix the file", reason="malformed")
+            if in_rows and kind in (CLOSING, COMMA):
                 if piece or kind == COMMA or self._after_comma:
                     self._held.append(piece or b",")
                 self._after_comma = kind == COMMA
             elif in_rows:
                 continue  # inside an element
-            elif kind == COMMA:
-                self._check_value(piece)
-                self._key = None
+            elif kind == OPENING:
+                level = self._matched
+                if is_array != (level == len(self._names)) or (level and self._key != self._names[level - 1]):
+                    continue  # not on the path
+                self._matched += 1
+                if is_array:
+                    self._outside += text[outside_start : position + 1]
+                    outside_start = len(data)
+                    self._has_array, self._found, self._after_comma = True, True, False
+                else:
+                    self._has_key[level] = False
             elif kind == COLON:
                 self._read_key(piece)
             if kind == CLOSING:
-                self._close(piece, data[position] == ord("]"), in_rows)
                 outside_start = position if in_rows else outside_start
-                if self._matched == 0:
+                self._matched, self._key = max(self._matched - 1, 0), None
+                if depth == 1:
                     self._outside += text[outside_start : position + 1]
                     outside_start = position + 1
                     self._end_document(lines)
+            elif kind == COMMA:
+                self._key = None
             self.text.clear()
             start = position + 1
         self._outside += text[outside_start:]
@@ -141,7 +146,7 @@ class WrappedSplitter(Splitter):
             raise JsonError(f"the text outside {self._path} has more than {MAX_LINE_BYTES >> 20} MiB: split the file")
         if len(marks):
             self.depth = int(depths[-1] + steps[-1])
-        if self.depth <= self._matched or self._matched == len(self._names) + 1:
+        if self.depth <= self._matched or self._matched == of_rows:
             self.text += text[start:]
         else:
             self.text.clear()  # a value that contains no rows
@@ -152,38 +157,59 @@ class WrappedSplitter(Splitter):
         self._has_returned |= bool(self._held)
         self._held.clear()
 
-    def _end_document(self, lines: list[bytes]) -> None:
-        """Return the rows of a document. Raises `JsonError` if its text outside the rows is not JSON."""
-        from parquet_variant.kernels.shredding.json_batch import parse_text
-
-        self._return_rows(lines)
-        self._has_returned = False
-        text = np.frombuffer(bytes(self._outside), np.uint8)
-        self._outside.clear()
-        ends = np.array([0, len(text)])
-        options = JsonOptions(on_lone_surrogate="replace", max_depth=1_000_000, max_size=MAX_LINE_BYTES)
-        try:
-            parse_text(text, ends[:1], ends[1:], options=options).tape.release()
-        except JsonError as error:
-            raise JsonError(
-                f"a document is not JSON outside {self._path}: {error.message}", reason=error.reason
-            ) from None
-
     def _read_key(self, piece: bytes) -> None:
         """Read a key of a container on the path. If it replaces a key on the path, remove the rows of that key."""
-        self._key = _key(piece)
-        self._keys_seen.setdefault(self._key)
-        level = self._matched - 1
-        if self._key != self._names[level]:
+        try:
+            key = json.loads(piece)
+        except ValueError:
+            key = None
+        if not isinstance(key, str):
+            raise JsonError(f"a key in a document is not a string: {piece[:_SHOWN_BYTES]!r}", reason="malformed")
+        self._key, level = key, self._matched - 1
+        self._keys_seen.setdefault(key)
+        if key != self._names[level]:
             return
         if self._has_key[level]:
             if self._has_returned:
                 raise JsonError(
-                    f"a document contains the key {self._key!r} twice, after rows of the first were read: remove one",
+                    f"a document contains the key {key!r} twice, after rows of the first were read: remove one",
                     reason="duplicate-key",
                 )
             self._held.clear()
-        self._has_key[level] = True
+        self._has_key[level], self._has_array = True, False
+
+    def _end_document(self, lines: list[bytes]) -> None:
+        """Return the rows of a document. Raises `JsonError` if its text outside the rows is not JSON with an array."""
+        from parquet_variant.kernels.shredding.json_batch import parse_text
+
+        self._return_rows(lines)
+        text, has_array = np.frombuffer(bytes(self._outside), np.uint8), self._has_array
+        self._has_returned = self._has_array = False
+        self._outside.clear()
+        ends = np.array([0, len(text)])
+        options = JsonOptions(on_lone_surrogate="replace", max_depth=1_000_000, max_size=MAX_LINE_BYTES)
+        try:
+            tape = parse_text(text, ends[:1], ends[1:], options=options).tape
+        except JsonError as error:
+            raise JsonError(
+                f"a document is not JSON outside {self._path}: {error.message}", reason=error.reason
+            ) from None
+        tags = tape.nodes[:, 0]
+        for level in range(0 if has_array else len(self._names) + 1):
+            number = tape.find_path(self._names[:level])
+            nodes = np.flatnonzero((path_ids(tags) == number) & (tags & DROPPED == 0))
+            kind = int(tags[nodes[-1]] & 0xFF) if number is not None and len(nodes) else None
+            if kind is None or kind == KIND.NULL:  # no rows
+                self._found |= kind is not None
+                break
+            if kind != (KIND.ARRAY if level == len(self._names) else KIND.OBJECT):
+                found = {KIND.ARRAY: "an array", KIND.OBJECT: "an object"}.get(kind, "a scalar")
+                raise JsonError(
+                    f"{self._path} does not lead to an array in every document: found {found} at "
+                    f"{VariantPath(tuple(self._names[:level]))}; change root=",
+                    reason="not-an-array",
+                )
+        tape.release()
 
     def remaining(self) -> bytes:
         """Return the rows that were held back until the end of a document that is invalid."""
@@ -210,54 +236,6 @@ class WrappedSplitter(Splitter):
     @property
     def _path(self) -> VariantPath:
         return VariantPath(tuple(self._names))
-
-    def _open(self, piece: bytes, is_array: bool, in_rows: bool) -> bool:
-        """Count the container that is opened if it is on the path to the rows, and return whether it is."""
-        if in_rows:
-            return False
-        level = self._matched
-        if level == 0 and piece:
-            raise _text_between(piece)
-        if level and self._key != self._names[level - 1]:
-            return False
-        if is_array != (level == len(self._names)):
-            if level == 0:
-                expected, actual = ("object", "array") if is_array else ("array", "object")
-                raise JsonError(f"a document is an {actual}, not an {expected}: change root=", reason="not-an-array")
-            raise self._not_an_array("an array" if is_array else "an object")
-        if level < len(self._names):
-            self._has_key[level] = False
-        self._after_comma = False
-        self._matched += 1
-        self._found |= is_array
-        return True
-
-    def _close(self, piece: bytes, is_array: bool, in_rows: bool) -> None:
-        if self._matched == 0 or is_array != in_rows:
-            raise JsonError("a bracket is closed that was not opened: fix the file", reason="malformed")
-        if not in_rows:
-            self._check_value(piece)
-        self._matched -= 1
-        self._key = None
-
-    def _check_value(self, piece: bytes) -> None:
-        """Raise `JsonError` for a number or string in the place of the array; null means no rows."""
-        if self._matched and self._key == self._names[self._matched - 1]:
-            if piece == b"null":
-                self._found = True
-            elif piece:
-                raise self._not_an_array(repr(piece[:_SHOWN_BYTES]))
-
-    def _not_an_array(self, value: str) -> JsonError:
-        return JsonError(
-            f"{self._path} does not lead to an array in every document: found {value} at "
-            f"{VariantPath(tuple(self._names[: self._matched]))}; change root=",
-            reason="not-an-array",
-        )
-
-
-def _text_between(piece: bytes) -> JsonError:
-    return JsonError(f"unexpected text between documents: {piece[:_SHOWN_BYTES]!r}", reason="trailing-text")
 
 
 def values_at(array: VariantArray, path: VariantPath) -> tuple[VariantArray, npt.NDArray[np.int64]]:
@@ -288,13 +266,3 @@ def values_at(array: VariantArray, path: VariantPath) -> tuple[VariantArray, npt
             rows = rows[elements["row"].to_numpy()]
     present = ~np.asarray(array.is_null())
     return (array, rows) if present.all() else (array.filter(present), rows[present])
-
-
-def _key(text: bytes) -> str:
-    try:
-        key = json.loads(text)
-    except ValueError:
-        key = None
-    if not isinstance(key, str):
-        raise JsonError(f"a key in a document is not a string: {text[:_SHOWN_BYTES]!r}", reason="malformed")
-    return key

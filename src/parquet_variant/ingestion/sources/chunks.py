@@ -21,6 +21,7 @@ from parquet_variant.ingestion.formats.csv_rows import MAX_LINE_BYTES, CsvReader
 from parquet_variant.ingestion.formats.layout import (
     BOM,
     DETECTED,
+    WHITESPACE,
     ArraySplitter,
     DocumentSplitter,
     TextLayout,
@@ -44,14 +45,53 @@ from parquet_variant.ingestion.sources.splits import (
 from parquet_variant.kernels.buffer_pool import adopt, release
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.support.fork_safety import cached_property
-from parquet_variant.types import MAX_OFFSET
 
 # The unit in which positions in a text are counted.
 Unit: TypeAlias = Literal["line", "element", "document", "row"]
 
+Bytes: TypeAlias = npt.NDArray[np.uint8]
 _COUNT_BYTES = 8 << 20
+_SPACE, _RECORD_SEPARATOR = 0x20, 0x1E
+_IS_BLANK = np.isin(np.arange(256), list(WHITESPACE))
+# Bytes of a line that are looked at in all lines at once.
+_INDENTATION = 16
 # Small enough that the splitter's output stays in the processor's cache.
 SPLITTER_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class RowTexts:
+    """The texts of some rows in one buffer, and how messages name the rows.
+
+    `number`: returns the 1-based position of a row in the file, counted in `unit`.
+    `valid`: which texts are not null; None if all are.
+    `refused`: rows that could not be converted to JSON: row -> the original text and the error.
+    """
+
+    file: str
+    unit: Unit
+    data: Bytes
+    starts: npt.NDArray[np.int64]
+    stops: npt.NDArray[np.int64]
+    number: Callable[[int], int]
+    valid: Bytes | None = None
+    refused: Mapping[int, tuple[bytes, JsonError]] = field(default_factory=dict)
+
+    def text(self, row: int) -> bytes:
+        """Return the text of a row."""
+        return bytes(self.data[self.starts[row] : self.stops[row]])
+
+    def original(self, row: int, error: VariantError) -> tuple[bytes, VariantError]:
+        """Return the original text of a row, and its error; offsets count from the first byte that is not a space."""
+        if row in self.refused:
+            return self.refused[row]
+        value_bytes = self.text(row)
+        if self.unit != "element":
+            return value_bytes, error
+        text = value_bytes.lstrip(WHITESPACE)
+        if error.offset is not None:
+            error.offset -= len(value_bytes) - len(text)
+        return text.rstrip(WHITESPACE), error
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +107,7 @@ class Chunk:
     """
 
     file: InputFile
-    data: bytes | npt.NDArray[np.uint8] = field(repr=False)
+    data: bytes | Bytes = field(repr=False)
     line_in_range: int = 1
     range_start: int = 0
     offset: int = 0
@@ -90,6 +130,35 @@ class Chunk:
 
         data = np.frombuffer(self.data, np.uint8)
         return adopt(*line_ends(address_of(data), len(data)))
+
+    def texts(self) -> RowTexts:
+        r"""Return the lines that are not blank. The text is not checked to be UTF-8, because the parser does that.
+
+        A record separator at the start of a line, as in JSON text sequences (RFC 7464), becomes a space.
+
+        >>> texts = Chunk(InputFile("a.json"), b'{"a": 1}\n\n[2]').texts()
+        >>> [(texts.number(row), texts.text(row)) for row in range(2)]
+        [(1, b'{"a": 1}\n'), (3, b'[2]')]
+        """
+        data, stops = np.frombuffer(self.data, np.uint8), self.ends
+        starts = np.concatenate([np.zeros(1, np.int64), stops])[:-1]
+        if len(separators := starts[data[starts] == _RECORD_SEPARATOR]):
+            data = data.copy()
+            data[separators] = _SPACE
+        lines, candidates = np.arange(len(starts)), np.flatnonzero(_IS_BLANK[data[starts]])
+        for distance in range(1, _INDENTATION):  # most lines that begin with whitespace are indented, not blank
+            places = starts[candidates] + distance
+            ends = places >= stops[candidates]
+            candidates = candidates[ends | _IS_BLANK[data[np.where(ends, 0, places)]]]
+        if blank := [
+            line for line in candidates.tolist() if not bytes(data[starts[line] : stops[line]]).strip(WHITESPACE)
+        ]:
+            lines = np.delete(lines, blank)
+            starts, stops = starts[lines], stops[lines]
+        return RowTexts(
+            self.file.name, self.unit, data, starts, stops, lambda row: self.first_line + int(lines[row]),
+            refused=self.refused,
+        )  # fmt: skip
 
     def release(self) -> None:
         """Return the memory of the text to the buffer pool; nothing may use the text afterwards."""
@@ -264,64 +333,6 @@ def _lines_before(file: InputFile, start: int) -> int:
             lines += block.count(b"\n")
             remaining -= len(block)
     return lines
-
-
-_SPACE, _RECORD_SEPARATOR = 0x20, 0x1E
-_IS_BLANK = np.isin(np.arange(256), list(b" \t\r\n"))
-# Bytes of a line that are looked at in all lines at once.
-_INDENTATION = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """The lines of a chunk that are not blank: ``text[i]`` is line ``chunk.first_line + number[i]`` of the file."""
-
-    text: pa.Array
-    number: npt.NDArray[np.int64]
-
-
-def split_lines(chunk: Chunk) -> Lines:
-    r"""Split a chunk into its lines, as an Arrow string array over the bytes of the chunk, without blank lines.
-
-    The text is not checked to be UTF-8, because the parser does that. A record separator at the start of a line, as in
-    JSON text sequences (RFC 7464), becomes a space.
-
-    >>> from parquet_variant.ingestion.sources.input_files import InputFile
-    >>> lines = split_lines(Chunk(InputFile("a.json"), b'{"a": 1}\n\n[2]'))
-    >>> lines.text.to_pylist(), lines.number.tolist()
-    (['{"a": 1}\n', '[2]'], [0, 2])
-    """
-    ends = chunk.ends
-    offsets = np.concatenate([[0], ends]).astype(np.int32 if len(chunk.data) <= MAX_OFFSET else np.int64)
-    string_type = pa.string() if offsets.dtype == np.int32 else pa.large_string()
-    data = np.frombuffer(chunk.data, np.uint8)
-    starts = offsets[:-1]
-    first_bytes = data[starts] if len(starts) else np.zeros(0, np.uint8)
-    separators = starts[first_bytes == _RECORD_SEPARATOR]
-    if len(separators):
-        data = data.copy()
-        data[separators] = _SPACE
-        first_bytes = data[starts]
-    text = pa.Array.from_buffers(string_type, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    number = np.arange(len(ends))
-    blank = _blank_lines(data, offsets, first_bytes)
-    if len(blank):
-        number = np.delete(number, blank)
-        text = text.take(pa.array(number))
-    return Lines(text, number)
-
-
-def _blank_lines(
-    data: npt.NDArray[np.uint8], offsets: npt.NDArray[Any], first_bytes: npt.NDArray[np.uint8]
-) -> npt.NDArray[np.int64]:
-    """Return the indexes of the lines that contain only whitespace."""
-    candidates = np.flatnonzero(_IS_BLANK[first_bytes])
-    for distance in range(1, _INDENTATION):  # most lines that begin with whitespace are indented, not blank
-        places = offsets[candidates] + distance
-        ends = places >= offsets[candidates + 1]
-        candidates = candidates[ends | _IS_BLANK[data[np.where(ends, 0, places)]]]
-    is_blank = [not data[offsets[i] : offsets[i + 1]].tobytes().strip(b" \t\r\n") for i in candidates.tolist()]
-    return candidates[np.array(is_blank, np.bool_)]
 
 
 # Small enough for hundreds of places in the 8 MiB that are sampled of a file, large enough for a few lines per block.

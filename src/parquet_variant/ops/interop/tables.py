@@ -117,6 +117,24 @@ def with_variant_columns(data: Any, names: Iterable[str]) -> pa.Table:
     return table_of(rows)
 
 
+def with_mixed_as_variants(data: Any) -> Any:
+    """Return a data frame of pandas in which columns of Python values of several types are Variants; other data as is.
+
+    >>> import pandas as pd
+    >>> with_mixed_as_variants(pd.DataFrame({"id": [1, 2], "a": [{"n": 1}, {"n": "x"}]})).column("a").type.names
+    ['metadata', 'value']
+    """
+    if (pandas := sys.modules.get("pandas")) is None or not isinstance(data, pandas.DataFrame):
+        return data
+    mixed = []
+    for name in data.select_dtypes(object).columns:
+        try:
+            pa.array(data[name], from_pandas=True)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            mixed.append(str(name))
+    return with_variant_columns(data, mixed) if mixed else data
+
+
 def _without_json(field: pa.Field) -> pa.Field:
     if is_json_type(field.type):
         return pa.field(field.name, VARIANT_STORAGE, field.nullable, EXTENSION_METADATA)

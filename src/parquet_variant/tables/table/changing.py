@@ -14,7 +14,7 @@ from parquet_variant.errors import bad_option
 from parquet_variant.files.parquet.writing.conform import FileKeywords, WriterOptions
 from parquet_variant.io.engine import Progress
 from parquet_variant.support.lazy_names import registered_method
-from parquet_variant.tables.row_input import Batch, ChangeOptions, SchemaOption
+from parquet_variant.tables.row_input import Batch, ChangeOptions, SchemaOption, rows_by_column
 from parquet_variant.tables.table.reporting import ReportingMethods
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ class ChangingMethods(ReportingMethods):
         ----------
         data
             A pyarrow table or record batch, a data frame, columns by name (`VariantArray` or Arrow), or an iterable of
-            these. A partition column of Delta that the data lacks is extracted from the Variant column, from the path
-            of the same name.
+            these. Or a list of dicts, one per row: the keys are the table's columns, or each dict is a Variant if the
+            table has only a column of Variants. A partition column of Delta that the data lacks is extracted from the
+            Variant column, from the path of the same name.
         schema
             Shredding schema (object or DDL) of the only Variant column, or schemas by dotted column name. By default
             the schema is inferred from the first rows; columns that arrive shredded keep theirs. Parquet files get the
@@ -95,6 +96,7 @@ class ChangingMethods(ReportingMethods):
         True
         False
         """
+        data = self._by_column(data)
         options = {"schema": schema, "policy": policy, "batch": batch, "file_bytes": file_bytes, **files}
         return self._run("append", data, schema_mode=schema_mode, **options)
 
@@ -150,6 +152,7 @@ class ChangingMethods(ReportingMethods):
         """
         if where is not None and partitions:
             raise bad_option("where= and partitions= each choose the rows to replace: give one of them")
+        data = self._by_column(data)
         options = {"schema": schema, "policy": policy, "batch": batch, "file_bytes": file_bytes, **files}
         if where is not None:
             return self._change("replace_where", data, where, given=options | {"zone": zone, "threads": threads})
@@ -280,9 +283,9 @@ class ChangingMethods(ReportingMethods):
         Parameters
         ----------
         source
-            Rows: a pyarrow table, columns by name, any object with Arrow's C stream, an open table or its path, such as
-            that of NDJSON, whose values are in a column of the name of this table's only Variant column; with a Spark
-            session also a DataFrame, which is collected in the driver.
+            Rows: a pyarrow table, columns by name, a list of dicts as for `append`, any object with Arrow's C stream,
+            an open table or its path, such as that of NDJSON, whose values are in a column of the name of this table's
+            only Variant column; with a Spark session also a DataFrame, which is collected in the driver.
         on
             SQL over both: ``"target.id = source.v:id::bigint"``.
         source_alias, target_alias
@@ -308,9 +311,13 @@ class ChangingMethods(ReportingMethods):
             source = self._rows_to_merge(registered_method("Table.open")(source, **options))
         elif hasattr(source, "toArrow"):
             source = registered_method("Table.with_variants")(source.toArrow())
+        source = self._by_column(source)
         options = {"batch": batch, "zone": zone, "threads": threads, "progress": progress, **files}
         names = {"source_alias": source_alias, "target_alias": target_alias}
         return self._change("merge", source, on, given=options, **names)
+
+    def _by_column(self, data: Any) -> Any:
+        return rows_by_column(data, self.schema) if isinstance(data, list) else data
 
     def _rows_to_merge(self, source: ReportingMethods) -> Any:
         """Return the rows of a table; values of JSON files are in the column of this table's only Variants."""

@@ -74,8 +74,9 @@ class ReadingMethods(TableBase):
         Parameters
         ----------
         columns
-            Output columns by name: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of
-            a column, which is returned whole, with any Variants in it. By default all columns.
+            Output columns by name: ``("$.path", "type")``, ``"$.path:type"``, or the name of a column, which is
+            returned whole, with any Variants in it. ``"$.path"`` has the type of its values as in SQL, and is a Variant
+            if they have several types, and in Spark; ``"$.path:variant"`` always is. By default all columns.
         where
             A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a
             predicate. It names output columns, ordinary columns, or paths with their type: ``$.a.b:int = 3``.
@@ -119,6 +120,7 @@ class ReadingMethods(TableBase):
 
         def make_plan() -> Any:
             selected = {f.name: f.name for f in self.schema} if columns is None else columns
+            selected = registered_method("Scan.with_common_types")(self, selected, column)
             return self._run("scan", selected, where, **named)
 
         if type(self._options.engine).__module__.startswith("pyspark."):

@@ -1,0 +1,61 @@
+"""Lists of dicts, one per row, as input of `Table.append`, `overwrite` and `merge`, in every format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+
+ROWS = [{"id": 1, "v": {"a": 1}}, {"id": 2, "v": [True]}, {"id": 3}]
+
+
+@pytest.fixture(params=["delta", "iceberg", "parquet"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> pv.Table:
+    if request.param == "iceberg":
+        pytest.importorskip("fastavro", reason="fastavro is not installed")
+    columns = {"id": pa.array([0]), "v": pv.parse_json(["0"])}
+    if request.param == "parquet":
+        (tmp_path / "table").mkdir()
+        pv.write(tmp_path / "table" / "a.parquet", columns)
+    else:
+        pv.write(tmp_path / "table", columns, format=request.param)
+    return pv.open(tmp_path / "table")
+
+
+def rows(table: pv.Table) -> list[dict[str, object]]:
+    return sorted(pv.open(table.source).scan().to_pylist(), key=lambda row: row["id"])
+
+
+def test_the_keys_are_columns(table: pv.Table) -> None:
+    table.append(ROWS)
+    expected = [{"id": 0, "v": 0}, *ROWS[:2], {"id": 3, "v": None}]
+    assert rows(table) == expected
+
+
+def test_overwrites_and_merges_take_them_too(table: pv.Table) -> None:
+    if table.format != "parquet":
+        table.overwrite(ROWS[:1])
+        merge = pv.open(table.source).merge(ROWS, "target.id = source.id")
+        merge.when_not_matched_insert_all().execute()
+        assert rows(table) == [*ROWS[:2], {"id": 3, "v": None}]
+
+
+def test_wrong_columns_and_values_are_errors(table: pv.Table) -> None:
+    with pytest.raises(pv.VariantError, match="column 'id', which has the type int64: Could not convert 'x'"):
+        table.append([{"id": "x"}])
+    with pytest.raises(pv.VariantError, match="nope"):
+        table.append([{"id": 1, "v": 1, "nope": 1}])
+    assert len(rows(table)) == 1
+
+
+def test_a_table_with_one_variant_column_takes_values(tmp_path: Path) -> None:
+    table = pv.create(tmp_path / "t", "v variant", format="delta")
+    table.append([{"a": 1}, {"b": [1]}])
+    table.append([{"v": {"a": 2}}, {"v": None}])  # the keys are the columns
+    table.append([{"tags": [1, 2]}])
+    assert [row["v"] for row in pv.open(tmp_path / "t").scan().to_pylist()] == [
+        {"a": 1}, {"b": [1]}, {"a": 2}, None, {"tags": [1, 2]},
+    ]  # fmt: skip
